@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from cockpit.model.fold_load import load_words
 from cockpit.model.load import LoadPlan
 from cockpit.model.text import neutral
@@ -26,6 +28,8 @@ _COMPARED = {
     "keepalive": "keep-alive",
     "requests_per_connection": "requests per connection",
     "think_time": "think time",
+    "cookies": "cookies",
+    "sockets_per_user": "connections per user",
     "timeout": "timeout",
     "tls": "TLS",
     "connect_to": "connect to",
@@ -44,7 +48,7 @@ def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
     Irrelevant parts are ignored: the concurrency of open load, the URL if requests are named. A segment of a load
     level is compared by that level. Secrets are not in the words.
     """
-    left, right = one.without_secrets(), other.without_secrets()
+    left, right = _comparable(one), _comparable(other)
     skipped = _no_part(left, right)
     found = []
     if left.open != right.open and not (_whole_ladder(left) or _whole_ladder(right)):
@@ -56,6 +60,12 @@ def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
         plain = name != "body" and isinstance(before if before is not None else after, str | int | float)
         found.append(f"{words} {_said(before)} → {_said(after)}" if plain else f"other {words}")
     return tuple(found)
+
+
+def _comparable(plan: LoadPlan) -> LoadPlan:
+    """The plan without secrets, and without the duration that only a log that has been read has."""
+    shown = plan.without_secrets()
+    return shown if shown.replay is None else replace(shown, replay=replace(shown.replay, seconds=None))
 
 
 def _no_part(one: LoadPlan, other: LoadPlan) -> set[str]:

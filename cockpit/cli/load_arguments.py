@@ -93,6 +93,8 @@ def _add_amount(group: argparse._ArgumentGroup) -> None:
     words = "open a new connection for each request"
     add("--disable-keepalive", dest="keepalive", action="store_false", default=None, help=words)
     add("--requests-per-connection", type=positive, metavar="N", help="open a new connection after N requests")
+    add("--cookies", action="store_true", default=None, help="each connection keeps the cookies of its responses")
+    add("--sockets-per-user", type=positive, metavar="K", help="K connections share the cookies of a user (default 1)")
     add(
         "--think-time",
         metavar="T",

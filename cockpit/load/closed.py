@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
+from cockpit.load.channel import ConnectionOwner
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, grain
 from cockpit.load.idle_connection import RequestLimit
@@ -14,6 +15,8 @@ from cockpit.load.poller import Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.schedule import Leg
+from cockpit.load.virtual_user import UserConnections
+from cockpit.model.load import LoadPlan
 
 # Connections are opened this far apart (s), so that a server's backlog holds them.
 _STAGGER = 0.000125
@@ -22,6 +25,13 @@ _STAGGER = 0.000125
 PAUSE = 0.02
 # Less than any count of requests begun.
 _NONE = -1
+
+
+def connections_for(plan: LoadPlan) -> Callable[[ConnectionOwner, RequestMetrics, bytes], Connection]:
+    """Return a function that makes the connections of a plan, no more able than it needs."""
+    if plan.cookies or plan.chained:
+        return UserConnections(plan)
+    return RequestLimit if plan.requests_per_connection or plan.think_time else Connection
 
 
 class Closed(Engine):
@@ -37,7 +47,7 @@ class Closed(Engine):
         super().__init__(assignment, poller, on_tick, on_cut)
         self._places: dict[Connection, None] = {}
         self._spare: list[Connection] = []
-        self._make: type[Connection] = RequestLimit if assignment.plan.requests_per_connection else Connection
+        self._make = connections_for(assignment.plan)
         self._several = self.order.only is None
         # Requests that may begin without further checks.
         self._freely = self._limit

@@ -18,7 +18,7 @@ from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.load import ErrorKind
 
 # A small response takes one read of this size; the rest of a larger one is read into a shared buffer.
-_FIRST_READ = 16 * 1024
+FIRST_READ = 16 * 1024
 _SCRATCH = bytearray(512 * 1024)
 # Reads in one go before other connections get their turn.
 _READS = 8
@@ -166,7 +166,7 @@ class Connection(RequestSlot):
     def on_reply(self, mask: int, now: float) -> None:
         """The start of a response; nearly always all of it, with a head seen before."""
         try:
-            data = self._socket.recv(_FIRST_READ)
+            data = self._socket.recv(FIRST_READ)
         except BlockingIOError:
             return
         except OSError as error:
@@ -193,7 +193,7 @@ class Connection(RequestSlot):
         self._first = now
         self._handlers[self._fd] = self.on_more
         # Edge-triggered: there is no second wake for an end that came together with the data.
-        if not self._feed(data, mask, now) and (len(data) == _FIRST_READ or mask & (HANGUP | DRAIN)):
+        if not self._feed(data, mask, now) and (len(data) == FIRST_READ or mask & (HANGUP | DRAIN)):
             self.on_more(mask, now)
 
     def on_more(self, mask: int, now: float) -> None:
@@ -276,7 +276,7 @@ class Connection(RequestSlot):
     def on_lingering(self, mask: int, now: float) -> None:
         """The server closes, as announced, or sends unexpected data."""
         try:
-            if not mask & HANGUP and self._socket.recv(_FIRST_READ):
+            if not mask & HANGUP and self._socket.recv(FIRST_READ):
                 return
         except BlockingIOError:
             return

@@ -10,6 +10,7 @@ from math import inf
 from time import monotonic
 from typing import Literal
 
+from cockpit.load.chain import ChainOrder
 from cockpit.load.channel import Handler
 from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
@@ -148,7 +149,7 @@ class Engine:
 
     def _carry_next(self, connection: Connection, per_request: list[RequestMetrics]) -> None:
         """Give a connection the next request of a plan that has several, counted in its metrics."""
-        number, request = self.order.next_request()
+        number, request = self.order.next_request(connection)
         counts = per_request[number]
         counts.sent += 1
         connection.carry(counts, request)
@@ -247,8 +248,10 @@ class Engine:
             self.tally.abandoned += 1
 
 
-def order_of(assignment: Assignment) -> RequestOrder | LoggedOrder:
+def order_of(assignment: Assignment) -> RequestOrder | LoggedOrder | ChainOrder:
     """The requests of a worker."""
+    if assignment.plan.chained:
+        return ChainOrder(assignment.plan)
     if assignment.log is not None:
         return LoggedOrder(assignment.plan, assignment.log)
     return RequestOrder(assignment.plan, assignment.worker, assignment.workers)

@@ -17,8 +17,10 @@ class Expectation:
     """A plan's Expect, made ready. A response is unexpected in one way: the first of status, length, contains,
     too_large, matches, digest. Raises UsageError for an expectation that no response could meet."""
 
-    def __init__(self, expect: Expect | None) -> None:
+    def __init__(self, expect: Expect | None, keep: int = 0) -> None:
+        """`keep`: bytes of the start of each body to keep."""
         expect = expect or Expect()
+        self._keep = keep
         self._statuses = frozenset(expect.statuses)
         self._length = expect.length
         self._contains = None if expect.contains is None else expect.contains.encode()
@@ -34,7 +36,7 @@ class Expectation:
         wrong = [status for status in self._statuses if not 200 <= status <= 999]
         if wrong:
             raise UsageError(f"expect status {wrong[0]}: not a final status such as 200 or 404")
-        self.needs_body = self._contains is not None or self._pattern is not None or bool(self._digest)
+        self.needs_body = self._contains is not None or self._pattern is not None or bool(self._digest or keep)
 
     def allows(self, status: int) -> bool:
         return status in self._statuses
@@ -55,15 +57,29 @@ class Expectation:
         """Return a check of the next body; None if none is needed."""
         if not self.needs_body:
             return None
-        return Body(self._contains, self._pattern, self._digest)
+        return Body(self._contains, self._pattern, self._digest, self._keep)
 
 
 class Body:
-    """A body as far as an expectation needs it: a hash, the end of the last piece, and at most MATCH_LIMIT bytes."""
+    """A body as far as an expectation needs it: a hash, the end of the last piece, at most MATCH_LIMIT bytes, and the
+    `start`, of `keep` bytes."""
 
-    __slots__ = ("_contains", "_digest", "_found", "_hash", "_kept", "_pattern", "_tail", "_too_large")
+    __slots__ = (
+        "_contains",
+        "_digest",
+        "_found",
+        "_hash",
+        "_keep",
+        "_kept",
+        "_pattern",
+        "_tail",
+        "_too_large",
+        "start",
+    )
 
-    def __init__(self, contains: bytes | None, pattern: re.Pattern[bytes] | None, digest: str) -> None:
+    def __init__(self, contains: bytes | None, pattern: re.Pattern[bytes] | None, digest: str, keep: int) -> None:
+        self.start = bytearray()
+        self._keep = keep
         self._contains = contains
         self._pattern = pattern
         self._digest = digest
@@ -74,6 +90,8 @@ class Body:
         self._hash = hashlib.sha256() if digest else None
 
     def add(self, piece: bytes | memoryview) -> None:
+        if len(self.start) < self._keep:
+            self.start += piece[: self._keep - len(self.start)]
         if self._hash is not None:
             self._hash.update(piece)
         if self._contains and not self._found:

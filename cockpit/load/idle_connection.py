@@ -8,8 +8,9 @@ from cockpit.load.channel import ConnectionOwner
 from cockpit.load.connection import Connection
 from cockpit.load.request_metrics import RequestMetrics
 
-_LINE_END = b" HTTP/1.1\r\n"
-_CLOSING = _LINE_END + b"Connection: close\r\n"
+# The end of a request's first line, which no path holds.
+LINE_END = b" HTTP/1.1\r\n"
+_CLOSING = LINE_END + b"Connection: close\r\n"
 
 
 class IdleConnection(Connection):
@@ -66,11 +67,13 @@ class RequestLimit(IdleConnection):
             self.close()
         self.rouse()
         self._carried = 1 if self._fd < 0 else self._carried + 1
-        self._request = self._planned
-        if self._is_last():
-            self._request = self._planned.replace(_LINE_END, _CLOSING, 1)
+        self._request = self._composed()
         self._size = len(self._request)
         super().begin(now)
+
+    def _composed(self) -> bytes:
+        """The bytes of the next request."""
+        return self._planned.replace(LINE_END, _CLOSING, 1) if self._is_last() else self._planned
 
     def rest(self) -> bool:
         if self._is_used_up():

@@ -62,6 +62,6 @@ class LoggedOrder:
         _, _, self._after = request_parts(requests_of(plan)[0], keepalive=plan.keepalive)
         self.largest = max(map(len, self._lines)) + len(self._after)
 
-    def next_request(self) -> PlannedRequest:
+    def next_request(self, connection: object = None) -> PlannedRequest:
         line = self._lines[next(self._numbers)]
         return PlannedRequest(int(line.startswith(b"HEAD")), line + self._after)

@@ -252,11 +252,11 @@ def _tokens(value: bytes) -> list[bytes]:
 class Reply:
     """Finds the end of each response in pieces of any size.
 
-    `head` is None until it is complete; `size` is of the body so far. `excess`: unexpected bytes
+    `head` is None until it is complete, `lines` its bytes; `size` is of the body so far. `excess`: unexpected bytes
     after the end.
     """
 
-    __slots__ = ("_body", "_chunks", "_heads", "_left", "_partial", "_read", "excess", "head")
+    __slots__ = ("_body", "_chunks", "_heads", "_left", "_partial", "_read", "excess", "head", "lines")
 
     def __init__(self, heads: Heads) -> None:
         self._chunks: Chunks | None = None
@@ -292,6 +292,14 @@ class Reply:
         """Return the first kind that differs in the complete response; "" if none."""
         assert self.head is not None
         return self._heads.expectation.of_response(self.head.status, self.size, self._body)
+
+    @property
+    def start(self) -> bytes:
+        """The start of the body, as far as the expectation keeps it."""
+        return bytes(self._body.start) if self._body is not None else b""
+
+    def expects(self, status: int) -> bool:
+        return self._heads.expectation.allows(status)
 
     def feed(self, data: bytes | memoryview) -> bool:
         """Take the next piece; return whether the response is complete. Raises Malformed."""
@@ -334,6 +342,7 @@ class Reply:
                 break
             start = end
         self.head = head
+        self.lines = lines
         self._partial = b""
         self._left = head.length
         if head.length == CHUNKED:

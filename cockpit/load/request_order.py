@@ -13,6 +13,8 @@ from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 
+# Bytes of a body in which a value is searched.
+TAKE_LIMIT = 64 * 1024
 # The longest rotation that weights may make.
 _ROTATION = 100_000
 
@@ -50,7 +52,7 @@ def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
             Heads(
                 bodiless=request.method == "HEAD",
                 keepalive=plan.keepalive,
-                expectation=Expectation(request.expect),
+                expectation=Expectation(request.expect, keep=TAKE_LIMIT if request.take else 0),
                 one_length=plan.paths is None and plan.replay is None,
             ),
             idempotent=request.method in IDEMPOTENT,
@@ -102,7 +104,7 @@ class RequestOrder:
         self._turn = 0
         self.only = self._planned[0] if len(self._planned) == 1 and self._paths is None else None
 
-    def next_request(self) -> PlannedRequest:
+    def next_request(self, connection: object = None) -> PlannedRequest:
         if self._paths is not None:
             return PlannedRequest(0, self._before + self._paths.next() + self._after)
         turn = self._turn

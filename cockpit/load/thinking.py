@@ -14,7 +14,7 @@ from time import monotonic
 
 from cockpit.load.closed import PAUSE, Closed
 from cockpit.load.connection import Connection
-from cockpit.load.idle_connection import IdleConnection, RequestLimit
+from cockpit.load.idle_connection import IdleConnection
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.model.load import ThinkTime
@@ -43,7 +43,6 @@ class Thinking(Closed):
         plan = assignment.plan
         assert plan.think_time is not None
         self._pause = pauses_of(plan.think_time, Random(f"{plan.seed} {assignment.worker}"))
-        self._make = RequestLimit
 
     def next(self, connection: Connection) -> None:
         if self._issued >= self._limit or self._surplus:

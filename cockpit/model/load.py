@@ -24,6 +24,7 @@ ErrorKind = Literal[
     "no_local_ports",
     "no_file_descriptors",
 ]
+TakeSource = Literal["header", "json", "regex"]
 
 # Headers whose values may be recorded; any other may hold a secret, whatever it is called.
 OPEN_HEADERS = frozenset(
@@ -51,9 +52,19 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str | None = None
 
 
+class Take(msgspec.Struct, frozen=True, kw_only=True):
+    """A value to take from a response by its `expression`: the name of a header; a path in JSON as `items.0.id`; a
+    regular expression, of whose match the first group is taken, or all without a group."""
+
+    name: str
+    source: TakeSource
+    expression: str
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One of several requests of a plan. `url` is absolute; `name` is the group of its metrics;
-    `binary` replaces a `body` that is not text."""
+    `binary` replaces a `body` that is not text. If one of them takes values, the requests are a chain: each user sends
+    them in order, with `{name}` in path, headers and body replaced by the values taken before."""
 
     name: str
     url: str
@@ -63,6 +74,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     weight: int = 1
     expect: Expect | None = None
     binary: bytes | None = None
+    take: tuple[Take, ...] = ()
 
     @property
     def content(self) -> bytes:
@@ -142,6 +154,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     With `replay` the requests and their instants are those of a log.
     Sockets close after `requests_per_connection` requests; None: no limit. Under closed load each connection pauses for
     its `think_time` between a response and its next request.
+    With `cookies`, each virtual user keeps those of its responses; it has `sockets_per_user` of the connections.
     `connect_to` (host:port) and `unix` (a socket's path) replace the address; `local_addresses` are source addresses.
     """
 
@@ -166,6 +179,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     keepalive: bool = True
     requests_per_connection: int | None = None
     think_time: ThinkTime | None = None
+    cookies: bool = False
+    sockets_per_user: int = 1
     timeout: float = 30.0
     tls: Tls = Tls()
     connect_to: str = ""
@@ -186,6 +201,11 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether arrivals follow a schedule of their own."""
         scheduled = self.rate is not None or self.replay is not None
         return scheduled or any(stage.rate is not None for stage in self.stages)
+
+    @property
+    def chained(self) -> bool:
+        """Return whether requests depend on the responses to others."""
+        return any(request.take for request in self.mix)
 
     @property
     def seconds(self) -> float | None:

@@ -6,11 +6,12 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast, get_args
 from urllib.parse import urljoin, urlsplit
 
-from cockpit.model.load import Expect, LoadPlan, LogReplay, PathList, Request, Stage, ThinkTime, Tls
+from cockpit.model.load import Expect, LoadPlan, LogReplay, PathList, Request, Stage, Take, TakeSource, ThinkTime, Tls
 from cockpit.model.units import parse_count, parse_duration
+from cockpit.profiles.conflicts import conflicts
 from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
 
@@ -22,6 +23,7 @@ NAMED = NamedFiles()
 NO_BODY: dict[str, Any] = {"body": None, "binary": None}
 # A header's name and a method are made of these (RFC 9110, token).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
 # host:port, also [::1]:port, and a path.
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]]+):\d{1,5}([/?]\S*)?")
@@ -72,6 +74,8 @@ def make_plan(
         keepalive=load.keepalive,
         requests_per_connection=load.requests_per_connection,
         think_time=think_time_of(load.think_time),
+        cookies=load.cookies,
+        sockets_per_user=load.sockets_per_user,
         timeout=seconds_of("load.timeout", load.timeout) or 30.0,
         tls=Tls(
             verify=tls.verify,
@@ -112,30 +116,8 @@ def check_plan(plan: LoadPlan) -> None:
         raise Wrong("target.urls", "found beside [[request]] blocks; allowed: one of the two")
     if plan.tls.key and not plan.tls.cert:
         raise Wrong("tls.key", "found without a cert; allowed: both, or a cert that holds its key")
-    if plan.replay:
-        _check_replay(plan)
-    if plan.think_time and plan.open:
-        raise Wrong(
-            "load.think_time", "found beside a rate; allowed: closed load, with concurrency in place of the rate"
-        )
-    if plan.requests_per_connection and not plan.keepalive:
-        raise Wrong("load.requests_per_connection", "found without keep-alive; allowed: one of the two")
-
-
-def _check_replay(plan: LoadPlan) -> None:
-    """Raises Wrong for anything that would contradict the requests of the log, or their times."""
-    named = {
-        "rate": plan.rate is not None,
-        "stages": plan.stages,
-        "warmup": plan.warmup,
-        "urls": plan.paths,
-        "[[request]]": plan.mix,
-        "method": plan.method != "GET",
-        "body": plan.content,
-    }
-    found = ", ".join(name for name, given in named.items() if given)
-    if found:
-        raise Wrong("load.replay_log", f"found beside {found}; allowed: without, the log has its requests and times")
+    for key, problem in conflicts(plan):
+        raise Wrong(key, problem)
 
 
 def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogReplay | None:
@@ -240,19 +222,33 @@ def _request(url: str, one: RequestSection, files: NamedFiles) -> Request:
         **body,
         weight=one.weight,
         expect=_expect(f"{key}.expect", one.expect),
+        take=tuple(_take(f"{key}.take", name, text) for name, text in one.take.items()),
     )
+
+
+def _take(key: str, name: str, text: str) -> Take:
+    if not _IDENTIFIER.fullmatch(name):
+        raise Wrong(key, f"found the name {name!r}; allowed: letters, digits and _")
+    source, _, expression = (part.strip() for part in text.partition(":"))
+    if source not in get_args(TakeSource) or not expression:
+        raise Wrong(key, f"found {text!r}; allowed: header:NAME, json:items.0.id or regex:PATTERN")
+    if source == "regex":
+        _check_pattern(key, expression)
+    return Take(name=name, source=cast(TakeSource, source), expression=expression)
+
+
+def _check_pattern(key: str, pattern: str) -> None:
+    try:
+        re.compile(pattern.encode())
+    except re.error as error:
+        raise Wrong(key, f"found {pattern!r} ({error}); allowed: a regular expression") from None
 
 
 def _expect(key: str, expect: ExpectSection | None) -> Expect | None:
     if expect is None:
         return None
     if expect.matches is not None:
-        try:
-            re.compile(expect.matches)
-        except re.error as error:
-            raise Wrong(
-                f"{key}.matches", f"found {expect.matches!r} ({error}); allowed: a regular expression"
-            ) from None
+        _check_pattern(f"{key}.matches", expect.matches)
     statuses = (expect.status,) if isinstance(expect.status, int) else expect.status or ()
     return Expect(
         statuses=statuses,

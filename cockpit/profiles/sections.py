@@ -52,6 +52,7 @@ class RequestSection(Section, frozen=True, kw_only=True):
     auth: str | None = None
     weight: Positive = 1
     expect: ExpectSection | None = None
+    take: dict[str, str] = field(default_factory=dict)
 
 
 class LoadLevel(Section, frozen=True, kw_only=True):
@@ -81,6 +82,8 @@ class LoadSection(Section, frozen=True, kw_only=True):
     replay_speed: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
     requests_per_connection: Positive | None = None
     think_time: Duration | None = None
+    cookies: bool = False
+    sockets_per_user: Positive = 1
     timeout: Duration = 30.0
     method: Method = "GET"
     headers: dict[str, str] = field(default_factory=dict)

@@ -46,10 +46,15 @@ def plan_words(plan: LoadPlan) -> str:
     connections = "keep-alive" if plan.keepalive else "new connection each"
     if plan.requests_per_connection:
         connections = f"{plan.requests_per_connection} requests per connection"
+    if plan.cookies:
+        connections += " · cookies"
+    if plan.sockets_per_user > 1:
+        connections += f" per {plan.sockets_per_user} connections"
     if plan.think_time:
         connections += f" · think time {plan.think_time.words}"
     model = "open" if plan.open else "closed"
-    many = f" ({len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths or plan.replay else ""
+    chain = "chain of " if plan.chained else ""
+    many = f" ({chain}{len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths or plan.replay else ""
     warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""
     what = f"{neutral(plan.method)} {neutral(plan.url)}{many}"
     return f"{what} · {model} {_amount(plan)}{warmup} · {connections}"

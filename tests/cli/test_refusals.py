@@ -42,7 +42,7 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "-m", "G T"), "-m: found 'G T'"),
         (("run", NOWHERE, "--urls", "/a{1.."), "--urls: found '/a{1..'"),
         (("run", NOWHERE, "--ladder", "1,2:1s", "-q", "5"), "leave -q out"),
-        (("run", NOWHERE, "--think-time", "1s", "-q", "5"), "--think-time: found beside a rate; allowed: closed load"),
+        (("run", NOWHERE, "--think-time", "1s", "-q", "5"), "--think-time: found beside a rate or a log; allowed"),
         (("run", NOWHERE, "--replay-log", "none"), "--replay-log: none: no such file"),
         (("run", NOWHERE, "--replay-log", "/etc/passwd"), "formats are common or combined"),
         (

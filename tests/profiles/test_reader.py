@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import ProfileError
-from cockpit.model.load import ThinkTime
+from cockpit.model.load import Take, ThinkTime
 from cockpit.profiles.reader import parse_profile, read_profile
 
+CHAIN = '[target]\nurl = "http://web1/"\n[[request]]\nname = "a"\ntake = {id = "json:a.0"}\n[[request]]\nname = "b"\n'
 TARGET = '[target]\nurl = "http://web1/"\n'
 KNOB = '[[knob]]\nname = "K"\nhost = "web1"\nfile = "/f"\ndirective = "D"\ntest = "t"\nreload = "r"\n'
 HOST = '[[host]]\nname = "web1"\nssh = "root@web1"\nprocesses = "apache2"\n'
@@ -103,6 +104,16 @@ def test_everything_a_load_can_be(tmp_path: Path) -> None:
     assert (plan.tls.ca, plan.tls.sni, plan.connect_to) == (str(tmp_path / "ca.pem"), "other", "10.0.0.1:8443")
 
 
+def test_a_chain_of_a_user_with_cookies() -> None:
+    text = 'path = "/{id}/b"\nheaders = {X-Id = "{id}"}\ntake = {t = "regex: t=(.) ", h = "header:ETag"}\n'
+    plan = parse_profile(CHAIN + text + "[load]\ncookies = true", "x", "x").plan
+    assert plan.chained and plan.cookies and plan.sockets_per_user == 1
+    first, second = plan.mix
+    assert first.take == (Take(name="id", source="json", expression="a.0"),)
+    assert [take.expression for take in second.take] == ["t=(.)", "ETag"]
+    assert second.url == "http://web1/{id}/b"
+
+
 @pytest.mark.parametrize(
     ("text", "think_time"),
     [
@@ -142,7 +153,27 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
         (TARGET + '[target.expect]\nmatches = "("', "target.expect.matches: found '('"),
         (TARGET + '[tls]\nkey = "k"', "tls.key: k: no such file"),
         (TARGET + '[load]\nthink_time = "2s to 1s"', "load.think_time: found '2s to 1s'; allowed: 0.5s, or a range"),
-        (TARGET + "[load]\nthink_time = 1\nrate = 5", "load.think_time: found beside a rate; allowed: closed load"),
+        (
+            TARGET + "[load]\nthink_time = 1\nrate = 5",
+            "load.think_time: found beside a rate or a log; allowed: closed load",
+        ),
+        (
+            TARGET + "[load]\ncookies = true\nrate = 5",
+            "load.cookies: found beside a rate or a log; allowed: closed load",
+        ),
+        (TARGET + '[load]\ncookies = true\nheaders = {cookie = "a=b"}', "load.cookies: found beside a header Cookie"),
+        (TARGET + "[load]\nsockets_per_user = 2", "load.sockets_per_user: found without cookies"),
+        (CHAIN + "[load]\nsockets_per_user = 2\ncookies = true", "load.sockets_per_user: found without cookies, or"),
+        (CHAIN + "[load]\nrate = 2", "request.take: found beside a rate or a log"),
+        (CHAIN + "weight = 2", "request b.weight: found in a chain"),
+        (CHAIN + 'take = {"a b" = "json:x"}', "request b.take: found the name 'a b'; allowed: letters, digits and _"),
+        (CHAIN + 'take = {a = "xpath:x"}', "found 'xpath:x'; allowed: header:NAME, json:items.0.id or regex:PATTERN"),
+        (CHAIN + 'take = {a = "header:"}', "request b.take: found 'header:'; allowed: header:NAME"),
+        (CHAIN + 'take = {a = "regex:("}', "request b.take: found '(' (missing )"),
+        (
+            CHAIN + 'path = "/{later}"\n[[request]]\nname = "c"\ntake = {later = "json:x"}',
+            "request b: found {later} before",
+        ),
         (TARGET + "[load]\nrequests_per_connection = 0", "requests_per_connection: found 0; allowed: a whole number"),
         (
             TARGET + "[load]\nrequests_per_connection = 2\nkeepalive = false",

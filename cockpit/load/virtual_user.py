@@ -1,0 +1,111 @@
+"""Virtual users: connections that keep cookies, and values taken from responses.
+
+Their responses are all read the long way, with their heads and the start of their bodies.
+"""
+
+from __future__ import annotations
+
+from time import time
+
+from cockpit.load.chain import taken
+from cockpit.load.channel import ConnectionOwner
+from cockpit.load.connection import FIRST_READ
+from cockpit.load.cookies import CookieJar
+from cockpit.load.idle_connection import LINE_END, RequestLimit
+from cockpit.load.replies import Heads, Reply
+from cockpit.load.request import target_of_plan
+from cockpit.load.request_metrics import RequestMetrics
+from cockpit.model.load import LoadPlan, Take
+
+
+class VirtualUser:
+    """The state of one user. `jar` is None without cookies. In a chain: the `step` of the last request, what it
+    `takes`, whether it `succeeded`, and the `values` so far."""
+
+    __slots__ = ("jar", "step", "succeeded", "takes", "values")
+
+    def __init__(self, jar: CookieJar | None) -> None:
+        self.jar = jar
+        self.step = -1
+        self.succeeded = True
+        self.takes: tuple[Take, ...] = ()
+        self.values: dict[bytes, bytes] = {}
+
+    def take_values(self, head: bytes, body: bytes) -> bool:
+        """Take the values of the last request from its response; False if one is missing."""
+        for take in self.takes:
+            value = taken(take, head, body)
+            if value is None:
+                return False
+            self.values[take.name.encode()] = value
+        return True
+
+
+class UserReply(Reply):
+    """A response to a user's request for `target`."""
+
+    __slots__ = ("_user", "target")
+
+    def __init__(self, heads: Heads, user: VirtualUser) -> None:
+        super().__init__(heads)
+        self._user = user
+        self.target = b"/"
+
+    def verdict(self) -> str:
+        """Return the first kind that differs in the complete response, of which the user keeps cookies and values:
+        `take` if a value is missing."""
+        assert self.head is not None
+        user, status = self._user, self.head.status
+        if user.jar is not None:
+            user.jar.take(self.lines, self.target, time())
+        verdict = super().verdict()
+        if verdict or (status >= 400 and not self.expects(status)):
+            # The user starts over. Without an expectation, such a status counts as failed by itself.
+            return verdict
+        user.succeeded = user.take_values(self.lines, self.start)
+        return "" if user.succeeded else "take"
+
+
+class UserConnection(RequestLimit):
+    """A connection of a user, who may have several."""
+
+    __slots__ = ("_user_reply", "user")
+
+    def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes, user: VirtualUser) -> None:
+        super().__init__(load, counts, request)
+        self.user = user
+        self._reply = self._user_reply = UserReply(counts.heads, user)
+
+    def on_reply(self, mask: int, now: float) -> None:
+        """The start of a response, of any length."""
+        try:
+            data = self._socket.recv(FIRST_READ)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._broken(error)
+            return
+        self._read_on(data, mask | self._drain, now)
+
+    def _composed(self) -> bytes:
+        request = super()._composed()
+        self._user_reply.target = target = request.split(b" ", 2)[1]
+        if self.user.jar is None:
+            return request
+        return request.replace(LINE_END, LINE_END + self.user.jar.header(target, time()), 1)
+
+
+class UserConnections:
+    """Makes the connections of users, `sockets_per_user` of each."""
+
+    def __init__(self, plan: LoadPlan) -> None:
+        self._plan = plan
+        self._target = target_of_plan(plan)
+        self._made = 0
+
+    def __call__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> UserConnection:
+        if self._made % self._plan.sockets_per_user == 0:
+            jar = CookieJar(self._target.host, secure=self._target.secure) if self._plan.cookies else None
+            self._user = VirtualUser(jar)
+        self._made += 1
+        return UserConnection(load, counts, request, self._user)

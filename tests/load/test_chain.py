@@ -1,0 +1,209 @@
+"""Chains: values taken from a response and sent in the next requests of the same user."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from cockpit.load.chain import RequestTemplate, taken
+from cockpit.model.load import Expect, Request, Take, ThinkTime
+from tests.load.servers import POLLERS, Conversation, engine_load, load, plan, serving
+
+HEAD = b'HTTP/1.1 200 OK\r\nETag:  "v7" \r\nX-Empty:\r\nContent-Length: 5\r\n\r\n'
+BODY = json.dumps(
+    {"session": {"token": "a b/ä"}, "items": [{"id": 17, "price": 2.5, "new": True, "note": None}], "line": "x\ny"}
+).encode()
+
+
+@pytest.mark.parametrize(
+    ("source", "expression", "value"),
+    [
+        ("header", "etag", b'"v7"'),
+        ("header", "X-Empty", None),
+        ("header", "X-Other", None),
+        ("json", "session.token", "a b/ä".encode()),
+        ("json", "items.0.id", b"17"),
+        ("json", "items.0.price", b"2.5"),
+        ("json", "items.0.new", b"true"),
+        ("json", "items.0.note", None),
+        ("json", "items.0", None),
+        ("json", "items.1.id", None),
+        ("json", "items.x", None),
+        ("json", "session.token.x", None),
+        ("json", "line", None),
+        ("regex", r'"id": (\d+)', b"17"),
+        ("regex", r"\d\.\d", b"2.5"),
+        ("regex", "nowhere", None),
+        ("regex", "(x)?session", None),
+    ],
+)
+def test_values_are_taken_from_header_json_and_text(source: Any, expression: str, value: bytes | None) -> None:
+    assert taken(Take(name="x", source=source, expression=expression), HEAD, BODY) == value
+
+
+def test_values_that_cannot_be_sent_are_not_taken() -> None:
+    take = Take(name="x", source="regex", expression="(?s).+")
+    assert taken(take, HEAD, b"x" * 4096) == b"x" * 4096
+    for body in (b"x" * 4097, b"a\r\nInjected: 1", b"a\0", b""):
+        assert taken(take, HEAD, body) is None
+    assert taken(Take(name="x", source="json", expression="a"), HEAD, b"{" * 60_000) is None
+    assert taken(Take(name="x", source="json", expression="0"), HEAD, b"[" * 60_000) is None
+
+
+def test_values_are_filled_into_path_headers_and_body() -> None:
+    request = Request(
+        name="a",
+        url="http://a/{id}/{other}?t={token}",
+        method="PUT",
+        headers=(("X-Token", "<{token}>"),),
+        body='{"id": {id}}',
+    )
+    template = RequestTemplate(request, ("id", "token"), keepalive=True)
+    head, _, body = template.filled({b"id": b"1234", b"token": b"a b&c=\\1"}).partition(b"\r\n\r\n")
+    first, *lines = head.split(b"\r\n")
+    assert first == b"PUT /1234/%7Bother%7D?t=a%20b%26c%3D%5C1 HTTP/1.1"
+    assert b"X-Token: <a b&c=\\1>" in lines
+    assert body == b'{"id": 1234}' and b"Content-Length: 12" in lines
+    unchanged = RequestTemplate(request, (), keepalive=True)
+    assert unchanged.filled({}) == unchanged.whole
+
+
+# --- against a server ---
+
+
+class Shop:
+    """Gives a token to each login, an order to each token, and counts what it is asked for."""
+
+    def __init__(self, *, tokenless: int = 0) -> None:
+        """Every `tokenless`-th login gets no token; 0: every login gets one."""
+        self.seen: Counter[str] = Counter()
+        self._logins = 0
+        self._tokenless = tokenless
+        self._orders: dict[str, str] = {}
+
+    async def __call__(self, talk: Conversation) -> None:
+        while True:
+            response = self._response((await talk.request()).decode())
+            await talk.send(response[:20], response[20:])
+
+    def _response(self, request: str) -> bytes:
+        head, _, body = request.partition("\r\n\r\n")
+        path = head.split(" ")[1]
+        if path == "/login":
+            self._logins += 1
+            self.seen["login"] += 1
+            without = self._tokenless and self._logins % self._tokenless == 0
+            return _page("no" if without else json.dumps({"token": f"secret-{self._logins}"}))
+        if path == "/order" and body.startswith("token=secret-"):
+            token = body.removeprefix("token=")
+            self._orders[f"{token}/o"] = token
+            self.seen["order"] += 1
+            return _page("", f"Location: /orders/{token}/o\r\n")
+        token = next((line[9:] for line in head.split("\r\n") if line.startswith("X-Token: ")), "")
+        if path.startswith("/orders/") and self._orders.get(path.removeprefix("/orders/").replace("%2F", "/")) == token:
+            self.seen["show"] += 1
+            return _page("shown")
+        self.seen["wrong"] += 1
+        return _page("", status="403 Forbidden")
+
+
+def _page(body: str, header: str = "", status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\n{header}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+def chain(url: str) -> tuple[Request, ...]:
+    base = url.removesuffix("/x")
+    token = (Take(name="token", source="json", expression="token"),)
+    order = (Take(name="order", source="header", expression="Location"),)
+    return (
+        Request(name="login", url=f"{base}/login", take=token),
+        Request(name="order", url=f"{base}/order", method="POST", body="token={token}", take=order),
+        Request(
+            name="show", url=f"{base}/orders/{{token}}/o", headers=(("X-Token", "{token}"), ("X-Order", "{order}"))
+        ),
+    )
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "kept": {},
+    "reconnecting": {"requests_per_connection": 2},
+    "new connection each": {"keepalive": False},
+    "think time and cookies": {"think_time": ThinkTime(seconds=0.001), "cookies": True},
+}
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("poller", POLLERS)
+async def test_each_user_sends_the_chain_in_order_with_its_own_values(values: dict[str, Any], poller: str) -> None:
+    shop = Shop()
+    async with serving(shop) as server:
+        outcome = await engine_load(
+            plan(server.url, mix=chain(server.url), requests=90, concurrency=3, **values), poller
+        )
+    assert shop.seen["wrong"] == 0
+    assert outcome.total("completed") == shop.seen.total() == 90
+    assert shop.seen["login"] >= shop.seen["order"] >= shop.seen["show"] >= shop.seen["login"] - 3
+    assert outcome.unexpected == outcome.errors == {}
+    sent = {name: sum(group.sent for group in found) for name, found in outcome.groups.items()}
+    assert sent == dict(shop.seen)
+
+
+async def test_a_missing_value_is_counted_and_the_user_starts_over() -> None:
+    shop = Shop(tokenless=3)
+    async with serving(shop) as server:
+        outcome = await load(plan(server.url, mix=chain(server.url), requests=70, concurrency=1))
+    # Two whole chains of three, then a login without a token.
+    assert shop.seen == {"login": 30, "order": 20, "show": 20}
+    assert outcome.unexpected == {"take": 10}
+    assert sum(group.unexpected.get("take", 0) for group in outcome.groups["login"]) == 10
+    assert outcome.total("completed") == 70
+    assert "secret" not in repr(outcome.events)
+
+
+async def test_after_a_failed_request_the_user_starts_over() -> None:
+    """The second request is refused: its status fails by itself, and no value is looked for."""
+    seen: Counter[str] = Counter()
+
+    async def behave(talk: Conversation) -> None:
+        while True:
+            path = (await talk.request()).split(b" ")[1].decode()
+            seen[path] += 1
+            await talk.send(_page('{"token": "t"}') if path == "/login" else _page("", status="500 Oh"))
+
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, mix=chain(server.url), requests=20, concurrency=1))
+    assert seen == {"/login": 10, "/order": 10}
+    assert outcome.unexpected == {} and outcome.statuses == {200: 10, 500: 10}
+
+
+async def test_an_unexpected_response_comes_before_a_missing_value() -> None:
+    expect = Expect(contains="welcome")
+    take = (Take(name="token", source="regex", expression="token=(.)"),)
+
+    async def behave(talk: Conversation) -> None:
+        for body in ("welcome", "token=1", "welcome token=1", "welcome token=2"):
+            await talk.request()
+            await talk.send(_page(body))
+
+    async with serving(behave) as server:
+        mix = (Request(name="a", url=server.url, take=take, expect=expect), Request(name="b", url=server.url))
+        outcome = await engine_load(plan(server.url, mix=mix, requests=4, concurrency=1))
+    assert outcome.unexpected == {"take": 1, "contains": 1}
+    assert {name: sum(group.sent for group in found) for name, found in outcome.groups.items()} == {"a": 3, "b": 1}
+
+
+async def test_a_value_is_searched_in_the_first_64_kib_of_a_body() -> None:
+    async def behave(talk: Conversation) -> None:
+        for filler in (65_000, 66_000):
+            await talk.request()
+            await talk.send(_page("." * filler + "token=7"))
+
+    async with serving(behave) as server:
+        take = (Take(name="token", source="regex", expression=r"token=(\d)"),)
+        mix = (Request(name="a", url=server.url, take=take),)
+        outcome = await engine_load(plan(server.url, mix=mix, requests=2, concurrency=1))
+    assert outcome.total("completed") == 2
+    assert outcome.unexpected == {"take": 1}
