@@ -40,6 +40,7 @@ FIELDS = (
     FormField("duration", ("-z",), "60s, 5m20s"),
     FormField("requests", ("-n",), "no limit"),
     FormField("load steps", ("--ladder",), "1,2,4:30s or 500/s,1k/s:30s instead of load and duration"),
+    FormField("think time", ("--think-time",), "none; 0.5s, 0.2s to 2s or 1s exponential"),
     FormField("keep-alive", ("--disable-keepalive",)),
 )
 _LONG = {
@@ -49,6 +50,7 @@ _LONG = {
     "duration": "--duration",
     "requests": "--requests",
     "load steps": "--ladder",
+    "think time": "--think-time",
 }
 
 
@@ -64,6 +66,7 @@ def texts_of(plan: LoadPlan) -> dict[str, str]:
         "duration": "" if plan.duration is None else _duration(plan.duration),
         "requests": str(plan.requests) if plan.requests is not None else "",
         "load steps": _steps(plan),
+        "think time": plan.think_time.words if plan.think_time else "",
         "keep-alive": KEEPALIVE if plan.keepalive else NO_KEEPALIVE,
     }
 
@@ -100,6 +103,8 @@ def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dic
         found |= {"body": None, "binary": None}
     if "keep-alive" in changed:
         found["keepalive"] = True
+    if "think time" in changed:
+        found["think_time"] = None
     if "load" in changed:
         found["replay"] = None
     if "load steps" in changed:

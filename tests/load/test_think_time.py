@@ -161,7 +161,8 @@ async def test_a_server_that_closes_during_the_think_time_is_reconnected_to_with
         assert len(server.conversations) == 10
     assert outcome.total("completed") == 10
     assert outcome.errors == {} and outcome.total("retries") == 0
-    assert outcome.total("reconnects") == 8
+    # After the last request of one connection, the other may still have begun to think.
+    assert 8 <= outcome.total("reconnects") <= 9
 
 
 async def test_connections_that_think_follow_a_lower_and_a_higher_load() -> None:

@@ -9,7 +9,7 @@ from textual.widgets import Input, Static
 
 from cockpit.cli.load_flags import plan_with
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan, Stage
+from cockpit.model.load import LoadPlan, LogReplay, Stage, ThinkTime
 from cockpit.tui.dialogs.load_form import LoadForm, Toggle
 from cockpit.tui.load_fields import plan_from, texts_of
 from tests.tui.driving import driven, press, text_of, until
@@ -41,6 +41,10 @@ def changed(plan: LoadPlan = PLAN, **texts: str) -> LoadPlan:
         ({"body": "a=1", "method": "PUT"}, {"body": "a=1", "method": "PUT"}),
         ({"keep-alive": "no"}, {"keepalive": False}),
         (
+            {"think_time": "0.2s to 2s"},
+            {"think_time": ThinkTime(distribution="uniform", seconds=0.2, most=2.0)},
+        ),
+        (
             {"headers": "Accept: text/html; q=0.9; X-Id: 7"},
             {"headers": (("Accept", "text/html; q=0.9"), ("X-Id", "7"))},
         ),
@@ -54,9 +58,18 @@ def test_fields_can_be_emptied_and_the_rest_of_the_plan_stays() -> None:
     plan = replace(PLAN, headers=(("Accept", "a"),), body="x", keepalive=False, timeout=5.0, workers=2)
     emptied = changed(plan, headers="", body="", **{"keep-alive": "yes"})
     assert emptied == replace(PLAN, timeout=5.0, workers=2)
+    thinking = replace(PLAN, think_time=ThinkTime(seconds=0.5))
+    assert changed(thinking, duration="30 s") == thinking and changed(thinking, think_time="") == PLAN
     steps = replace(PLAN, duration=None, stages=(Stage(duration=3.0, rate=5.0), Stage(duration=3.0, rate=50.0)))
     assert texts_of(steps)["load steps"] == "5/s,50/s:3s"
     assert changed(steps, load_steps="").stages == () and changed(steps, load_steps="").duration == 10.0
+
+
+def test_a_replayed_log_stays_until_the_load_is_changed() -> None:
+    plan = replace(PLAN, duration=None, replay=LogReplay(file="logs/day.log", speed=2.0))
+    assert texts_of(plan)["load"] == "day.log ×2"
+    assert changed(plan, headers="Accept: a") == replace(plan, headers=(("Accept", "a"),))
+    assert changed(plan, load="40") == replace(PLAN, concurrency=40, duration=10.0)
 
 
 def test_a_secret_header_is_not_shown_and_stays() -> None:

@@ -39,7 +39,7 @@ r | rounds: old and new values of the last change in turn under load, in random 
     own, until the verdict. The maximum duration and the minimum detectable effect are announced first. r again
     stops them and restores the values of the start; otherwise the new values stay, unless they are worse
 = | load form: connections or rate (a running load follows at once), duration, requests, load steps, URL, method,
-    headers, body and keep-alive of the next run
+    headers, body, think time and keep-alive of the next run
 ^U | undo the last change; its diff is shown first
 v | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as percentiles
 e | chart cursor: ← → PgUp PgDn Home End move it, [ ] move it to a marker or a segment; the titles of the charts
