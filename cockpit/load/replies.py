@@ -110,16 +110,24 @@ class Heads:
     """Heads seen so far, by their bytes. `known` is the look-up: `known(bytes) -> Head | None`."""
 
     def __init__(
-        self, *, bodiless: bool, keepalive: bool, expectation: Expectation | None = None, one_length: bool = True
+        self,
+        *,
+        bodiless: bool,
+        keepalive: bool,
+        expectation: Expectation | None = None,
+        one_length: bool = True,
+        private: bool = False,
     ) -> None:
         """`bodiless`: responses carry no body whatever their head has (HEAD). `keepalive`: the plan keeps connections.
 
         `one_length`: all responses are of the same resource, so one of another length than the first has varied.
+        `private`: a Location may hold a value of a user, and is not kept.
         """
         self._bodiless = bodiless
         self._keepalive = keepalive
         self.expectation = expectation or Expectation(None)
         self._one_length = one_length
+        self._private = private
         self._first_length: int | None = None
         self._heads: dict[bytes, Head] = {}
         # The Location of the first redirect that was not expected.
@@ -175,7 +183,8 @@ class Heads:
         head = Head(status, len(raw), length, keeps, keeps and self._keepalive and length != UNTIL_CLOSE)
         self._last = (plain.split(b"\r\n"), fields, head)
         self._remember(raw, head)
-        if is_redirect(status) and not self.location and not self.expectation.allows(status):
+        unexplained = is_redirect(status) and not self.location and not self._private
+        if unexplained and not self.expectation.allows(status):
             self.location = quote(fields.location[:_LOCATION_LIMIT], safe=_URL)
         return head
 

@@ -53,6 +53,7 @@ def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
                 bodiless=request.method == "HEAD",
                 keepalive=plan.keepalive,
                 expectation=Expectation(request.expect, keep=TAKE_LIMIT if request.take else 0),
+                private=plan.cookies or plan.chained,
                 one_length=plan.paths is None and plan.replay is None,
             ),
             idempotent=request.method in IDEMPOTENT,

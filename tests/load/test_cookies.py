@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from cockpit.load.cookies import LONGEST, MOST_BYTES, MOST_COOKIES, CookieJar
 from cockpit.model.load import ThinkTime
-from tests.load.servers import POLLERS, Conversation, Outcome, engine_load, load, plan, serving
+from tests.load.hostile.registry import ROWS
+from tests.load.hostile.rows import SHORT
+from tests.load.hostile.test_hostile import check_counts
+from tests.load.servers import POLLERS, Conversation, Outcome, always, engine_load, load, plan, serving
 
 NOW = 1_800_000_000.0
 PAST, FUTURE = formatdate(NOW - 60, usegmt=True), formatdate(NOW + 60, usegmt=True)
@@ -138,6 +141,23 @@ async def test_each_user_keeps_its_session_over_connections(values: dict[str, An
     # Four users, each of which began without a session.
     assert len(sessions.requests) == 4
     assert outcome.merged("service").count == outcome.merged("first_byte").count == 80
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.behave and row.timeout > SHORT])
+async def test_each_request_of_a_user_is_counted_once_whatever_a_server_does(name: str) -> None:
+    row = ROWS[name]
+    async with row.serve() as server:
+        outcome = await engine_load(plan(server.url, requests=5, concurrency=3, cookies=True, **row.plan))
+    check_counts(outcome)
+    assert outcome.total("sent") == 5 and {*outcome.statuses, *outcome.errors} <= set(row.ends)
+
+
+async def test_the_location_of_a_users_redirect_is_not_recorded() -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /secret\r\nContent-Length: 0\r\n\r\n"
+    async with serving(always(moved)) as server:
+        outcome = await engine_load(plan(server.url, requests=5, cookies=True))
+        assert outcome.statuses == {302: 5} and "secret" not in repr(outcome.events)
+        assert "secret" in repr((await engine_load(plan(server.url, requests=5))).events)
 
 
 async def test_connections_of_a_user_share_its_session() -> None:

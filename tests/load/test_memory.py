@@ -10,6 +10,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from cockpit.load.protocol import Assignment, assignments
 from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination
 from cockpit.load.worker import engine_for
+from cockpit.model.load import ThinkTime
 from tests.commands import FORKS
 from tests.load.hostile.registry import ROWS
 from tests.load.hostile.rows import SHORT, Row
@@ -163,9 +165,9 @@ DROPS = (
 )
 
 
-async def _garbage(row: Row) -> list[str]:
+async def _garbage(row: Row, **values: Any) -> list[str]:
     async with row.serve() as server:
-        load_plan = plan(server.url, requests=6, timeout=SHORT, tls=row.tls(), **row.plan)
+        load_plan = plan(server.url, requests=6, timeout=SHORT, tls=row.tls(), **row.plan, **values)
         [assignment] = assignments(load_plan, 1, destination(load_plan))
         garbage, theirs = FORKS.Pipe(duplex=False)
         process = FORKS.Process(target=_run_engine, args=(assignment, theirs))
@@ -186,3 +188,10 @@ async def test_no_dropped_connection_is_left_to_the_collector() -> None:
             return await _garbage(ROWS[name])
 
     assert await asyncio.gather(*map(garbage, DROPS)) == [[]] * len(DROPS)
+
+
+@pytest.mark.parametrize("name", ["endless headers", "chunk cut short, RST", "closes on the second"])
+async def test_no_dropped_connection_of_a_user_is_left_to_the_collector(name: str) -> None:
+    assert (
+        await _garbage(ROWS[name], cookies=True, requests_per_connection=2, think_time=ThinkTime(seconds=0.001)) == []
+    )
