@@ -99,7 +99,9 @@ def _expiry(attributes: dict[bytes, bytes], now: float) -> float:
     if b"expires" not in attributes:
         return inf
     # Its modules take 20 ms to import, which most workers have no use for.
-    from http.cookiejar import http2time
+    from email.utils import parsedate_to_datetime
 
-    expires = http2time(attributes[b"expires"][:64].decode("latin-1"))
-    return inf if expires is None else expires
+    try:
+        return parsedate_to_datetime(attributes[b"expires"][:64].decode("latin-1")).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return inf

@@ -18,6 +18,8 @@ class IdleConnection(Connection):
 
     # The last two are of RequestLimit, so that it can be combined with other subclasses.
     __slots__ = ("_carried", "_on_idle", "_planned")
+    _carried: int
+    _planned: bytes
 
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> None:
         super().__init__(load, counts, request)

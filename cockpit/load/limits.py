@@ -23,8 +23,10 @@ from cockpit.model.load import LoadPlan
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # Seconds a closed connection keeps its port: TIME_WAIT on Linux.
 _TIME_WAIT = 60
-_POSITIVE = ("concurrency", "rate", "max_in_flight", "requests", "duration", "timeout", "workers", "tick")
-_POSITIVE += ("requests_per_connection",)
+_POSITIVE = (
+    *("concurrency", "rate", "max_in_flight", "requests", "duration", "timeout", "workers", "tick"),
+    "requests_per_connection",
+)
 
 
 def check(plan: LoadPlan) -> None:

@@ -76,7 +76,7 @@ class LoggedLoad(NamedTuple):
     spread: str
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         return len(self.offsets)
 
     @property
@@ -88,7 +88,7 @@ class LoggedLoad(NamedTuple):
     def summary(self) -> str:
         """The source, the number of requests and the speed, in one line."""
         return (
-            f"{neutral(self.replay.file)}: {self.count} requests of {self.seconds * self.replay.speed:.4g} s,"
+            f"{neutral(self.replay.file)}: {self.total} requests of {self.seconds * self.replay.speed:.4g} s,"
             f" replayed at speed {self.replay.speed:g} in {self.seconds:.4g} s"
         )
 

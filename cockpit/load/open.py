@@ -34,6 +34,7 @@ class Timed(IdleConnection):
     """A connection whose requests were due at an instant of their own, `intended`."""
 
     __slots__ = ("intended",)
+    intended: float
 
     def _bind(self, counts: RequestMetrics) -> None:
         super()._bind(counts)

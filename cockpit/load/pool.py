@@ -267,7 +267,7 @@ async def launch(
     limits.check(plan)
     log = await asyncio.to_thread(read_log, plan) if plan.replay is not None else None
     if log is not None:
-        requests = log.count if plan.requests is None else min(plan.requests, log.count)
+        requests = log.total if plan.requests is None else min(plan.requests, log.total)
         plan = replace(plan, requests=requests, replay=replace(log.replay, seconds=log.seconds))
     plan, lowered = limits.fitted(plan)
     if found is None:

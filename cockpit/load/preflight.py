@@ -100,7 +100,7 @@ async def _order(plan: LoadPlan) -> RequestOrder | LoggedOrder:
     if plan.replay is None:
         return RequestOrder(plan, 0, 1)
     log = await asyncio.to_thread(read_log, plan)
-    return LoggedOrder(plan, log.share(0, log.count))
+    return LoggedOrder(plan, log.share(0, log.total))
 
 
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -37,8 +37,8 @@ def _beside_log(plan: LoadPlan) -> Iterator[tuple[str, str]]:
 
 
 def _of_users(plan: LoadPlan) -> Iterator[tuple[str, str]]:
-    headers = (name for of in (plan, *plan.mix) for name, _ in of.headers)
-    if plan.cookies and any(name.lower() == "cookie" for name in headers):
+    headers = (*plan.headers, *(header for request in plan.mix for header in request.headers))
+    if plan.cookies and any(name.lower() == "cookie" for name, _ in headers):
         yield "load.cookies", "found beside a header Cookie; allowed: one of the two"
     if plan.sockets_per_user > 1 and (plan.chained or not plan.cookies):
         yield "load.sockets_per_user", "found without cookies, or beside take; allowed: cookies of independent requests"

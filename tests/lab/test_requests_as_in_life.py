@@ -91,5 +91,5 @@ def length(host: Host, site: Site) -> int:
 
 def requests_of(plan: LoadPlan, replay: LogReplay) -> Counter[bytes]:
     log = read_log(replace(plan, replay=replay))
-    assert log.lines == log.count
+    assert log.lines == log.total
     return Counter(log.requests.line(number) for number in log.numbers.tolist())

@@ -58,7 +58,7 @@ def test_requests_come_in_the_order_of_their_instants_at_the_speed(write: Write)
     )
     assert requests_of(log) == [b"HEAD /a?x=1", b"GET /b", b"GET /a"]
     assert log.offsets.tolist() == pytest.approx([0.0, 0.5, 0.5])
-    assert (log.count, log.seconds, log.warnings) == (3, pytest.approx(0.5), ())
+    assert (log.total, log.seconds, log.warnings) == (3, pytest.approx(0.5), ())
     assert log.summary.endswith("3 requests of 1 s, replayed at speed 2 in 0.5 s")
 
 
