@@ -26,7 +26,7 @@ def taken(take: Take, head: bytes, body: bytes) -> bytes | None:
     elif take.source == "json":
         value = _of_json(take.expression, body)
     else:
-        found = re.search(take.expression.encode(), body)
+        found = re.compile(take.expression.encode()).search(body)
         value = (found[1] if found.re.groups else found[0]) if found else None
     return value if value and len(value) <= _LONGEST and _VALUE.fullmatch(value) else None
 

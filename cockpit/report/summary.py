@@ -66,7 +66,8 @@ def _amount(plan: LoadPlan) -> str:
         return f"load levels {levels} of {plan.stages[0].duration:g} s"
     ends = [f"n={plan.requests}"] if plan.requests is not None else []
     ends += [f"{plan.duration:g} s"] if plan.duration is not None else []
-    return f"{load_words(plan)} {' or '.join(ends) or 'until the list ends'}"
+    unlimited = "until the log ends" if plan.replay else "until the list ends"
+    return f"{load_words(plan)} {' or '.join(ends) or unlimited}"
 
 
 def errors_words(errors: Mapping[str, int]) -> str:

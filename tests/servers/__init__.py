@@ -16,11 +16,14 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def do_GET(self) -> None:
+        self.do_HEAD()
+        self.wfile.write(BODY)
+
+    def do_HEAD(self) -> None:
         status = int(self.path.removeprefix("/status/")) if self.path.startswith("/status/") else 200
         self.send_response(status)
         self.send_header("Content-Length", str(len(BODY)))
         self.end_headers()
-        self.wfile.write(BODY)
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: tests read stderr."""
