@@ -103,10 +103,14 @@ def warnings(plan: LoadPlan) -> tuple[str, ...]:
                 f"{rate:g} new connections a second use up {ports} local ports in {ports / rate:.0f} s, and each rests"
                 f" {_TIME_WAIT} s after the client closes it: {way_out}; more local addresses help"
             )
-    elif isfinite(length):
-        rate = ports / min(_TIME_WAIT, length)
+    elif isfinite(length) and (rate := ports / min(_TIME_WAIT, length)) < _most_connects(plan) / each:
         lines.append(f"{ports} local ports allow {rate:.0f} new connections a second for this run: {way_out}")
     return tuple(lines)
+
+
+def _most_connects(plan: LoadPlan) -> float:
+    """Requests/s of closed load if the server takes no time: infinite without a think time."""
+    return most_connections(plan) / plan.think_time.mean if plan.think_time else inf
 
 
 def local_ports() -> int:

@@ -112,6 +112,10 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
     most: float = 0.0
 
     @property
+    def mean(self) -> float:
+        return (self.seconds + self.most) / 2 if self.distribution == "uniform" else self.seconds
+
+    @property
     def words(self) -> str:
         """`0.5 s`, `0.2 s to 2 s` or `1 s exponential`."""
         ends = {"constant": "", "uniform": f" to {self.most:g} s", "exponential": " exponential"}
