@@ -52,7 +52,9 @@ STANDARD = {"_exit", "_asdict", "_replace", "_ArgumentGroup", "_SubParsersAction
 def declared() -> dict[str, str]:
     """Distribution, in lower case, to its range of versions."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    found = [re.match(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?(.*)", text) for text in project["dependencies"]]
+    extras = project["optional-dependencies"]
+    texts = [*project["dependencies"], *(text for name, found in extras.items() if name != "dev" for text in found)]
+    found = [re.match(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?(.*)", text) for text in texts]
     return {match[1].lower(): match[2] for match in found if match}
 
 

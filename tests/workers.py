@@ -12,13 +12,13 @@ import sys
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from cockpit.load import pool
+from cockpit.load import workers
 from cockpit.load.protocol import Assignment
 from tests.commands import FORKS
 
 
 class Forked:
-    """A worker process with the parts of an asyncio.subprocess.Process that a `pool.WorkerProcess` uses."""
+    """A worker process with the parts of an asyncio.subprocess.Process that a `workers.WorkerProcess` uses."""
 
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
@@ -57,7 +57,7 @@ class Forked:
 
 
 async def _reader(end: Connection) -> asyncio.StreamReader:
-    reader = asyncio.StreamReader(limit=pool._LINE_LIMIT)
+    reader = asyncio.StreamReader(limit=workers.LINE_LIMIT)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), _file(end, "rb"))
     return reader
 
@@ -76,9 +76,9 @@ def _file(end: Connection, mode: str) -> Any:
     return file
 
 
-async def fork_worker(assignment: Assignment) -> pool.WorkerProcess:
-    """Stand in for `pool.WorkerProcess.spawn`: another start, the same process from there on."""
-    worker = pool.WorkerProcess(assignment, cast(asyncio.subprocess.Process, await Forked.start()))
+async def fork_worker(assignment: Assignment) -> workers.WorkerProcess:
+    """Stand in for `workers.WorkerProcess.spawn`: another start, the same process from there on."""
+    worker = workers.WorkerProcess(assignment, cast(asyncio.subprocess.Process, await Forked.start()))
     worker.tell(assignment)
     return worker
 

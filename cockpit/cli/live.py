@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.plans import differences
+from cockpit.cli.crew import crew_of
 from cockpit.cli.load_flags import plan_with
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.hosts.prompts import Questions
+from cockpit.load.workers import Crew
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
@@ -85,10 +87,10 @@ def headless(
 
     A run ends after `limit` seconds of load or at `stop_when`; `listen` receives every event.
     """
-    recorder = keeping.recorder(profile.name)
 
-    async def measure() -> SessionEnd:
-        live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen)
+    async def measure(crew: Crew | None) -> SessionEnd:
+        recorder = keeping.recorder(profile.name)
+        live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, crew=crew)
         interrupted = False
         try:
             with cancelled_by_signals() as ignore_signals:
@@ -113,8 +115,12 @@ def headless(
         report_gaps(recorder)
         return SessionEnd(live.state, interrupted)
 
+    async def with_crew() -> SessionEnd:
+        async with crew_of(profile, ssh_config) as crew:
+            return await measure(crew)
+
     with Secrets(profile).out_of_errors():
-        return asyncio.run(measure())
+        return asyncio.run(with_crew())
 
 
 def discard(recorder: Recorder) -> None:
@@ -132,22 +138,35 @@ async def on_screen(
     appearance: Appearance | None = None,
 ) -> SessionEnd:
     """Show the session on the screen until it is closed."""
+    with Secrets(profile).out_of_errors():
+        async with crew_of(profile, ssh_config) as crew:
+            return await _on_screen_with(crew, profile, ssh_config, keeping, autostart, listen, appearance)
+
+
+async def _on_screen_with(
+    crew: Crew | None,
+    profile: Profile,
+    ssh_config: Path | None,
+    keeping: Keeping,
+    autostart: str,
+    listen: Listener | None,
+    appearance: Appearance | None,
+) -> SessionEnd:
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
 
     recorder = keeping.recorder(profile.name)
-    with Secrets(profile).out_of_errors():
-        live = LiveSession(profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen)
-        session = can_look_back(live.session)
-        app = CockpitApp(
-            session,
-            autostart=autostart,
-            hints=Hints(),
-            appearance=appearance,
-            baseline_of=_baseline_of(profile),
-            load_parser=plan_with,
-        )
-        await app.run_async()
+    live = LiveSession(profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen, crew=crew)
+    session = can_look_back(live.session)
+    app = CockpitApp(
+        session,
+        autostart=autostart,
+        hints=Hints(),
+        appearance=appearance,
+        baseline_of=_baseline_of(profile),
+        load_parser=plan_with,
+    )
+    await app.run_async()
     report_gaps(recorder)
     return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
 

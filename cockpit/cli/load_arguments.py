@@ -7,13 +7,16 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from cockpit.cli.values import count, cpus, factor, positive, rate, seconds, statuses, wait, workers
+from cockpit.cli.values import count, cpus, factor, names, positive, rate, seconds, statuses, wait, workers
 
 
 def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
     """Add the flags that `run` and `check` share. A flag that is not given leaves the profile's value."""
     parser.add_argument("target", metavar=target, help=about)
     add_load_flags(parser)
+    add = parser.add_argument_group("load from other machines").add_argument
+    add("--generators", metavar="LIST", type=names, help="load from these machines (ssh names), e.g. gen1,gen2")
+    add("--cluster", metavar="ADDRESS", help="load from the workers of a Dask cluster, e.g. tls://scheduler:8786")
     add = parser.add_argument_group("profile and output").add_argument
     add_trust(add)
     add("--record", type=Path, metavar="FILE", help=record)

@@ -18,6 +18,7 @@ from cockpit.cli.addresses import addresses_of
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.trusting import require_trust
 from cockpit.model.errors import NoProfile, ProfileError, UsageError
+from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import Expect, LoadPlan, Stage
 from cockpit.model.metrics import is_host_metric
 from cockpit.model.study import located
@@ -85,7 +86,18 @@ def chosen_profile(options: Namespace) -> Profile:
         plan = located(plan, addresses_of([name], options.ssh_config))
     if plan.replay is not None:
         _announce(plan)
-    return replace(profile, plan=plan)
+    return _from_machines(replace(profile, plan=plan), options)
+
+
+def _from_machines(profile: Profile, options: Namespace) -> Profile:
+    """Return the profile with the generators or the cluster that the flags name. Raises UsageError for both."""
+    if options.generators and options.cluster:
+        raise UsageError("--generators and --cluster: load comes from one of them; leave one out")
+    if options.cluster:
+        return replace(profile, cluster=options.cluster, generators=())
+    if options.generators:
+        return replace(profile, generators=tuple(GeneratorConfig(name=name, ssh=name) for name in options.generators))
+    return profile
 
 
 def _announce(plan: LoadPlan) -> None:

@@ -59,6 +59,14 @@ def age(text: str) -> float:
     return 86_400 * float(_typed(float, days)) if days != text else seconds(text)
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Parse names separated by commas, each once."""
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: write names separated by commas, e.g. gen1,gen2")
+    return found
+
+
 def workers(text: str) -> int | str:
     return text if text == "auto" else positive(text)
 

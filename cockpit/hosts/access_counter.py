@@ -10,6 +10,8 @@ from cockpit.servers.registry import parse_access
 
 # Seconds of one count.
 INTERVAL = 1.0
+# A reader that rests for less than this share of a count reads as fast as it can: more lines are waiting.
+_REST = 0.05
 # Bytes of an unfinished line that are kept.
 _LONGEST = 65536
 # After this many lines of an unknown format in a row, only one line in so many is parsed.
@@ -18,7 +20,7 @@ _TRIES, _SAMPLED = 100, 50
 
 class AccessCounter:
     """`take` the output as it comes, `counts` once per INTERVAL. The lines that a tail starts with are older than the
-    tail, so they are not counted."""
+    tail, so they are not counted. The reader adds the seconds in which it waited to `rested`."""
 
     def __init__(self, host: str, tail: int, now: float) -> None:
         self.is_access_log = False
@@ -54,6 +56,7 @@ class AccessCounter:
             lookups=self._lookups,
             hits=self._hits,
             latency=Histogram.of(self._durations),
+            late=self.rested < _REST * seconds,
         )
         shown = self.is_access_log or self._lines > least * seconds
         self._begin(now)
@@ -61,6 +64,7 @@ class AccessCounter:
 
     def _begin(self, now: float) -> None:
         self._begun = now
+        self.rested = 0.0
         self._lines = self._lookups = self._hits = 0
         self._statuses: Counter[int] = Counter()
         self._durations: list[int] = []

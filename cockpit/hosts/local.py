@@ -128,6 +128,9 @@ class LocalShell:
             raise HostError(f"{address}: unreachable: {error.strerror or error}", subject=self._name) from None
         return StreamWire(self._name, address, reader, writer, (OSError,))
 
+    async def forward_back(self, port: int) -> int:
+        return port
+
     async def wait_closed(self) -> None:
         await self._closed.wait()
 

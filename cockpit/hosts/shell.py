@@ -79,6 +79,9 @@ class Shell(Protocol):
     async def open_stream(self, host: str, port: int) -> Wire:
         """Open a TCP connection from the host to `host`, a name that the host resolves."""
 
+    async def forward_back(self, port: int) -> int:
+        """Return a port on the host's 127.0.0.1 whose connections end at this port of this machine's 127.0.0.1."""
+
     async def wait_closed(self) -> None:
         """Wait until the connection has ended."""
 

@@ -115,6 +115,16 @@ class SshShell:
             raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
         return StreamWire(self._name, address, reader, writer, (asyncssh.Error, OSError))
 
+    async def forward_back(self, port: int) -> int:
+        try:
+            listener = await self._connection.forward_remote_port("127.0.0.1", 0, "127.0.0.1", port)
+        except asyncssh.ChannelListenError:
+            forbidden = "its sshd forwards no ports back: allow it with AllowTcpForwarding yes"
+            raise HostError(forbidden, subject=self._name) from None
+        except (asyncssh.Error, OSError) as error:
+            raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
+        return listener.get_port()
+
     async def wait_closed(self) -> None:
         await self._connection.wait_closed()
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any, Literal
 
 from cockpit.hosts.access_counter import INTERVAL, AccessCounter
@@ -137,7 +136,9 @@ class HostTail:
                 output.take(data, 0, 0)
             # A busy log must not wait, or its counts would be late by more with each second.
             busy = counter.is_access_log and len(data) >= BUSY_BYTES
-            await asyncio.sleep(0 if busy else PACE)
+            pause = 0 if busy else PACE
+            counter.rested += pause
+            await asyncio.sleep(pause)
         self._emit_text(self._clock.now(), output.rest())
 
     async def _printed(self, channel: Channel, counter: AccessCounter) -> bytes:
@@ -146,9 +147,14 @@ class HostTail:
             counts = counter.counts(self._clock.now(), LINES_PER_SECOND)
             if counts:
                 self._emit(counts)
-            with suppress(TimeoutError):
+            waiting = self._clock.now()
+            try:
                 async with asyncio.timeout(INTERVAL):
                     return await channel.read(MOST_BYTES)
+            except TimeoutError:
+                continue
+            finally:
+                counter.rested += self._clock.now() - waiting
 
     def _emit_text(self, now: float, printed: CommandOutput) -> None:
         if not printed.lines and not printed.skipped:

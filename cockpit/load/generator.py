@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from cockpit.model.clock import Clock
-from cockpit.model.events import AnyEvent, GeneratorSample, MachineTimes
+from cockpit.model.events import AnyEvent
+from cockpit.model.generator_events import GeneratorSample, MachineTimes
 
 # Seconds between readings.
 INTERVAL = 1.0

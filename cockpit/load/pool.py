@@ -3,128 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-import os
-import signal
-import sys
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from cockpit.load import limits, preflight, protocol
 from cockpit.load.log_reader import read_log
-from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Start, Stop
+from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Start, Stop
+from cockpit.load.workers import Crew, LocalCrew, WorkerHandle
 from cockpit.model import events
 from cockpit.model.clock import Clock
-from cockpit.model.errors import CockpitError, UsageError
-from cockpit.model.events import (
-    AnyEvent,
-    Awaited,
-    LoadAdjusted,
-    RunEnded,
-    RunExtended,
-    RunStarted,
-    Tick,
-    WorkerLost,
-)
+from cockpit.model.errors import UsageError
+from cockpit.model.events import AnyEvent, Awaited, LoadAdjusted, RunEnded, RunExtended, RunStarted, Tick
+from cockpit.model.generator_events import WorkerLost
 from cockpit.model.load import LoadPlan
 
 Emit = Callable[[AnyEvent], None]
 
-# A tick of a run with every latency there is stays far below this.
-_LINE_LIMIT = 32 * 1024 * 1024
-# Timeout (s) for a worker to start or stop.
+# Timeout (s) for a worker to stop.
 _STOPPING = 3.0
-_STARTING = 30.0
-
-
-class WorkerProcess:
-    """One worker process and the two pipes to it."""
-
-    def __init__(self, assignment: Assignment, process: asyncio.subprocess.Process) -> None:
-        self.assignment = assignment
-        self.process = process
-        self.done: Done | None = None
-        self._last_words: deque[str] = deque(maxlen=1)
-        self._errors = asyncio.create_task(self._read_errors())
-
-    @classmethod
-    async def spawn(cls, assignment: Assignment) -> WorkerProcess:
-        process = await asyncio.create_subprocess_exec(
-            # -P: the directory the cockpit was started in is no place to find modules in.
-            *(sys.executable, "-P", "-m", "cockpit.load.worker"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LINE_LIMIT,
-            # Ctrl-C in the terminal is for the cockpit alone.
-            start_new_session=True,
-        )
-        worker = cls(assignment, process)
-        worker.tell(assignment)
-        return worker
-
-    async def _read_errors(self) -> None:
-        assert self.process.stderr is not None
-        async for line in self.process.stderr:
-            if line.strip():
-                self._last_words.append(line.decode(errors="replace").strip())
-
-    def tell(self, message: Assignment | Start | Adjust | Extend | Stop) -> None:
-        """Send a message, if the worker still runs."""
-        assert self.process.stdin is not None
-        if not self.process.stdin.is_closing():
-            self.process.stdin.write(protocol.encode(message) + b"\n")
-
-    async def line(self) -> bytes:
-        """The next line; empty when the worker is gone."""
-        assert self.process.stdout is not None
-        return await self.process.stdout.readline()
-
-    async def ready(self) -> None:
-        """Wait until it can begin. Raises CockpitError when it never will."""
-        try:
-            async with asyncio.timeout(_STARTING):
-                line = await self.line()
-        except TimeoutError:
-            raise CockpitError(f"a load worker did not start within {_STARTING:.0f} s") from None
-        if not line or not isinstance(protocol.decode_saying.decode(line), Ready):
-            raise CockpitError(f"a load worker did not start: {await self.death()}")
-
-    async def death(self) -> str:
-        code = await self.process.wait()
-        await self._errors
-        words = f": {self._last_words[-1]}" if self._last_words else ""
-        if code < 0:
-            with contextlib.suppress(ValueError):
-                return f"killed by {signal.Signals(-code).name}{words}"
-        return f"exit status {code}{words}"
-
-    def kill(self) -> None:
-        """End it at once. By os.kill: Popen's would collect the exit status that asyncio's watcher waits for."""
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.process.pid, signal.SIGKILL)
-
-    async def reap(self) -> None:
-        self.kill()
-        await self.process.wait()
-        await self._errors
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-            with contextlib.suppress(OSError):
-                await self.process.stdin.wait_closed()
 
 
 class LoadRun:
     """A run that has begun. Its events go to the `emit` given to `launch`; RunEnded is the last of them."""
 
     def __init__(
-        self, plan: LoadPlan, run: int, clock: Clock, emit: Emit, workers: Sequence[WorkerProcess], began: float
+        self, plan: LoadPlan, run: int, clock: Clock, emit: Emit, workers: Sequence[WorkerHandle], began: float
     ) -> None:
         """`began` is the session time of its RunStarted."""
         self.plan = plan
@@ -138,7 +44,10 @@ class LoadRun:
             self._lasts = min(self._lasts, began + plan.warmup + plan.duration)
         self._extended = False
         self._stopping = False
-        self._lost: list[str] = []
+        self._lost: dict[int, str] = {}
+        # The load as it was adjusted last.
+        self._concurrency = plan.concurrency
+        self._rate = plan.rate
         self._over = asyncio.create_task(self._supervise())
 
     @property
@@ -147,7 +56,8 @@ class LoadRun:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        return tuple(worker.process.pid for worker in self._workers)
+        """Processes of this machine."""
+        return tuple(worker.pid for worker in self._workers if worker.pid is not None)
 
     async def wait(self) -> None:
         """Until RunEnded was emitted and all workers are gone. Being cancelled here does not stop the run."""
@@ -172,12 +82,8 @@ class LoadRun:
         self._check_adjustment(concurrency, rate)
         if self._stopping or not self.running:
             return
-        workers = len(self._workers)
-        shares: list[int] | list[None] = [None] * workers
-        if concurrency is not None:
-            shares = protocol.share(concurrency, [1] * workers)
-        for worker, own in zip(self._workers, shares, strict=True):
-            worker.tell(Adjust(own, rate))
+        self._concurrency, self._rate = concurrency or self._concurrency, rate or self._rate
+        self._deal()
         self._emit(LoadAdjusted(t=self._clock.now(), run=self.run, concurrency=concurrency, rate=rate))
 
     def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
@@ -193,6 +99,16 @@ class LoadRun:
         for worker in self._workers:
             worker.tell(Extend(self._clock.origin + until))
         self._emit(RunExtended(t=now, run=self.run, until=max(now, until), awaited=awaited, change=change))
+
+    def _deal(self) -> None:
+        """Deal the load to the workers that are left. A rate is that of all workers, of which each takes its share."""
+        left = [worker for worker in self._workers if worker.assignment.worker not in self._lost]
+        if self._rate is not None:
+            for worker in left:
+                worker.tell(Adjust(None, self._rate * len(self._workers) / len(left)))
+            return
+        for worker, own in zip(left, protocol.share(self._concurrency, [1] * len(left)), strict=True):
+            worker.tell(Adjust(own))
 
     def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
         if self.plan.replay is not None:
@@ -219,7 +135,7 @@ class LoadRun:
         await asyncio.gather(*(worker.reap() for worker in self._workers))
         self._emit(self._ending())
 
-    async def _follow(self, worker: WorkerProcess) -> None:
+    async def _follow(self, worker: WorkerHandle) -> None:
         """Turn one worker's lines into events until there are no more."""
         number = worker.assignment.worker
         while line := await worker.line():
@@ -228,23 +144,26 @@ class LoadRun:
                     message = protocol.decode_saying.decode(line)
                     worker.done = message if isinstance(message, Done) else worker.done
                 else:
-                    self._tick(events.decode(line))
+                    self._tick(events.decode(line), worker)
             except msgspec.MsgspecError:
                 # A killed worker may leave half a line.
                 break
         if worker.done is None:
             detail = await worker.death()
-            self._lost.append(detail)
+            self._lost[number] = detail
             self._emit(WorkerLost(t=self._clock.now(), run=self.run, worker=number, detail=detail))
+            if not self._stopping and self.plan.adjustable(self.plan) and len(self._lost) < len(self._workers):
+                self._deal()
 
-    def _tick(self, event: AnyEvent) -> None:
+    def _tick(self, event: AnyEvent, worker: WorkerHandle) -> None:
         if isinstance(event, Tick):
-            at = self._clock.at
-            self._emit(replace(event, t=at(event.t), start=at(event.start)))
+            t, start = (self._clock.at(worker.here(instant)) for instant in (event.t, event.start))
+            self._emit(replace(event, t=t, start=start))
 
     def _ending(self) -> RunEnded:
         t, total = self._clock.now(), len(self._workers)
-        lost = f"{len(self._lost)} of {total} load workers died ({self._lost[0]})" if self._lost else ""
+        first = next(iter(self._lost.values()), "")
+        lost = f"{len(self._lost)} of {total} load workers died ({first})" if self._lost else ""
         if len(self._lost) == total:
             return RunEnded(t=t, run=self.run, reason="failed", detail=lost)
         stopped = any(worker.done and worker.done.reason == "stopped" for worker in self._workers)
@@ -258,8 +177,10 @@ async def launch(
     clock: Clock,
     emit: Emit,
     found: preflight.Preflight | None = None,
+    crew: Crew | None = None,
 ) -> LoadRun:
-    """Start the workers and, once all are ready, the run. Emits RunStarted before it returns.
+    """Start the workers of the crew (default: on this machine) and, once all are ready, the run. Emits RunStarted
+    before it returns.
 
     `found` is the result of a preflight; without it the name is resolved here and the target is not contacted.
     Raises UsageError, TargetError, or CockpitError if a worker does not start.
@@ -274,35 +195,23 @@ async def launch(
         addresses = await preflight.resolve(plan)
         names = tuple(dict.fromkeys(str(address[0]) for address in addresses))
         found = preflight.Preflight(address=addresses[0], addresses=names, warnings=(*lowered, *limits.warnings(plan)))
-    assignments = protocol.assignments(plan, run, found.address)
-    if log is not None:
-        assignments = [replace(each, log=log.share(each.worker, each.workers)) for each in assignments]
-    workers = await _raise_workers(assignments)
-    now = clock.now()
-    emit(RunStarted(t=now, run=run, plan=plan.without_secrets(), addresses=found.addresses, warnings=found.warnings))
+    address = found.address
+
+    def assigned(machines: int) -> list[Assignment]:
+        shares = protocol.assignments(replace(plan, workers=plan.workers * machines), run, address)
+        return shares if log is None else [replace(one, log=log.share(one.worker, one.workers)) for one in shares]
+
+    crew = crew or LocalCrew()
+    workers = await crew.workers(assigned)
+    now = clock.now() + crew.lead
     for worker in workers:
         worker.tell(Start(clock.origin + now))
+    if crew.lead:
+        await asyncio.sleep(crew.lead)
+    shown = plan.without_secrets()
+    emit(
+        RunStarted(
+            t=now, run=run, plan=shown, addresses=found.addresses, warnings=found.warnings, machines=crew.machines
+        )
+    )
     return LoadRun(plan, run, clock, emit, workers, now)
-
-
-async def _raise_workers(assignments: list[Assignment]) -> list[WorkerProcess]:
-    """All workers, ready; or none, and the error of the first that failed."""
-    spawning = asyncio.gather(*map(WorkerProcess.spawn, assignments), return_exceptions=True)
-    try:
-        workers: list[Any] = await asyncio.shield(spawning)
-    except asyncio.CancelledError:
-        # A process whose start is broken off would be waited for without an end: it has to be there to be ended.
-        await asyncio.gather(*(worker.reap() for worker in await spawning if isinstance(worker, WorkerProcess)))
-        raise
-    raised = [worker for worker in workers if isinstance(worker, WorkerProcess)]
-    try:
-        for worker in workers:
-            if isinstance(worker, OSError):
-                raise CockpitError(f"a load worker did not start: {worker.strerror or worker}")
-            if isinstance(worker, BaseException):
-                raise worker
-        await asyncio.gather(*(worker.ready() for worker in raised))
-    except BaseException:
-        await asyncio.gather(*(worker.reap() for worker in raised))
-        raise
-    return raised

@@ -68,6 +68,10 @@ class HostError(OutOfReach):
     pass
 
 
+class NotInstalled(HostError):
+    """A generator lacks cockpit, or has another version of it."""
+
+
 class HostKeyUnknown(HostError):
     pass
 

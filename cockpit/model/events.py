@@ -11,6 +11,7 @@ import msgspec
 
 from cockpit.model.counts import LoadCounts
 from cockpit.model.event import Event
+from cockpit.model.generator_events import GeneratorEvent
 from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
@@ -41,12 +42,14 @@ class SessionEnded(Event, frozen=True, tag="session_ended"):
 
 
 class RunStarted(Event, frozen=True, tag="run_started"):
-    """Load begins. `run` counts from 1; `addresses` are what the target's name resolved to."""
+    """Load begins. `run` counts from 1; `addresses` are what the target's name resolved to. `machines` are the
+    generators by worker; () if all workers run on the cockpit's machine."""
 
     run: int
     plan: LoadPlan
     addresses: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
 
 
 class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):
@@ -95,36 +98,6 @@ class RunExtended(Event, frozen=True, tag="run_extended"):
     until: float
     awaited: Awaited = "verdict"
     change: str = ""
-
-
-class MachineTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """CPU seconds of all CPUs of a machine since its start. macOS counts `user`, `nice`, `system` and `idle` only."""
-
-    user: float
-    nice: float
-    system: float
-    idle: float
-    iowait: float = 0.0
-    irq: float = 0.0
-    softirq: float = 0.0
-    steal: float = 0.0
-
-
-class GeneratorSample(Event, frozen=True, tag="generator_sample"):
-    """The machine that cockpit and its load workers run on, with so many `cpus`. `own` is the CPU time (s) of all of
-    these since cockpit started."""
-
-    cpus: int
-    times: MachineTimes
-    own: float
-
-
-class WorkerLost(Event, frozen=True, tag="worker_lost"):
-    """A load worker died; the metrics of its run are partial."""
-
-    run: int
-    worker: int
-    detail: str
 
 
 class RunEnded(Event, frozen=True, tag="run_ended"):
@@ -186,7 +159,8 @@ class AccessCounts(Event, frozen=True, tag="access_counts"):
     """Requests that an access log, followed by a tail of a host, got in the `seconds` before `t`, by their `statuses`.
 
     `lines` are all lines, also those of an unknown format. `hits` of `lookups` were answered from the server's cache;
-    `latency` has the durations that the log states. `tail` is its place in the host's configuration."""
+    `latency` has the durations that the log states. `late`: the log grew faster than it was read, so these are of older
+    seconds. `tail` is its place in the host's configuration."""
 
     host: str
     tail: int
@@ -196,6 +170,7 @@ class AccessCounts(Event, frozen=True, tag="access_counts"):
     lookups: int = 0
     hits: int = 0
     latency: Histogram = EMPTY
+    late: bool = False
 
 
 class StatusRead(Event, frozen=True, tag="status_read"):
@@ -352,8 +327,7 @@ AnyEvent = (
     | Tick
     | LoadAdjusted
     | RunExtended
-    | GeneratorSample
-    | WorkerLost
+    | GeneratorEvent
     | RunEnded
     | HostChanged
     | HostSample

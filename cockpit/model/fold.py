@@ -8,8 +8,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model import generator_events as ge
+from cockpit.model.fold_generators import generator_clock, generator_lost
 from cockpit.model.fold_hosts import host_changed, host_sample
-from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
+from cockpit.model.fold_load import (
+    load_adjusted,
+    run_ended,
+    run_started,
+    split_segment,
+    tick,
+    worker_lost,
+)
 from cockpit.model.fold_other_load import generator_sample
 from cockpit.model.fold_panes import access_counts, panes_of, status_read, tail_changed, tail_text
 from cockpit.model.fold_rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
@@ -180,8 +189,10 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.Tick: tick,
     ev.LoadAdjusted: load_adjusted,
     ev.RunExtended: run_extended,
-    ev.GeneratorSample: generator_sample,
-    ev.WorkerLost: worker_lost,
+    ge.GeneratorSample: generator_sample,
+    ge.WorkerLost: worker_lost,
+    ge.GeneratorClock: generator_clock,
+    ge.GeneratorLost: generator_lost,
     ev.RunEnded: run_ended,
     ev.HostChanged: host_changed,
     ev.HostSample: host_sample,

@@ -8,13 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model import generator_events as ge
 from cockpit.model.counts import Counts, LoadCounts, add, total
+from cockpit.model.fold_generators import generator_tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host_state import HostPoint, HostState, HostWindow
 from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
 from cockpit.model.series import replaced
-from cockpit.model.state import Change, Filling, InFlight, LoadSecond, Marker, Segment, State, mark
+from cockpit.model.state import Change, Filling, InFlight, LoadSecond, Marker, Segment, State, WorkerSecond, mark
 from cockpit.model.text import neutral
 
 # A worker that uses, or waits for, this much of a core, or is this late (s, p99), was the bottleneck itself.
@@ -55,6 +57,7 @@ def run_started(state: State, event: ev.RunStarted) -> State:
         plans={**state.plans, event.run: event.plan},
         segments=(*state.segments, segment),
         in_flight={},
+        machines=event.machines,
     )
 
 
@@ -75,7 +78,7 @@ def tick(state: State, event: ev.Tick) -> State:
     if event.run == state.running:
         waiting = InFlight(requests=event.in_flight, oldest=event.oldest, silence=event.silence)
         state = replace(state, in_flight={**state.in_flight, event.worker: waiting})
-    return _count_into_second(state, event, counts)
+    return generator_tick(_count_into_second(state, event, counts), event)
 
 
 def run_ended(state: State, event: ev.RunEnded) -> State:
@@ -88,7 +91,7 @@ def run_ended(state: State, event: ev.RunEnded) -> State:
     return replace(state, running=None, segments=segments, extension=None, in_flight={})
 
 
-def worker_lost(state: State, event: ev.WorkerLost) -> State:
+def worker_lost(state: State, event: ge.WorkerLost) -> State:
     loss = f"worker {event.worker} lost: {event.detail}"
     segments = tuple(
         replace(segment, partial="; ".join(filter(None, (segment.partial, loss))))
@@ -299,20 +302,30 @@ def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
 def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -> Filling:
     span = tick.t - tick.start
     lost = span if saturated(tick) else 0.0
-    before = filling or Filling(second=second, start=tick.start, end=tick.t, counts=Counts(), connections={}, spent={})
-    cpu, known = before.spent.get(tick.worker, (0.0, 0.0))
+    before = filling or Filling(second=second, start=tick.start, end=tick.t, counts=Counts())
+    worker = _worked(before.workers.get(tick.worker) or WorkerSecond(), tick, span)
     return Filling(
         second=second,
         start=min(before.start, tick.start),
         end=max(before.end, tick.t),
         counts=add(before.counts, _of_a_second(counts)),
-        connections={**before.connections, tick.worker: tick.connections},
-        in_flight={**before.in_flight, tick.worker: tick.in_flight},
-        spent={**before.spent, tick.worker: (total(cpu, tick.cpu), total(known, span))},
+        workers={**before.workers, tick.worker: worker},
         span=total(before.span, span),
         saturated=total(before.saturated, lost),
         pause=max(before.pause, tick.pause),
-        waited=_more(before.waited, tick.worker, tick.cpu_wait),
+    )
+
+
+def _worked(before: WorkerSecond, tick: ev.Tick, span: float) -> WorkerSecond:
+    known, cpu, waited = total(before.span, span), total(before.cpu, tick.cpu), total(before.waited, tick.cpu_wait)
+    return WorkerSecond(
+        span=known,
+        cpu=cpu,
+        waited=waited,
+        share=round(cpu / known, _SHARE_DIGITS) if known else 0.0,
+        wait=round(waited / known, _SHARE_DIGITS) if known else 0.0,
+        connections=tick.connections,
+        in_flight=tick.in_flight,
     )
 
 
@@ -324,7 +337,7 @@ def _of_a_second(counts: Counts) -> Counts:
 
 
 def load_second(filling: Filling) -> LoadSecond:
-    counts = filling.counts
+    counts, workers = filling.counts, filling.workers
     return LoadSecond(
         second=filling.second,
         latency=counts.latency,
@@ -334,23 +347,16 @@ def load_second(filling: Filling) -> LoadSecond:
         failed=counts.failed,
         errors=sum(counts.errors.values()),
         queued=counts.queued,
-        connections=sum(filling.connections.values()),
-        in_flight=sum(filling.in_flight.values()),
-        workers=tuple(
-            round(cpu / span, _SHARE_DIGITS) if span else 0.0 for _, (cpu, span) in sorted(filling.spent.items())
-        ),
+        connections=sum([worker.connections for worker in workers.values()]),
+        in_flight=sum([worker.in_flight for worker in workers.values()]),
+        workers=tuple([workers[number].share for number in sorted(workers)]),
         lag_p99=counts.lag.percentile(99),
         pause=filling.pause,
         saturated=filling.saturated > filling.span / 2,
-        cpu_wait=max((_share(filling, worker) for worker in filling.waited), default=0.0),
+        cpu_wait=max([worker.wait for worker in workers.values()], default=0.0),
         other=filling.other,
         idle=filling.idle,
     )
-
-
-def _share(filling: Filling, worker: int) -> float:
-    span = filling.spent[worker][1]
-    return round(filling.waited[worker] / span, _SHARE_DIGITS) if span else 0.0
 
 
 def put_second(seconds: Sequence[LoadSecond], new: LoadSecond) -> Sequence[LoadSecond]:

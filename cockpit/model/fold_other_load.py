@@ -17,11 +17,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.model.events import GeneratorSample, HostSample, MachineTimes
+from cockpit.model.events import HostSample
+from cockpit.model.generator_events import GeneratorSample, MachineTimes
+from cockpit.model.generator_state import GeneratorMachine
 from cockpit.model.host_rates import ReadingStep
 from cockpit.model.host_state import CpuClaim, HostState
 from cockpit.model.hosts import CpuCounters, HostReading, identity
-from cockpit.model.state import GeneratorMachine, State
+from cockpit.model.state import State
 
 # The generator's name among claims.
 GENERATOR = ""

@@ -27,6 +27,15 @@ class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     auth: str = ""
 
 
+class GeneratorConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine that load comes from, reached by `ssh`; ".": this one. Cockpit is installed for its `python`; "": in
+    the virtual environment that cockpit makes there, else for python3."""
+
+    name: str
+    ssh: str
+    python: str = ""
+
+
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A server to watch. `ssh` is what would follow the `ssh` command; None is this machine.
 

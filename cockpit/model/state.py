@@ -15,7 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.counts import Counts
-from cockpit.model.events import Awaited, ChangeOutcome, MachineTimes, RoundsBegun, RoundsEnded, SessionStarted, Side
+from cockpit.model.events import Awaited, ChangeOutcome, RoundsBegun, RoundsEnded, SessionStarted, Side
+from cockpit.model.generator_state import GeneratorMachine, GeneratorState
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
@@ -89,21 +90,31 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
         return self.end - self.start >= 0.5 and self.in_flight > 0 and not self.completed and not self.errors
 
 
+class WorkerSecond(msgspec.Struct, frozen=True, kw_only=True):
+    """A second of one load worker: `span` seconds that ticks cover, its CPU time and the time it waited for a CPU (s);
+    `share` and `wait` are these per second of span. `connections` and `in_flight` as in its newest tick."""
+
+    span: float = 0.0
+    cpu: float = 0.0
+    waited: float = 0.0
+    share: float = 0.0
+    wait: float = 0.0
+    connections: int = 0
+    in_flight: int = 0
+
+
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
-    """A second whose ticks still arrive; `span` and `saturated` are worker-seconds, `spent` CPU and span by worker,
-    `waited` seconds that a worker waited for a CPU. `other` and `idle` as in LoadSecond."""
+    """A second whose ticks still arrive; `span` and `saturated` are worker-seconds. `other` and `idle` as in
+    LoadSecond."""
 
     second: int
     start: float
     end: float
     counts: Counts
-    connections: Mapping[int, int]
-    spent: Mapping[int, tuple[float, float]]
-    in_flight: Mapping[int, int] = MappingProxyType({})
+    workers: Mapping[int, WorkerSecond] = MappingProxyType({})
     span: float = 0.0
     saturated: float = 0.0
     pause: float = 0.0
-    waited: Mapping[int, float] = MappingProxyType({})
     other: float | None = None
     idle: float | None = None
 
@@ -114,22 +125,6 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     oldest: float
     silence: float
-
-
-class GeneratorMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine that cockpit and its workers run on, at `t`. `own` is their CPU time (s), `rate` that per second of
-    the last interval, `other` and `idle` as in LoadSecond, of that interval."""
-
-    t: float
-    times: MachineTimes
-    own: float
-    rate: float = 0.0
-    other: float | None = None
-    idle: float | None = None
-
-    def own_at(self, t: float) -> float:
-        """Return the CPU time of cockpit and its workers until `t`, near to the last reading."""
-        return self.own + self.rate * (t - self.t)
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,7 +324,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """A session at the instant `t`. The empty State() is before anything happened.
 
     `extension` is None unless the end of the run in flight is postponed; `rounds` are those of the session;
-    `in_flight` is by worker of the active run.
+    `in_flight` is by worker of the active run, `machines` are its generators by worker; () if all workers run on the
+    cockpit's machine, which is `generator`.
     """
 
     t: float = 0.0
@@ -351,6 +347,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     extension: Extension | None = None
     rounds: tuple[RoundsState, ...] = ()
     generator: GeneratorMachine | None = None
+    generators: Mapping[str, GeneratorState] = MappingProxyType({})
+    machines: tuple[str, ...] = ()
 
     @property
     def own_changes(self) -> tuple[Change, ...]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from cockpit.model.hosts import HostConfig
+from cockpit.model.hosts import GeneratorConfig, HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Study
@@ -32,8 +32,9 @@ class ProfileSource(msgspec.Struct, frozen=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """`name` is the file's, without its suffix. `thresholds` and `abort_on` are expressions, not yet parsed; the rest
     of the `[check]` section is as in the file, `cap` in seconds. `short_study`
-    is the study in its short form; the same as `study` if the file has none. `source` is None for a profile that was
-    not read from a file."""
+    is the study in its short form; the same as `study` if the file has none. Load comes from the `generators`, or from
+    the workers of the `cluster`, a Dask scheduler's address; without both, from this machine. `source` is None for a
+    profile that was not read from a file."""
 
     name: str
     question: str = ""
@@ -47,6 +48,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     check_runs: int = 1
     steady: bool = False
     cap: float | None = None
+    generators: tuple[GeneratorConfig, ...] = ()
+    cluster: str = ""
     study: Study | None = None
     short_study: Study | None = None
     source: ProfileSource | None = None
@@ -55,6 +58,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:
     """The profile that the sections describe; `files` reads the files that they name. Raises Wrong."""
     _names_once("host", [host.name for host in file.host])
+    _names_once("generator", [generator.name for generator in file.generator])
     _names_once("knob", [knob.name for knob in file.knob])
     _names_once("action", [action.name for action in file.action])
     hosts = {host.name: host for host in file.host}
@@ -82,6 +86,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         check_runs=file.check.runs,
         steady=file.check.steady,
         cap=seconds_of("check.cap", file.check.cap),
+        generators=tuple(msgspec.convert(msgspec.to_builtins(one), GeneratorConfig) for one in file.generator),
         study=study,
         short_study=to_study(file, knobs, files, short=True) if file.study else None,
     )

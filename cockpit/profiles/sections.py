@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.hosts import GeneratorConfig, HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option, ServerAction
 from cockpit.model.load import EXTEND, FASTEST, Tls
 from cockpit.profiles.section import Duration, Name, Positive, Section, Seed
@@ -111,6 +111,13 @@ class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     status: tuple[StatusSection, ...] = ()
 
 
+class GeneratorSection(GeneratorConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A machine that load comes from."""
+
+    name: Name
+    ssh: Annotated[str, Meta(min_length=1)]
+
+
 class OptionSection(Option, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     set: Annotated[str, Meta(min_length=1)]
@@ -156,6 +163,7 @@ class ProfileFile(Section, frozen=True, kw_only=True):
     load: LoadSection = LoadSection()
     tls: TlsSection = TlsSection()
     host: tuple[Host, ...] = ()
+    generator: tuple[GeneratorSection, ...] = ()
     knob: tuple[KnobSection, ...] = ()
     action: tuple[ActionSection, ...] = ()
     check: Check = Check()

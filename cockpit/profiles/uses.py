@@ -90,6 +90,9 @@ def _uses(profile: Profile) -> Iterator[Use]:
         yield Use("file", "", "read here, and sent or used for TLS", name)
     for host in profile.hosts:
         yield from _of_host(host)
+    for generator in profile.generators:
+        yield Use("host", generator.name, "generator", f"ssh {generator.ssh}")
+        yield Use("command", generator.name, "generator", generator.python)
     for knob in profile.knobs:
         yield from _of_knob(knob)
     for action in profile.actions:

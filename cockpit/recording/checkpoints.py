@@ -16,6 +16,7 @@ from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
 from cockpit.model.fold_load import load_second
+from cockpit.model.generator_state import GeneratorMachine
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import (
@@ -23,7 +24,6 @@ from cockpit.model.state import (
     Change,
     Extension,
     Filling,
-    GeneratorMachine,
     InFlight,
     KnobState,
     Marker,

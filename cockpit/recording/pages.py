@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cockpit.model.events import AccessCounts, GeneratorSample, HostSample, StatusRead, TailText, Tick
+from cockpit.model.events import AccessCounts, HostSample, StatusRead, TailText, Tick
+from cockpit.model.generator_events import GeneratorSample
 from cockpit.model.host_state import HostPoint
 from cockpit.model.state import LoadSecond, State
 from cockpit.recording.compaction import Numbered, SegmentTicks, Totals, compacted, expanded

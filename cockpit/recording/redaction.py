@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model import generator_events as ge
 from cockpit.model import study_events as st
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import DiskCounters, HostConfig, NetCounters, ProcessCounters
@@ -64,6 +65,9 @@ NAMES: Mapping[type, frozenset[str]] = {
         (ev.ChangeEnded, "change"),
         (ev.ActionBegun, "action", "host"),
         (ev.RunExtended, "change"),
+        (ev.RunStarted, "machines"),
+        (ge.GeneratorClock, "machine"),
+        (ge.GeneratorLost, "machine"),
         (ev.RoundsBegun, "host", "change"),
         (st.StudyBegun, "fingerprint"),
         (st.StudyRun, "variant", "part"),

@@ -190,7 +190,7 @@ def run_json(
             lag_p99=counts.lag.percentile(99),
             saturated=generator_bound(result.seconds, result.saturated),
             saturated_seconds=result.saturated,
-            workers=result.plan.workers,
+            workers=len(result.generator) or result.plan.workers,
             cpu_wait=result.cpu_wait,
         ),
         hosts=hosts_json(result.hosts, result.seconds),

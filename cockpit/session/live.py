@@ -15,6 +15,7 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.prompts import Keyring, Question, Questions
 from cockpit.hosts.tails import pane_feeds
 from cockpit.load.generator import boot_id, watch_machine
+from cockpit.load.workers import Crew
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
@@ -35,7 +36,8 @@ class LiveSource:
     """Events of a session as they happen. Hosts are watched from `batches()` on; load starts on request.
 
     `questions` puts the questions of hosts to a person; None: nobody is there, so they are refused.
-    `check_target`: changes ask the target for a good response before and after.
+    `check_target`: changes ask the target for a good response before and after. `crew` starts the load workers; None:
+    on this machine.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class LiveSource:
         ssh_config: Path | None = None,
         questions: Questions | None = None,
         check_target: bool = True,
+        crew: Crew | None = None,
     ) -> None:
         self.profile = profile
         self._clock = clock
@@ -61,7 +64,7 @@ class LiveSource:
             config.name: HostFeed(config, clock, self.emit, ssh_config=ssh_config, asker=questions, keyring=keyring)
             for config in profile.hosts
         }
-        self.load = LiveLoad(profile.plan, clock, self.emit)
+        self.load = LiveLoad(profile.plan, clock, self.emit, crew)
         self._latest = Latest()
         probe = probe_of(profile.plan) if check_target else None
         self.tuning = LiveTuning(profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe)

@@ -12,6 +12,7 @@ from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.verdict_wait import awaits_verdict, segment_of_change
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import Preflight, preflight
+from cockpit.load.workers import Crew, LocalCrew
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, Awaited
@@ -24,11 +25,16 @@ from cockpit.session.loop import Latest
 class LiveLoad:
     """One run at a time of `plan`, whose load can be changed while it runs."""
 
-    def __init__(self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
+    def __init__(
+        self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None], crew: Crew | None = None
+    ) -> None:
+        """`crew` starts the load workers; None: on this machine."""
         self.plan = plan
         self.runs = 0
         self._clock = clock
         self._emit = emit
+        self._crew = crew or LocalCrew()
+        self._crew.attach(clock, emit)
         self._run: LoadRun | None = None
         self._beginning = asyncio.Lock()
         self._asking: asyncio.Task[Preflight] | None = None
@@ -65,7 +71,7 @@ class LiveLoad:
                 if self._asking.cancelled():
                     return
                 found = self._asking.result()
-                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, found)
+                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, found, self._crew)
             finally:
                 self._asking.cancel()
                 self._asking = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from cockpit.hosts.prompts import Questions
+from cockpit.load.workers import Crew
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.state import State
@@ -37,10 +38,11 @@ class LiveSession:
         questions: Questions | None = None,
         listen: Listener | None = None,
         check_target: bool = True,
+        crew: Crew | None = None,
     ) -> None:
         self.profile = profile
         self.source = LiveSource(
-            profile, Clock(), ssh_config=ssh_config, questions=questions, check_target=check_target
+            profile, Clock(), ssh_config=ssh_config, questions=questions, check_target=check_target, crew=crew
         )
         self.session = Session(self.source, recorder, listen)
         self.load = self.source.load

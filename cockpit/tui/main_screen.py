@@ -26,6 +26,7 @@ from cockpit.tui.dialogs.load_form import LoadForm
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import LATENCY_VIEWS
 from cockpit.tui.footer import Footer
+from cockpit.tui.generators import MOST, Generators
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_names import action_key
@@ -142,6 +143,7 @@ class MainScreen(ViewKeys):
             with Vertical(id="right"):
                 yield HostPanes()
         yield HostLines()
+        yield Generators()
         yield TinyScreen()
         yield Losses()
         yield Position()
@@ -195,13 +197,15 @@ class MainScreen(ViewKeys):
         self.set_class(not hosts, "-no-hosts")
         below = self._strip_height(layout, verdict)
         losses = len(loss_lines(self.session.controls.lost))
-        room = self.size.height - len(hosts) - losses - failing - max(0, below - _SPARE)
+        generators = min(MOST, len(self.session.shown.generators))
+        room = self.size.height - len(hosts) - generators - losses - failing - max(0, below - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
         _set_height(self.query_one(VerdictStrip), below)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
         self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")
         _set_height(self.query_one(HostLines), len(hosts))
+        _set_height(self.query_one(Generators), 0 if layout == "tiny" else generators)
         _set_height(self.query_one(Losses), losses)
         _set_height(self.query_one(Banner), int(failing))
 

@@ -35,6 +35,7 @@ class Sshd:
         self.password: str | None = None
         self.prompts: dict[str, str] = {}
         self.tried: list[str] = []
+        self.forwards_back = True
         self.port = 0
         self.ssh_config = directory / "ssh_config"
         self.known_hosts = directory / "known_hosts"
@@ -150,6 +151,9 @@ class _Watcher(asyncssh.SSHServer):
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
         return True  # it may serve as a jump host
+
+    def server_requested(self, listen_host: str, listen_port: int) -> bool:
+        return self._sshd.forwards_back
 
     def password_auth_supported(self) -> bool:
         return self._sshd.password is not None and not self._sshd.prompts

@@ -29,6 +29,18 @@ def test_requests_are_counted_by_status_with_hits_and_durations() -> None:
     assert 0.0299 < counts.latency.percentile(99) < 0.0301
 
 
+def test_counts_of_a_reader_that_never_waits_are_late() -> None:
+    made = counter()
+    made.take(HIT * 1000)
+    made.rested += 0.3
+    counts = made.counts(1.0, LEAST)
+    assert counts is not None and not counts.late
+    made.take(HIT * 1000)
+    made.rested += 0.01
+    counts = made.counts(2.0, LEAST)
+    assert counts is not None and counts.late
+
+
 def test_a_silent_access_log_has_no_requests() -> None:
     made = counter()
     counts = made.counts(1.0, LEAST)

@@ -326,3 +326,8 @@ def in_session(session: int) -> list[str]:
             if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
                 names.append(process.name())
     return names
+
+
+async def test_counts_of_an_access_log_that_outruns_the_reader_are_late() -> None:
+    async with tailing("""yes '1.1.1.1 - - [x] "GET / HTTP/1.1" 200 5'""", None) as tail:
+        await until(lambda: any(event.late for event in tail.counted))

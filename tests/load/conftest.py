@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.load import pool
+from cockpit.load import workers
 from tests.workers import fork_worker
 
 # Folders and files that use no forked workers.
 REAL = {"truth", "test_worker.py"}
-_SPAWN = pool.WorkerProcess.spawn
+_SPAWN = workers.WorkerProcess.spawn
 
 
 @pytest.fixture(scope="module", autouse=True)
 def forked_workers(request: pytest.FixtureRequest) -> None:
     if REAL.isdisjoint(request.path.parts):
         patch = pytest.MonkeyPatch()
-        patch.setattr(pool.WorkerProcess, "spawn", fork_worker)
+        patch.setattr(workers.WorkerProcess, "spawn", fork_worker)
         request.addfinalizer(patch.undo)
 
 
 @pytest.fixture
 def real_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool.WorkerProcess, "spawn", _SPAWN)
+    monkeypatch.setattr(workers.WorkerProcess, "spawn", _SPAWN)

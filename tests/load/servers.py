@@ -21,7 +21,8 @@ from cockpit.load.request import target_of
 from cockpit.load.worker import engine_for
 from cockpit.model.clock import Clock
 from cockpit.model.counts import Group
-from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, Tick, WorkerLost
+from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, Tick
+from cockpit.model.generator_events import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 

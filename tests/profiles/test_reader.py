@@ -37,7 +37,10 @@ def test_without_an_end_it_lasts_ten_seconds() -> None:
     ("text", "said"),
     [
         ("x = ", "x.toml: is not TOML"),
-        ("", "missing key 'target'; allowed: question, target, request, load, tls, host, knob, action, check"),
+        (
+            "",
+            "missing key 'target'; allowed: question, target, request, load, tls, host, generator, knob, action, check",
+        ),
         (TARGET + "[load]\nconcurency = 3", "load: unknown key 'concurency'; did you mean concurrency?"),
         (TARGET + "[load]\nzzz = 3", "extend, … (cockpit schema profile has all)"),
         (TARGET + '[load]\nconcurrency = "x"', "load.concurrency: found 'x'; allowed: a whole number"),

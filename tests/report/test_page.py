@@ -28,9 +28,9 @@ from cockpit.model.events import (
     RunStarted,
     SessionStarted,
     Tick,
-    WorkerLost,
 )
 from cockpit.model.fold import fold_all
+from cockpit.model.generator_events import WorkerLost
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording, last_state
 from cockpit.report.charts import decades, from_zero, thinned

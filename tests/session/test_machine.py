@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from cockpit.load.generator import boot_id, read_machine
 from cockpit.model.clock import Clock
-from cockpit.model.events import AnyEvent, GeneratorSample, HostChanged
+from cockpit.model.events import AnyEvent, HostChanged
 from cockpit.model.fold import fold_all
+from cockpit.model.generator_events import GeneratorSample
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile

@@ -109,14 +109,18 @@ def _empty(sign: str) -> tuple[str, str]:
 
 
 def _label(row: int, edges: Sequence[int], cells: Sequence[TimeRange | None]) -> Line:
-    """Return the lower edge of a bucket, ms; open ends that are not empty have a < or >."""
+    """Return the lower edge of a bucket, ms, from ten seconds on s; open ends that are not empty have a < or >."""
     last = row == len(edges) - 2
-    text = f"{edges[row] / 1e6:g}"
+    text = _edge(edges[row])
     if last and any(cell and cell.latency.max_ns >= edges[-1] for cell in cells):
         text = f">{text}"
     elif row == 0 and any(cell and cell.latency.min_ns < edges[0] for cell in cells):
-        text = f"<{edges[1] / 1e6:g}"
+        text = f"<{_edge(edges[1])}"
     return ((right(text, AXIS - 1) + " ", "dim"), ("┤", "rule"))
+
+
+def _edge(ns: int) -> str:
+    return f"{ns / 1e6:g}" if ns < 1e10 else f"{ns / 1e9:g}s"
 
 
 def _legend(width: int) -> Line:

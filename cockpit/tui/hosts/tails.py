@@ -44,7 +44,8 @@ def _rates(tail: TailPane, width: int) -> list[Line]:
         return []
     if not access.is_access_log(tail.counts):
         return [clip(((f"{si(rates.lines)} lines/s", "strong"),), width)]
-    parts: list[Line] = [((f"{si(sum(rates.statuses.values()))} req/s", "strong"),)]
+    parts: list[Line] = [(("late: it grows faster than it is read", "warn"),)] if tail.counts[-1].late else []
+    parts += [((f"{si(sum(rates.statuses.values()))} req/s", "strong"),)]
     if rates.hit_ratio is not None:
         parts.append((("hits ", "dim"), (f"{100 * rates.hit_ratio:.1f}%", "strong")))
     by_rate = sorted(rates.statuses.items(), key=lambda one: -one[1])

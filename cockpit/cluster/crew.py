@@ -1,0 +1,205 @@
+"""Load workers on the machines of a Dask cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec.structs import replace
+
+from cockpit import __version__
+from cockpit.cluster.machine import Machine, RemoteWorker
+from cockpit.load.protocol import Assignment
+from cockpit.load.workers import Assigned, WorkerHandle
+from cockpit.model.clock import Clock
+from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.events import AnyEvent
+from cockpit.model.generator_events import GeneratorClock, GeneratorLost
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.security import Security
+
+Emit = Callable[[AnyEvent], None]
+
+# Timeout (s) for the scheduler to answer, for generators to join it, and for a carrier to be placed.
+_CONNECT, _JOIN, _PLACE = 10.0, 30.0, 20.0
+# Seconds between two pings, and pings before the first run.
+_PING, _FIRST_PINGS = 0.5, 20
+
+
+class DaskCrew:
+    """The load workers of a session on all machines of a cluster; as a context manager, connected to its scheduler.
+
+    `generators` are the machines, in the order of their names; their carriers log to the `topic`.
+    """
+
+    # Messages reach every machine within this time.
+    lead = 0.25
+
+    def __init__(self, scheduler: str, security: Security | None = None, generators: int = 0) -> None:
+        """Use at least `generators` machines, for which it waits; 0: those that are there, at least one."""
+        self._scheduler = scheduler
+        self._security = security
+        self._least = max(1, generators)
+        self.topic = f"cockpit-{uuid.uuid4().hex}"
+        self.client: Client | None = None
+        self.generators: list[Machine] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.machines: tuple[str, ...] = ()
+        self._clock: Clock | None = None
+        self._emit: Emit = lambda _: None
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._connect()
+            await self._place()
+        except BaseException:
+            await self.close()
+            raise
+        self._tasks = [asyncio.create_task(self._watch(machine)) for machine in self.generators]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the generators."""
+        return tuple(machine.name for machine in self.generators)
+
+    def attach(self, clock: Clock, emit: Emit) -> None:
+        self._clock, self._emit = clock, emit
+
+    async def workers(self, assigned: Assigned) -> Sequence[WorkerHandle]:
+        """Start the plan's number of load workers on each machine, dealt in turn."""
+        machines = [machine for machine in self.generators if not machine.lost]
+        if not machines:
+            raise CockpitError("every generator is lost")
+        workers = [
+            RemoteWorker(_pinned(share, at // len(machines)), machines[at % len(machines)])
+            for at, share in enumerate(assigned(len(machines)))
+        ]
+        try:
+            async with asyncio.timeout(_PLACE):
+                await asyncio.gather(*(machine.begin(_on(machine, workers)) for machine in machines))
+        except TimeoutError:
+            raise CockpitError(f"load workers of a generator did not start within {_PLACE:.0f} s") from None
+        self.machines = tuple(worker.machine.name for worker in workers)
+        return workers
+
+    async def close(self) -> None:
+        """End all load workers, and disconnect. The cluster itself is left as it was."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(machine.close() for machine in self.generators))
+        if self.client is not None:
+            with suppress(Exception):
+                await self.client.close(timeout=2)
+        self.client = None
+
+    async def _connect(self) -> None:
+        from distributed import Client
+        from distributed.security import Security
+
+        if self._scheduler.startswith("tcp://") and not self._scheduler.startswith(("tcp://127.", "tcp://localhost:")):
+            raise HostError("tcp:// is not encrypted: use tls://", subject=self._scheduler)
+        security = self._security or Security()
+        if self._scheduler.startswith("tls://") and not security.tls_client_cert:
+            lacking = "tls:// needs certificates: name them in Dask's configuration, under distributed.comm.tls"
+            raise HostError(lacking, subject=self._scheduler)
+        self.client = Client(self._scheduler, asynchronous=True, security=security, timeout=_CONNECT)
+        try:
+            with warnings.catch_warnings():
+                # Versions are compared when a carrier is placed; a patch release of Python makes no difference.
+                warnings.simplefilter("ignore")
+                await self.client
+            await self.client.wait_for_workers(self._least, timeout=_JOIN)
+        except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+            raise HostError(_reason(error), subject=f"cluster {self._scheduler}") from None
+
+    async def _place(self) -> None:
+        """Place a carrier on each machine, and compare versions and clocks."""
+        from cockpit.cluster.carrier import Carrier
+
+        assert self.client is not None
+        client = self.client
+        client.subscribe_topic(self.topic, self._take)
+        client.subscribe_topic("all", self._note)
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+        for place, (address, facts) in enumerate(sorted(workers.items(), key=lambda one: str(one[1]["name"]))):
+            name = str(facts["name"])
+            future = client.submit(Carrier, self.topic, place, actor=True, workers=[address], pure=False)
+            machine = Machine(name if name != address else facts["host"], address)
+            self.generators.append(machine)
+            try:
+                async with asyncio.timeout(_PLACE):
+                    machine.carrier = await future
+                    await machine.check(__version__)
+                    for _ in range(_FIRST_PINGS):
+                        await machine.ping()
+            except TimeoutError:
+                raise HostError(f"no answer within {_PLACE:.0f} s", subject=machine.name) from None
+            except (OSError, RuntimeError, ImportError) as error:
+                raise HostError(_reason(error), subject=machine.name) from None
+
+    def _take(self, event: tuple[float, tuple[int, int, bytes, str]]) -> None:
+        place, number, line, ending = event[1]
+        self.generators[place].take(number, line, ending)
+
+    def _note(self, event: tuple[float, dict[str, Any]]) -> None:
+        """A message of the scheduler on its workers."""
+        if event[1].get("action") == "remove-worker":
+            for machine in self.generators:
+                if machine.address == event[1].get("worker"):
+                    self._lose(machine, "its Dask worker ended")
+
+    async def _watch(self, machine: Machine) -> None:
+        """Ping the machine until it is lost."""
+        while not machine.lost:
+            await asyncio.sleep(_PING)
+            try:
+                async with asyncio.timeout(machine.patience):
+                    await machine.ping()
+            except TimeoutError:
+                if machine.silence > machine.patience:
+                    self._lose(machine, f"no answer for {machine.silence:.1f} s")
+            except (OSError, RuntimeError) as error:
+                self._lose(machine, _reason(error))
+            else:
+                self._report_clock(machine)
+
+    def _report_clock(self, machine: Machine) -> None:
+        if self._clock is None:
+            return
+        best, drift = machine.clock.best, machine.clock.drift
+        t, offset, uncertainty = self._clock.now(), best.offset, best.uncertainty
+        self._emit(GeneratorClock(t=t, machine=machine.name, offset=offset, uncertainty=uncertainty, drift=drift))
+
+    def _lose(self, machine: Machine, reason: str) -> None:
+        if machine.lost:
+            return
+        machine.lose(reason)
+        if self._clock is not None:
+            self._emit(GeneratorLost(t=self._clock.now(), machine=machine.name, detail=reason))
+
+
+def _pinned(share: Assignment, at: int) -> Assignment:
+    """The share on the CPU of its plan for the `at`th worker of a machine."""
+    cpus = share.plan.cpus
+    return replace(share, cpu=cpus[at % len(cpus)] if cpus else None)
+
+
+def _on(machine: Machine, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]:
+    return [worker for worker in workers if worker.machine is machine]
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of an error, or of what caused it."""
+    text = str(error) or str(error.__cause__ or "") or type(error).__name__
+    return text.strip().splitlines()[0]

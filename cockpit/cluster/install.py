@@ -1,0 +1,83 @@
+"""Cockpit's own wheel, and its installation on a generator into a virtual environment of the user's."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import cockpit
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.transport import open_shell
+from cockpit.model.errors import HostError
+from cockpit.model.hosts import GeneratorConfig, HostConfig
+from cockpit.model.text import neutral
+
+# Timeout (s) of the installation, which downloads the dependencies.
+_TIMEOUT = 600.0
+# Parts of the package that a generator has no use for.
+_LEFT_OUT = ("__pycache__",)
+_WHEEL = b"Wheel-Version: 1.0\nGenerator: cockpit\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+# sh. The wheel is its standard input. A virtual environment cannot be moved, so an incomplete one is removed.
+_INSTALL = r"""
+set -e
+venv=${XDG_STATE_HOME:-$HOME/.local/state}/cockpit/venv
+rm -rf "$venv"
+trap 'rm -rf "$venv"' EXIT
+python3 -m venv "$venv" >&2
+cat >"$venv/@WHEEL@"
+"$venv/bin/python" -I -m pip --quiet --disable-pip-version-check install "$venv/@WHEEL@[cluster]" >&2
+trap - EXIT
+"""
+
+
+def wheel() -> tuple[str, bytes]:
+    """Return the name and content of a wheel of the cockpit that runs."""
+    version = cockpit.__version__
+    info = f"cockpit-{version}.dist-info"
+    files = dict(_package_files())
+    installed = metadata.distribution("cockpit")
+    # PKG-INFO: of a source tree.
+    files[f"{info}/METADATA"] = (installed.read_text("METADATA") or installed.read_text("PKG-INFO") or "").encode()
+    files[f"{info}/entry_points.txt"] = (installed.read_text("entry_points.txt") or "").encode()
+    files[f"{info}/WHEEL"] = _WHEEL
+    record = "".join(f"{name},sha256={_digest(data)},{len(data)}\n" for name, data in files.items())
+    files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return f"cockpit-{version}-py3-none-any.whl", content.getvalue()
+
+
+async def install(config: GeneratorConfig, ssh_config: Path | None) -> None:
+    """Install this cockpit with Dask into ~/.local/state/cockpit/venv of a generator. Raises HostError."""
+    shell = await open_shell(HostConfig(name=config.name, ssh=None if config.ssh == "." else config.ssh), ssh_config)
+    try:
+        await _install(shell, config.name)
+    finally:
+        await shell.close()
+
+
+async def _install(shell: Shell, name: str) -> None:
+    file, content = wheel()
+    done = await shell.run(_INSTALL.replace("@WHEEL@", file), input=content, timeout=_TIMEOUT)
+    if done.exit_status:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        raise HostError(f"the installation failed: {neutral(lines[-1], 300)}", subject=name)
+
+
+def _package_files() -> Iterator[tuple[str, bytes]]:
+    root = Path(cockpit.__file__).parent
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and not set(path.parts) & set(_LEFT_OUT):
+            yield f"cockpit/{path.relative_to(root).as_posix()}", path.read_bytes()
+
+
+def _digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

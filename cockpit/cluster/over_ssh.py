@@ -1,0 +1,206 @@
+"""A Dask cluster for one session: the scheduler on this machine, a worker on each generator, all over SSH.
+
+Every connection between them goes through SSH and is encrypted with the session's certificate besides; no port is open
+to the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from cockpit import __version__
+from cockpit.cluster.certificates import Certificate, session_certificate
+from cockpit.cluster.programs import GeneratorOrder, Offer, SchedulerOrder, Started
+from cockpit.hosts.shell import Channel, Shell, Wire
+from cockpit.hosts.transport import open_shell
+from cockpit.model.errors import CockpitError, HostError, NotInstalled
+from cockpit.model.hosts import GeneratorConfig, HostConfig
+from cockpit.model.text import neutral
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+_PROGRAM = "cockpit.cluster.program"
+# sh: the given interpreter, else that of the virtual environment which cockpit makes, else the system's.
+_LAUNCH = f"""
+python=@PYTHON@
+own=${{XDG_STATE_HOME:-$HOME/.local/state}}/cockpit/venv/bin/python
+[ "$python" ] || python=$own
+[ -x "$python" ] || [ "$python" != "$own" ] || python=python3
+exec "$python" -P -m {_PROGRAM} generator
+"""
+# Timeout (s) for a program to answer: importing Dask takes seconds on a slow machine.
+_STARTING = 30.0
+# Timeout (s) for a program to end.
+_ENDING = 3.0
+_CHUNK = 65536
+_Answer = TypeVar("_Answer")
+
+
+@asynccontextmanager
+async def cluster_over_ssh(
+    generators: Sequence[GeneratorConfig], ssh_config: Path | None
+) -> AsyncIterator[tuple[str, Security]]:
+    """Yield the scheduler's address and how to connect to it. All programs end with the block. Raises HostError."""
+    certificate = session_certificate()
+    async with AsyncExitStack() as stack:
+        address = await stack.enter_async_context(_local_scheduler(certificate))
+        starting = (stack.enter_async_context(_generator(one, certificate, address, ssh_config)) for one in generators)
+        for problem in await asyncio.gather(*starting, return_exceptions=True):
+            if isinstance(problem, BaseException):
+                raise problem
+        yield address, certificate.security()
+
+
+@asynccontextmanager
+async def _local_scheduler(certificate: Certificate) -> AsyncIterator[str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", _PROGRAM, "scheduler"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(msgspec.json.encode(SchedulerOrder(certificate)) + b"\n")
+        line = await _within(process.stdout.readline(), "the scheduler")
+        yield _started(line, "the scheduler")
+    finally:
+        process.stdin.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING):
+                await process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def _generator(
+    config: GeneratorConfig, certificate: Certificate, scheduler: str, ssh_config: Path | None
+) -> AsyncIterator[None]:
+    shell = await open_shell(HostConfig(name=config.name, ssh=None if config.ssh == "." else config.ssh), ssh_config)
+    try:
+        python = config.python or (sys.executable if config.ssh == "." else "")
+        channel = await shell.open(_LAUNCH.replace("@PYTHON@", quote(python)))
+        try:
+            offer = _decoded(await _within(channel.readline(), config.name), Offer, config, channel)
+            _check(offer, config)
+            back = await shell.forward_back(int(scheduler.rpartition(":")[2]))
+            async with _forwarded(shell, offer.port) as contact:
+                order = GeneratorOrder(
+                    name=config.name,
+                    certificate=certificate,
+                    scheduler=f"tls://127.0.0.1:{back}",
+                    port=offer.port,
+                    contact=f"tls://127.0.0.1:{contact}",
+                )
+                await channel.write(msgspec.json.encode(order) + b"\n")
+                _started(await _within(channel.readline(), config.name), config.name)
+                yield
+        finally:
+            await _end(channel)
+    finally:
+        await shell.close()
+
+
+async def _end(channel: Channel) -> None:
+    """Ask the program to end, and wait for that, if the host can still be reached."""
+    with suppress(HostError, TimeoutError):
+        async with asyncio.timeout(_ENDING):
+            await channel.write(b"end\n")
+            while await channel.readline():
+                pass
+    channel.close()
+
+
+@asynccontextmanager
+async def _forwarded(shell: Shell, port: int) -> AsyncIterator[int]:
+    """A port of this machine's 127.0.0.1 whose connections end at this port of the host's."""
+    carrying: set[asyncio.Task[None]] = set()
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            wire = await shell.open_stream("127.0.0.1", port)
+            try:
+                await asyncio.gather(_to_wire(reader, wire), _from_wire(wire, writer))
+            finally:
+                wire.close()
+        except (HostError, OSError):
+            pass  # both ends see a closed connection
+        finally:
+            writer.close()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(carry(reader, writer))
+        carrying.add(task)
+        task.add_done_callback(carrying.discard)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tuple(carrying):
+            task.cancel()
+        await asyncio.gather(*carrying, return_exceptions=True)
+
+
+async def _to_wire(reader: asyncio.StreamReader, wire: Wire) -> None:
+    while data := await reader.read(_CHUNK):
+        await wire.write(data)
+    wire.close()
+
+
+async def _from_wire(wire: Wire, writer: asyncio.StreamWriter) -> None:
+    while data := await wire.read(_CHUNK):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def _within(reading: Awaitable[bytes], name: str) -> bytes:
+    try:
+        async with asyncio.timeout(_STARTING):
+            return await reading
+    except TimeoutError:
+        raise HostError(f"the load program did not start within {_STARTING:.0f} s", subject=name) from None
+
+
+def _decoded(line: bytes, answer: type[_Answer], config: GeneratorConfig, channel: Channel) -> _Answer:
+    try:
+        return msgspec.json.decode(line, type=answer)
+    except msgspec.MsgspecError:
+        words = channel.stderr.decode(errors="replace").strip().splitlines()
+        reason = neutral(words[-1], 200) if words else "it printed nothing"
+        way_out = f"install cockpit[cluster] {__version__} there"
+        raise NotInstalled(f"the load program does not start ({reason}): {way_out}", subject=config.name) from None
+
+
+def _check(offer: Offer, config: GeneratorConfig) -> None:
+    """Raises HostError for versions that cannot work together."""
+    here = (__version__, f"{sys.version_info[0]}.{sys.version_info[1]}", version("distributed"))
+    there = (offer.version, ".".join(offer.python.split(".")[:2]), offer.dask)
+    for name, mine, other in zip(("cockpit", "Python", "Dask"), here, there, strict=True):
+        if mine != other:
+            raise NotInstalled(f"{name} {other} there, {mine} here: install the same version", subject=config.name)
+
+
+def _started(line: bytes, name: str) -> str:
+    try:
+        started = msgspec.json.decode(line, type=Started)
+    except msgspec.MsgspecError:
+        raise CockpitError(f"{name} did not start") from None
+    if started.problem:
+        raise HostError(started.problem, subject=name)
+    return started.address

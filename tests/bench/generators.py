@@ -1,0 +1,133 @@
+"""What many generators cost the cockpit: the ticks of 100, recorded once, through real topics of a Dask cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from time import monotonic
+
+from msgspec.structs import replace
+
+from cockpit.cluster.crew import DaskCrew
+from cockpit.cluster.machine import Machine, RemoteWorker
+from cockpit.cluster.over_ssh import cluster_over_ssh
+from cockpit.load.pool import LoadRun
+from cockpit.load.protocol import Assignment, Done, encode
+from cockpit.model import events
+from cockpit.model.clock import Clock
+from cockpit.model.events import AnyEvent, RunStarted, Tick
+from cockpit.model.fold import fold
+from cockpit.model.hosts import GeneratorConfig
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+from cockpit.recording.reader import Recording
+from tests.bench.table import at_most, neighbours, show
+from tests.conftest import TESTS
+
+GENERATORS, PROGRAMS, RATE = 100, 2, 10.0
+SECONDS, START = 20.0, 3.0
+BAR_SHARE, BAR_ARRIVAL = 30.0, 100.0  # per cent of a core; ms, p99
+RECORDED = TESTS / "recordings" / "two-hosts.cockpit"
+
+
+def generators_scale() -> bool:
+    """CPU of the cockpit for ten ticks a second of each generator, and how long a tick takes until it is folded in."""
+    with neighbours():
+        title = f"{GENERATORS} generators, {RATE:g} ticks a second each, carried by {PROGRAMS} Dask workers"
+        print(f"{title} ...")
+        share, delays, ticks = asyncio.run(_measured())
+    delays.sort()
+    p50, p99 = (1000 * delays[int(len(delays) * part)] for part in (0.5, 0.99))
+    lines = [f"{ticks} ticks, of {GENERATORS * RATE * SECONDS:.0f}; folded in after p50 {p50:.1f} ms"]
+    bars = [
+        at_most("share of a core", share, BAR_SHARE, " %"),
+        at_most("from the generator to the state, p99", p99, BAR_ARRIVAL, " ms"),
+    ]
+    return show(title, lines, bars)
+
+
+async def _measured() -> tuple[float, list[float], int]:
+    """CPU (per cent of a core), the seconds that each tick took, and how many came."""
+    # Where the Dask workers find `replay`.
+    os.environ["PYTHONPATH"] = str(TESTS.parent)
+    programs = [GeneratorConfig(name=f"program{number}", ssh=".") for number in range(PROGRAMS)]
+    async with cluster_over_ssh(programs, None) as (address, security), DaskCrew(address, security, PROGRAMS) as crew:
+        return await _replayed(crew)
+
+
+async def _replayed(crew: DaskCrew) -> tuple[float, list[float], int]:
+    clock, state = Clock(), State()
+    delays: list[float] = []
+    real = crew.generators[0]
+    addresses = [machine.address for machine in crew.generators]
+    client = crew.client
+    assert client is not None
+
+    def emit(event: AnyEvent) -> None:
+        nonlocal state
+        if isinstance(event, Tick):
+            delays.append(clock.now() - event.t)
+        state = fold(state, event)
+
+    plan = LoadPlan(url="http://127.0.0.1/", rate=1000.0, duration=3600.0)
+    crew.generators = [Machine(f"gen{number}", real.address) for number in range(GENERATORS)]
+    workers = [RemoteWorker(_assignment(plan, number), machine) for number, machine in enumerate(crew.generators)]
+    for machine, worker in zip(crew.generators, workers, strict=True):
+        machine.expect([worker])
+        machine.clock = real.clock
+    emit(RunStarted(t=clock.now(), run=1, plan=plan, machines=tuple(machine.name for machine in crew.generators)))
+    run = LoadRun(plan, 1, clock, emit, workers, clock.now())
+    sending = [
+        client.submit(replay, crew.topic, range(at, GENERATORS, PROGRAMS), _recorded(), workers=[address])
+        for at, address in enumerate(addresses)
+    ]
+    await asyncio.sleep(START)
+    delays.clear()
+    began, used = time.monotonic(), time.process_time()
+    await asyncio.sleep(SECONDS)
+    share = 100 * (time.process_time() - used) / (time.monotonic() - began)
+    found = list(delays)
+    await asyncio.gather(*sending)
+    await run.wait()
+    return share, found, len(found)
+
+
+def replay(topic: str, places: Sequence[int], line: bytes) -> None:
+    """Log the tick of each place ten times a second, spread evenly, then the end of its worker; on a Dask worker."""
+    from distributed.worker import get_worker
+
+    worker = get_worker()
+    tick = events.decode(line)
+    assert isinstance(tick, Tick)
+    end, due = monotonic() + START + SECONDS + 1, monotonic()
+    while due < end:
+        for place in places:
+            due += 1 / RATE / len(places)
+            time.sleep(max(0.0, due - monotonic()))
+            now = monotonic()
+            own = replace(tick, t=now, start=now - 1 / RATE, run=1, worker=place, stage=0, warmup=False)
+            worker.log_event(topic, (place, place, events.encode(own), ""))
+    for place in places:
+        worker.log_event(topic, (place, place, encode(Done("completed")), ""))
+        worker.log_event(topic, (place, place, b"", ""))
+
+
+def _recorded() -> bytes:
+    """The tick with most responses of a recorded run."""
+    with Recording(RECORDED) as recording:
+        ticks = [event for event in recording.events() if isinstance(event, Tick)]
+    return events.encode(max(ticks, key=lambda tick: tick.completed))
+
+
+def _assignment(plan: LoadPlan, number: int) -> Assignment:
+    return Assignment(
+        plan=plan,
+        run=1,
+        worker=number,
+        concurrency=1,
+        requests=None,
+        address=("127.0.0.1", 80),
+        workers=GENERATORS,
+    )

@@ -1,0 +1,228 @@
+"""Load from generators over a real SSH server and a real Dask scheduler: exact, on one clock, and with losses."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import sysconfig
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.cluster.certificates import session_certificate
+from cockpit.cluster.crew import DaskCrew
+from cockpit.cluster.install import install
+from cockpit.cluster.over_ssh import cluster_over_ssh
+from cockpit.load.pool import LoadRun, launch
+from cockpit.load.preflight import preflight
+from cockpit.model.clock import Clock
+from cockpit.model.errors import HostError, NotInstalled
+from cockpit.model.generator_events import GeneratorClock, GeneratorLost
+from cockpit.model.hosts import GeneratorConfig
+from cockpit.model.load import LoadPlan
+from tests.hosts.sshd import Sshd
+from tests.load.servers import DEADLINE, SMALL, Outcome, always, plan, serving
+
+NAMES = ("gen1", "gen2")
+pytestmark = pytest.mark.xdist_group("cluster")
+
+
+@pytest.fixture
+async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
+    server = await Sshd(tmp_path).start()
+    yield server
+    await server.stop()
+
+
+def generators(**values: str) -> list[GeneratorConfig]:
+    return [GeneratorConfig(**{"name": name, "ssh": "web", "python": sys.executable, **values}) for name in NAMES]
+
+
+@asynccontextmanager
+async def crew_over(sshd: Sshd) -> AsyncIterator[DaskCrew]:
+    """A crew of all generators, of which nothing is left afterwards."""
+    sshd.environment["COCKPIT_TEST_CLUSTER"] = str(sshd.directory)
+    async with (
+        cluster_over_ssh(generators(), sshd.ssh_config) as (address, security),
+        DaskCrew(address, security, len(NAMES)) as crew,
+    ):
+        yield crew
+    _, alive = await asyncio.to_thread(psutil.wait_procs, programs(sshd), DEADLINE)
+    assert not alive
+
+
+def programs(sshd: Sshd) -> list[psutil.Process]:
+    """The processes that were started over this server, and what they started."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("COCKPIT_TEST_CLUSTER") == str(sshd.directory):
+                found.append(process)
+    return found
+
+
+def a_generator(sshd: Sshd) -> psutil.Process:
+    return next(one for one in programs(sshd) if one.cmdline()[-2:] == ["cockpit.cluster.program", "generator"])
+
+
+async def begun(crew: DaskCrew, load: LoadPlan, outcome: Outcome) -> LoadRun:
+    clock = Clock()
+    crew.attach(clock, outcome.emit)
+    return await launch(load, 1, clock, outcome.emit, await preflight(load), crew)
+
+
+def lost(outcome: Outcome) -> list[GeneratorLost]:
+    return [event for event in outcome.events if isinstance(event, GeneratorLost)]
+
+
+async def test_an_open_schedule_is_dealt_exactly_and_starts_at_one_instant(sshd: Sshd) -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
+        assert crew.names == NAMES
+        run = await begun(crew, plan(server.url, rate=400.0, requests=800), outcome)
+        await outcome.until(lambda seen: any(isinstance(event, GeneratorClock) for event in seen.events))
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert outcome.started.machines == NAMES
+    assert outcome.total("completed") == 800
+    assert outcome.ended.reason == "completed" and not outcome.lost
+    for worker in (0, 1):
+        ticks = [tick for tick in outcome.ticks if tick.worker == worker]
+        assert sum(tick.completed for tick in ticks) == 400
+        # The clocks of both are this machine's, so its monotonic time is the truth.
+        assert abs(ticks[0].start - outcome.started.t) < 0.05
+    assert all(abs(event.offset) <= event.uncertainty for event in outcome.events if isinstance(event, GeneratorClock))
+
+
+async def test_the_load_of_a_generator_that_dies_is_dealt_to_the_other(sshd: Sshd) -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
+        run = await begun(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
+        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
+        a_generator(sshd).kill()
+        await outcome.until(lambda seen: bool(lost(seen)) and bool(seen.lost))
+        gone = {"gen1": 0, "gen2": 1}[lost(outcome)[0].machine]
+        assert outcome.lost[0].worker == gone
+        since = outcome.lost[0].t
+        # The other one sends all of the arrivals, not its half.
+        await outcome.until(lambda seen: seen.ticks[-1].t > since + 3)
+        after = [tick for tick in outcome.ticks if tick.start > since + 1]
+        assert {tick.worker for tick in after} == {1 - gone}
+        rate = sum(tick.sent for tick in after) / (after[-1].t - after[0].start)
+        assert rate == pytest.approx(100.0, rel=0.05)
+        run.stop()
+        await run.wait()
+    assert outcome.ended.reason == "stopped" and "partial" in outcome.ended.detail
+
+
+async def test_a_generator_that_hangs_is_lost_after_a_second(sshd: Sshd) -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
+        run = await begun(crew, plan(server.url, duration=600.0, concurrency=4), outcome)
+        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
+        hanging = a_generator(sshd)
+        hanging.suspend()
+        try:
+            await outcome.until(lambda seen: bool(lost(seen)))
+            assert "no answer for" in lost(outcome)[0].detail
+        finally:
+            hanging.resume()
+        run.stop()
+        await run.wait()
+
+
+async def test_a_machine_with_another_clock_is_converted(sshd: Sshd, tmp_path: Path) -> None:
+    """As after another boot: its monotonic clock is an hour ahead."""
+    ahead = tmp_path / "python"
+    ahead.write_text(f'#!/bin/sh\nexec unshare --time --monotonic 3600 "{sys.executable}" "$@"\n')
+    ahead.chmod(0o755)
+    outcome = Outcome()
+    generator = generators(python=str(ahead))[0]
+    async with (
+        serving(always(SMALL)) as server,
+        cluster_over_ssh([generator], sshd.ssh_config) as (address, security),
+        DaskCrew(address, security) as crew,
+    ):
+        run = await begun(crew, plan(server.url, rate=100.0, requests=50), outcome)
+        await outcome.until(lambda seen: any(isinstance(event, GeneratorClock) for event in seen.events))
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    clock = next(event for event in outcome.events if isinstance(event, GeneratorClock))
+    assert clock.offset == pytest.approx(-3600, abs=clock.uncertainty + 0.001)
+    assert outcome.total("completed") == 50
+    assert all(outcome.started.t <= tick.start < tick.t <= outcome.ended.t for tick in outcome.ticks)
+
+
+async def test_cockpit_is_installed_where_it_is_missing(sshd: Sshd, tmp_path: Path) -> None:
+    """Its dependencies are those of the tests, so that nothing is downloaded."""
+    paths = {"purelib": sysconfig.get_path("purelib"), "home": str(tmp_path / "state")}
+    sshd.environment |= {"PIP_NO_DEPS": "1", "PYTHONPATH": paths["purelib"], "XDG_STATE_HOME": paths["home"]}
+    generator = GeneratorConfig(name="gen1", ssh="web")
+    with pytest.raises(NotInstalled, match="gen1: the load program does not start"):
+        async with cluster_over_ssh([generator], sshd.ssh_config):
+            pass
+    await install(generator, sshd.ssh_config)
+    assert (tmp_path / "state" / "cockpit" / "venv" / "bin" / "cockpit").exists()
+    async with (
+        cluster_over_ssh([generator], sshd.ssh_config) as (address, security),
+        DaskCrew(address, security) as crew,
+    ):
+        assert crew.names == ("gen1",)
+
+
+async def test_a_closed_load_follows_adjustments_on_all_generators(sshd: Sshd) -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
+        run = await begun(crew, plan(server.url, duration=600.0, concurrency=4), outcome)
+        await outcome.until(lambda seen: connections(seen) == 4)
+        run.adjust(concurrency=10)
+        await outcome.until(lambda seen: connections(seen) == 10)
+        run.stop()
+        await run.wait()
+
+
+def connections(outcome: Outcome) -> int:
+    newest = {tick.worker: tick.connections for tick in outcome.ticks}
+    return sum(newest.values())
+
+
+async def test_a_python_without_cockpit_is_named(sshd: Sshd) -> None:
+    with pytest.raises(HostError, match=r"gen[12].*does not start.*install cockpit\[cluster\]"):
+        async with cluster_over_ssh(generators(python="/usr/bin/false"), sshd.ssh_config):
+            pass
+
+
+async def test_an_sshd_that_forwards_nothing_is_named(sshd: Sshd) -> None:
+    sshd.forwards_back = False
+    with pytest.raises(HostError, match="AllowTcpForwarding"):
+        async with cluster_over_ssh(generators(), sshd.ssh_config):
+            pass
+
+
+async def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cockpit.cluster.crew._CONNECT", 1.0)
+    with pytest.raises(HostError, match=r"cluster tls://127\.0\.0\.1:1"):
+        async with DaskCrew("tls://127.0.0.1:1", session_certificate().security()):
+            pass
+
+
+async def test_a_cluster_with_tls_needs_certificates() -> None:
+    with pytest.raises(HostError, match=r"tls://127\.0\.0\.1:1: tls:// needs certificates"):
+        async with DaskCrew("tls://127.0.0.1:1"):
+            pass
+
+
+async def test_a_cluster_without_encryption_is_refused() -> None:
+    with pytest.raises(HostError, match="not encrypted"):
+        async with DaskCrew("tcp://192.0.2.1:8786"):
+            pass
+
+
+async def test_a_scheduler_with_another_certificate_is_refused(sshd: Sshd) -> None:
+    async with cluster_over_ssh(generators()[:1], sshd.ssh_config) as (address, _):
+        with pytest.raises(HostError, match="cluster tls://"):
+            async with DaskCrew(address, session_certificate().security()):
+                pass

@@ -1,0 +1,90 @@
+"""Load from generators on lab hosts, each with its own sshd and network: exact in sum, also when one is cut off."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cockpit.cluster.crew import DaskCrew
+from cockpit.cluster.over_ssh import cluster_over_ssh
+from cockpit.load.pool import launch
+from cockpit.load.preflight import preflight
+from cockpit.model.clock import Clock
+from cockpit.model.generator_events import GeneratorLost
+from cockpit.model.hosts import GeneratorConfig
+from cockpit.model.load import LoadPlan
+from tests.lab.keeper import REPOSITORY
+from tests.lab.lab import Lab
+from tests.load.servers import DEADLINE, Outcome
+
+# The hosts that load comes from; the target is web1's Apache.
+GENERATORS = ("app1", "origin1", "proxy1", "web1")
+PROFILE = """
+[target]
+url = "http://{address}/hello.html"
+
+[load]
+rate = 400
+requests = 2000
+"""
+
+
+def profile(lab: Lab, folder: Path) -> Path:
+    file = folder / "many.toml"
+    generators = (
+        f'[[generator]]\nname = "{name}"\nssh = "{name}"\npython = "{sys.executable}"\n' for name in GENERATORS
+    )
+    file.write_text(PROFILE.format(address=lab.web1.address) + "\n".join(generators))
+    return file
+
+
+def run(lab: Lab, file: Path, *options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "cockpit", "run", "--trust", str(file), "--no-tui", "--json", "--no-record"]
+    command += ["--ssh-config", str(lab.ssh_config), *options]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=REPOSITORY)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def test_four_generators_send_an_exact_open_load(whole_lab: Lab, tmp_path: Path) -> None:
+    result = run(whole_lab, profile(whole_lab, tmp_path))
+    assert (result["completed"], result["failed"], result["unsent"]) == (2000, 0, 0)
+    # 2000 arrivals at 400/s: the last one is due after 4.9975 s; Apache serves it within a second.
+    assert 4.9 < result["duration"] < 6.5
+    assert result["generator"]["workers"] == len(GENERATORS)
+
+
+async def test_a_generator_whose_network_is_cut_is_lost_and_its_load_goes_on(whole_lab: Lab) -> None:
+    outcome, clock = Outcome(), Clock()
+    plan = LoadPlan(url=f"http://{whole_lab.web1.address}/hello.html", rate=90.0, duration=600.0)
+    generators = [GeneratorConfig(name=name, ssh=name, python=sys.executable) for name in GENERATORS[:3]]
+    async with (
+        cluster_over_ssh(generators, whole_lab.ssh_config) as (address, security),
+        DaskCrew(address, security, len(generators)) as crew,
+    ):
+        crew.attach(clock, outcome.emit)
+        run = await launch(plan, 1, clock, outcome.emit, await preflight(plan), crew)
+        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1, 2})
+        with whole_lab.hosts["origin1"].unplugged():
+            cut = clock.now()
+            await outcome.until(lambda seen: any(isinstance(event, GeneratorLost) for event in seen.events))
+            [lost] = [event for event in outcome.events if isinstance(event, GeneratorLost)]
+            assert lost.machine == "origin1" and "no answer" in lost.detail
+            await outcome.until(lambda seen: seen.ticks[-1].t > lost.t + 4)
+            after = [tick for tick in outcome.ticks if tick.start > lost.t + 1]
+            assert sum(tick.sent for tick in after) / (after[-1].t - after[0].start) == pytest.approx(90.0, rel=0.05)
+            assert lost.t > cut
+        run.stop()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    left = left_on(whole_lab, GENERATORS[0])
+    assert not left, left
+
+
+def left_on(lab: Lab, name: str) -> str:
+    return lab.hosts[name].run("ps -e -o args= | grep '[c]ockpit.cluster' || true").stdout

@@ -1,0 +1,43 @@
+"""The machines that load comes from are lines of their own: rate, CPU, lag, clock, and their loss."""
+
+from __future__ import annotations
+
+from cockpit.model import events as ev
+from cockpit.model.generator_events import GeneratorClock, GeneratorLost
+from cockpit.tui.generators import Generators
+from tests.tui.driving import context_of, plain
+from tests.tui.scenario import plan, session_started
+
+MACHINES = ("gen1", "gen2")
+
+
+def run(seconds: int) -> list[ev.AnyEvent]:
+    """Ticks of two workers, the second of them with 95 % of a CPU."""
+    found: list[ev.AnyEvent] = [session_started(), ev.RunStarted(t=0.0, run=1, plan=plan(), machines=MACHINES)]
+    for tick in range(10 * seconds):
+        for worker, (completed, cpu) in enumerate(((10, 0.02), (20, 0.095))):
+            t = (tick + 1) / 10
+            found.append(ev.Tick(t=t, run=1, worker=worker, start=tick / 10, completed=completed, cpu=cpu))
+    return found
+
+
+def lines(events: list[ev.AnyEvent], height: int = 4) -> list[str]:
+    return plain(Generators().draw(context_of(events), 100, height))
+
+
+def test_a_line_per_generator_with_rate_cpu_and_clock() -> None:
+    clock = GeneratorClock(t=2.5, machine="gen1", offset=-3600.0, uncertainty=0.0004, drift=25e-6)
+    first, second = lines([*run(3), clock])
+    assert " ".join(first.split()) == "generator gen1 req/s 100 cpu 20% lag 0.00 ms clock ±0.40 ms, drifts +25 µs/s"
+    assert " ".join(second.split()) == "generator gen2 req/s 200 cpu 95% lag 0.00 ms"
+
+
+def test_a_lost_generator_says_when_and_why_and_is_shown_first_where_room_is_short() -> None:
+    lost = GeneratorLost(t=3.0, machine="gen2", detail="no answer for 1.2 s\x1b[2J")
+    assert "gen2 LOST at 00:00:03: no answer for 1.2 s" in lines([*run(3), lost])[1]
+    [only] = lines([*run(3), lost], height=1)
+    assert "LOST" in only and "\x1b" not in only
+
+
+def test_load_of_this_machine_has_no_line() -> None:
+    assert lines([session_started(), ev.RunStarted(t=0.0, run=1, plan=plan())]) == []
