@@ -22,7 +22,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError, NotInstalled
 from cockpit.model.generator_events import GeneratorClock, GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, LogReplay
 from tests.hosts.sshd import Sshd
 from tests.load.servers import DEADLINE, SMALL, Outcome, always, plan, serving
 
@@ -95,6 +95,18 @@ async def test_an_open_schedule_is_dealt_exactly_and_starts_at_one_instant(sshd:
         # The clocks of both are this machine's, so its monotonic time is the truth.
         assert abs(ticks[0].start - outcome.started.t) < 0.05
     assert all(abs(event.offset) <= event.uncertainty for event in outcome.events if isinstance(event, GeneratorClock))
+
+
+async def test_a_replayed_log_is_dealt_to_generators(sshd: Sshd, tmp_path: Path) -> None:
+    log, outcome = tmp_path / "access.log", Outcome()
+    lines = (f'10.0.0.9 - - [23/Nov/2026:01:00:01.{n:02d} +0000] "GET /{n} HTTP/1.1" 200 5' for n in range(41))
+    await asyncio.to_thread(log.write_text, "\n".join(lines))
+    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
+        run = await begun(crew, plan(server.url, replay=LogReplay(file=str(log))), outcome)
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    completed = {worker: sum(one.completed for one in outcome.ticks if one.worker == worker) for worker in (0, 1)}
+    assert completed == {0: 21, 1: 20}
 
 
 async def test_the_load_of_a_generator_that_dies_is_dealt_to_the_other(sshd: Sshd) -> None:

@@ -15,7 +15,19 @@ from cockpit.load.preflight import preflight
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.load import Tls
 from tests.load.certificates import Authority, Pair
-from tests.load.servers import POLLERS, SMALL, Behaviour, Server, always, engine_load, load, once, plan, serving
+from tests.load.servers import (
+    POLLERS,
+    SMALL,
+    Behaviour,
+    Conversation,
+    Server,
+    always,
+    engine_load,
+    load,
+    once,
+    plan,
+    serving,
+)
 
 BIG = b"HTTP/1.1 200 OK\r\nContent-Length: 700000\r\n\r\n" + b"x" * 700_000
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
@@ -159,3 +171,18 @@ async def test_a_handshake_that_nobody_answers_times_out(authority: Authority) -
     async with serving(behave) as server:
         outcome = await engine_load(tls_plan(server, authority, requests=3, timeout=0.3))
     assert outcome.errors == {"timeout": 3}
+
+
+@pytest.mark.parametrize("poller", POLLERS)
+async def test_users_keep_secure_cookies(authority: Authority, web: Pair, poller: str) -> None:
+    received: list[bytes] = []
+
+    async def behave(talk: Conversation) -> None:
+        while True:
+            received.append(await talk.request())
+            await talk.send(b"HTTP/1.1 200 OK\r\nSet-Cookie: s=1; Secure; Path=/\r\nContent-Length: 5\r\n\r\nhello")
+
+    async with secured(behave, web) as server:
+        outcome = await engine_load(tls_plan(server, authority, concurrency=2, cookies=True), poller)
+    assert outcome.total("completed") == 25 and outcome.errors == {}
+    assert sum(b"\r\nCookie: s=1\r\n" in request for request in received) == 23
