@@ -15,6 +15,7 @@ from cockpit.hosts.poll_interval import PollInterval
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.prompts import Asker, AskingForHost, Keyring
 from cockpit.hosts.shell import SILENCE, Shell
+from cockpit.hosts.target_host import port_here
 from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import (
@@ -28,6 +29,7 @@ from cockpit.model.errors import (
 )
 from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
+from cockpit.model.load import LoadPlan
 
 # Seconds, or the interval if that is longer, after which a host that has not answered is slow.
 OVERDUE = 1.5
@@ -47,7 +49,8 @@ class HostFeed:
     """Watches one host; its events go to `emit`, in session time.
 
     `asker` asks a person for passphrases, passwords and unknown host keys; None: a host that needs them is refused.
-    `keyring` has the unlocked keys of the session.
+    `keyring` has the unlocked keys of the session. `plan` names the target: on its own host, the processes of other
+    servers of the same name are left out.
     """
 
     def __init__(
@@ -59,8 +62,10 @@ class HostFeed:
         ssh_config: Path | None = None,
         asker: Asker | None = None,
         keyring: Keyring | None = None,
+        plan: LoadPlan | None = None,
     ) -> None:
         self.config = config
+        self._plan = plan
         self._clock = clock
         self._emit = emit
         self.ssh_config = ssh_config
@@ -107,6 +112,10 @@ class HostFeed:
             raise HostError(f"{self.config.name} is {condition}{': ' + detail if detail else ''}")
         return self._shell
 
+    def target_port(self) -> int | None:
+        """The port of the target if it is on this host. Raises UsageError for an invalid ssh_config."""
+        return port_here(self._plan, self.config, self.ssh_config) if self._plan else None
+
     async def up(self) -> Shell:
         """The connection of the probe, once there is one."""
         while self._shell is None:
@@ -116,7 +125,7 @@ class HostFeed:
     async def _watch(self) -> NoReturn:
         shell = await open_shell(self.config, self.ssh_config, self._asking, self._keyring)
         try:
-            probe = await Probe.start(shell, self.config)
+            probe = await Probe.start(shell, self.config, self.target_port())
             try:
                 self._shell = shell
                 self._connected.set()

@@ -1,18 +1,20 @@
 # The reading of /proc, for mawk, gawk or busybox awk: one process for as long as the probe lives, no fork and no exec
-# for a tick. From the environment: pattern regex nuls line_bytes round slow_round most_shares.
+# for a tick. From the environment: patterns regex port nuls line_bytes round slow_round most_shares.
 # A process's line is sent when it differs from the one sent before; `there` lists those that are still there. Memory
 # (statm) is read only if stat has changed, or in turn: it hardly changes without that. Of a process whose stat stays as
 # it is, schedstat is read instead, for half the cost: as long as that shows no run, only others change something about
 # it (a parent that exits, pages taken away), and that is seen in turn. It covers the first thread alone, so it is read
 # only for processes that have no other.
 BEGIN {
-  pattern = ENVIRON["pattern"]; regex = ENVIRON["regex"]; nuls = ENVIRON["nuls"]
+  n = split(ENVIRON["patterns"], words, "\n")
+  for (i = 1; i <= n; i++) watched[words[i]]
+  regex = ENVIRON["regex"]; port = ENVIRON["port"]; nuls = ENVIRON["nuls"]
   bytes = ENVIRON["line_bytes"] + 0; every = ENVIRON["round"] + 0; seldom = ENVIRON["slow_round"] + 0
   most = ENVIRON["most_shares"] + 0; queue_round = ENVIRON["queue_round"] + 0
   readable = ENVIRON["readable"] " "
   ran_at["self"] = "self/schedstat"
   timed = run_time("self") != "none"
-  if (pattern != "") read_logins()
+  if (n) read_logins()
 }
 
 # Login names by user number, for as many as a host of its own has.
@@ -124,8 +126,8 @@ function say_pressure(path,   line, word) {
 
 # The accept queue of each listening socket by its port, both hexadecimal. The kernel lists these sockets first, but
 # walks the table of all connections for the rest of the first block: on a host with much memory that is dear.
-function say_queues(   line, word, path, queues, sockets, i, n) {
-  queues = sockets = ""
+function say_queues(   line, word, path, queues, sockets, at, i, n) {
+  queues = sockets = serving = ""
   n = 0
   for (i = 1; i <= 2; i++) {
     path = i == 1 ? "net/tcp" : "net/tcp6"
@@ -134,8 +136,10 @@ function say_queues(   line, word, path, queues, sockets, i, n) {
     while ((getline line < path) > 0) {
       split(line, word, " ")
       if (word[4] != "0A" || n++ >= 256) break
-      queues = queues " " substr(word[2], length(word[2]) - 3) " " substr(word[5], 10)
+      at = substr(word[2], length(word[2]) - 3)
+      queues = queues " " at " " substr(word[5], 10)
       sockets = sockets " " word[10]
+      if (at == port "") serving = serving " " word[10]
     }
     close(path)
   }
@@ -155,6 +159,29 @@ function say_backlogs(   command, line, word, backlogs) {
   }
   close(command)
   put("/proc/net/backlog:" backlogs)
+}
+
+# The watched processes that listen on the target's port, by the sockets among their files. Looked up when the sockets
+# are others than before or the process found before is gone, and in turn while none is found.
+function say_listeners(   command, line, pid, holder, listeners, n) {
+  if (port == "" || tick % queue_round != 1) return
+  if (serving == asked && (listener == "" ? tick % seldom != 1 : listener in head)) return
+  asked = serving
+  listeners = listener = ""
+  command = "ls -l stat"
+  for (pid in head) if (n++ < 1000) command = command " " pid "/fd"
+  command = command " 2>/dev/null"
+  while (serving != "" && n && (command | getline line) > 0) {
+    if (line ~ /^[0-9]+\/fd:$/) holder = line + 0
+    else if (holder != listener && match(line, / -> /)) {
+      line = substr(line, RSTART + 4)
+      if (line !~ /^socket:\[[0-9]+\]$/ || !index(serving " ", " " substr(line, 9, length(line) - 9) " ")) continue
+      listener = holder
+      listeners = listeners " " holder
+    }
+  }
+  close(command)
+  put("/proc/net/listeners:" listeners)
 }
 
 # Which block devices are disks and which lie upon disks; looked up anew when the kernel lists others than before.
@@ -192,7 +219,7 @@ function begin(number, what, own) {
   there = ""; batch = ""; parts = 0
   if (whole) list = ""
   if (what == "all") { placed = ""; split("", stat); split("", statm); split("", title); split("", still) }
-  if (what == "all") { split("", told); split("", user) }
+  if (what == "all") { split("", told); split("", user); asked = "all" }
   if (tick % every == 1) { sort_disks(); see_hiding() }
   put("")
   put("#cockpit begin " number)
@@ -213,6 +240,7 @@ function finish(   i) {
   if (list != placed) place()
   for (i = 1; i <= listed; i++) if (rest[i] != "" && rests(i)) add(i); else look(i)
   if (batch != "") say_titles()
+  say_listeners()
   put("#cockpit there" there)
   put("#cockpit end " busy)
   print substr(out, 2); out = ""
@@ -275,7 +303,7 @@ function wanted(pid,   path, comm, got) {
   path = comm_at[pid]
   got = (getline comm < path)
   close(path)
-  return got > 0 && (comm == pattern || (regex != "" && comm ~ regex))
+  return got > 0 && (comm in watched || (regex != "" && comm ~ regex))
 }
 
 function meet(pid, i) {

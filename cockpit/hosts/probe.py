@@ -50,12 +50,12 @@ class _Clock(NamedTuple):
 class Probe:
     """A probe that runs on a host. One frame at a time."""
 
-    def __init__(self, name: str, channel: Channel, facts: HostFacts) -> None:
+    def __init__(self, name: str, channel: Channel, facts: HostFacts, has_port: bool = False) -> None:
         self.facts = facts
         self._name = name
         self._channel = channel
         self._frames = FrameReader()
-        self._table = ProcessTable(facts.page, facts.hz)
+        self._table = ProcessTable(facts.page, facts.hz, has_port)
         self._counters = CounterTable()
         self._number = 0
         self._taken = 0
@@ -64,13 +64,13 @@ class Probe:
         self._costs: deque[float] = deque(maxlen=COST_FRAMES)
 
     @classmethod
-    async def start(cls, shell: Shell, config: HostConfig) -> Probe:
-        """Start a probe and wait until it is ready. Raises HostError."""
-        channel = await shell.open(script(config.processes))
+    async def start(cls, shell: Shell, config: HostConfig, port: int | None = None) -> Probe:
+        """Start a probe and wait until it is ready. `port` is the target's if it is on this host. Raises HostError."""
+        channel = await shell.open(script(config.processes, port))
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 facts = await _read_facts(config.name, channel)
-                probe = cls(config.name, channel, facts)
+                probe = cls(config.name, channel, facts, port is not None)
                 await probe.compare_clocks()
                 return probe
         except TimeoutError:
@@ -104,7 +104,8 @@ class Probe:
         except (ValueError, IndexError) as error:
             raise self._invalid(error) from None
         table = self._counters
-        return replace(read, counters=table.counters, accept=table.accept, backlog=table.backlog)
+        left_out = self._table.left_out
+        return replace(read, counters=table.counters, accept=table.accept, backlog=table.backlog, left_out=left_out)
 
     def close(self) -> None:
         self._channel.close()

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The probe of a host: reads /proc, by awk (probe.awk) if the host has one that can. POSIX sh: dash, bash, busybox ash.
-# Set before it: watch pattern regex reader line_bytes round slow_round most_shares few_numbers queue_round.
+# Set before it: watch patterns regex port reader line_bytes round slow_round most_shares few_numbers queue_round.
 # A tick is a line on stdin, `NUMBER WHAT [BYTES]`: WHAT is `all` or `changes`, BYTES is where to cut lines; `clock` in
 # place of NUMBER asks for the wall clock. The probe's own processes are read as /proc/./PID, unlike the watched ones.
 # shellcheck disable=SC2154
@@ -20,6 +20,8 @@ for f in $counted /proc/net/tcp /proc/net/tcp6; do
 done 2>/dev/null
 
 one=$(printf '\001')
+newline='
+'
 # Whether a command hands on lines that hold NULs, as command lines do; not every busybox's do.
 passes() {
   case $("$@" | tr '\000' '\001') in
@@ -46,10 +48,10 @@ if command -v awk >/dev/null; then
   words='BEGIN { getline line < ARGV[1]; if (gsub(/\000/, " ", line) && line ~ / -s /) print "y" }'
   nuls=$(awk $interactive "$words" /proc/$$/cmdline)
   zeros=$(grep -aHsz '' /proc/$$/cmdline 2>/dev/null | tr '\n\000' ' \n' | grep -c ':-s')
-  export pattern regex nuls line_bytes round slow_round most_shares queue_round readable
+  export patterns regex port nuls line_bytes round slow_round most_shares queue_round readable
   if [ "$nuls" ] || [ "$zeros" = 1 ]; then
     IFS= read -r me < /proc/$$/comm
-    case $(cd /proc; printf '%s\n' list 0 all 1 "$$" end | pattern=$me awk $interactive "$reader" 2>/dev/null) in
+    case $(cd /proc; printf '%s\n' list 0 all 1 "$$" end | patterns=$me awk $interactive "$reader" 2>/dev/null) in
       *"/$$/cmdline:"*'#cockpit end 0'*) awks=y ;;
     esac
   fi
@@ -129,14 +131,19 @@ frame() {
   done
   if [ "$watch" ]; then
     for f in /proc/[0-9]*/comm; do
+      set -f; IFS=$newline
       IFS= read -r c < "$f" || continue
-      case $c in
-        "$pattern" | $pattern)
-          f=${f%comm}
-          files="$files ${f}stat ${f}statm"
-          titles="$titles ${f}cmdline" ;;
-      esac
+      for p in $patterns; do
+        case $c in
+          "$p" | $p)
+            f=${f%comm}
+            files="$files ${f}stat ${f}statm"
+            titles="$titles ${f}cmdline"
+            break ;;
+        esac
+      done
     done 2>/dev/null
+    set +f; unset IFS
   fi
   printf '\n#cockpit begin %s\n#cockpit disks%s\n#cockpit layered%s\n' "$1" "$disks" "$layered"
   read -r c 2>/dev/null < /proc/1/comm || echo '#cockpit hidden'

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.hosts.frames import PID_LIMIT, PROCESSES_LIMIT, Frame
+from cockpit.hosts.namesakes import Namesakes
 from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, TIME_LIMIT, count, decimal, signed
 from cockpit.hosts.tree_time import Times, TreeTime
-from cockpit.model.hosts import ProcessCounters
+from cockpit.model.hosts import ProcessCounters, identity
 
 # Longer command lines are cut: every sample is recorded.
 COMMAND_LIMIT = 4096
@@ -36,11 +37,16 @@ _FILES = ("stat", "statm", "cmdline", "smaps_rollup", "status")
 
 
 class ProcessTable:
-    """The processes of one probe. Takes every frame: each has only the changes since the last."""
+    """The processes of one probe. Takes every frame: each has only the changes since the last.
 
-    def __init__(self, page: int, hz: int) -> None:
+    `has_port`: the target is on this host, so the processes of other servers of the same name are left out."""
+
+    def __init__(self, page: int, hz: int, has_port: bool = False) -> None:
         self._page = page
         self._kept: dict[int, _Kept] = {}
+        self._own: tuple[ProcessCounters, ...] = ()
+        self._namesakes = Namesakes() if has_port else None
+        self._listeners: tuple[int, ...] = ()
         self._time = TreeTime(hz)
 
     @property
@@ -54,15 +60,30 @@ class ProcessTable:
             self._kept = {}
         pids = sorted(frame.there if frame.there is not None else _pids_of(frame.files))
         self._kept = {pid: self._newest(pid, frame.files) for pid in pids}
-        known = [(kept.read, kept.children) for kept in self._kept.values() if kept.read is not None]
-        tree = {(read.pid, read.start): Times(read.ppid, read.utime + read.stime, children) for read, children in known}
+        self._own = self._of_target(frame, [kept.read for kept in self._kept.values() if kept.read is not None])
+        tree = {
+            identity(read): Times(read.ppid, read.utime + read.stime, self._kept[read.pid].children)
+            for read in self._own
+        }
         self._time.take(tree, _uptime(frame))
-        return tuple(read for read, _ in known)
+        return self._own
+
+    def _of_target(self, frame: Frame, known: list[ProcessCounters]) -> tuple[ProcessCounters, ...]:
+        if self._namesakes is None:
+            return tuple(known)
+        if (listeners := frame.files.get("/proc/net/listeners")) is not None:
+            self._listeners = tuple(count(pid, PID_LIMIT) for pid in listeners.split())
+        return tuple(self._namesakes.take(known, self._listeners))
+
+    @property
+    def left_out(self) -> int | None:
+        """See HostReading."""
+        return self._namesakes.left_out if self._namesakes else 0
 
     @property
     def pss(self) -> int | None:
         """Proportional set size of all processes (bytes); None until it was read for each. Raises ValueError."""
-        parts = [kept.read.pss for kept in self._kept.values() if kept.read is not None and kept.read.rss]
+        parts = [read.pss for read in self._own if read.rss]
         known = [part for part in parts if part is not None]
         if not parts or len(known) < len(parts):
             return None

@@ -24,15 +24,16 @@ LINE_BYTES = 8192
 
 
 @lru_cache(maxsize=16)
-def script(processes: str | None) -> str:
-    """Return the probe for processes of that name or pattern. The pattern is user text: it is quoted, never run."""
-    pattern = processes or ""
-    if not is_pattern(pattern):
-        pattern = pattern.encode()[:COMM_BYTES].decode("utf-8", "ignore")
+def script(processes: tuple[str, ...], port: int | None = None) -> str:
+    """Return the probe for processes of these names or patterns. Patterns are user text: they are quoted, never run.
+
+    `port`: the probe also names the watched processes that listen on it."""
+    patterns = [_as_comm(line) for pattern in processes for line in pattern.split("\n") if line]
     settings = {
-        "watch": "y" if processes else "",
-        "pattern": pattern,
-        "regex": regular(pattern) if is_pattern(pattern) else "",
+        "watch": "y" if patterns else "",
+        "patterns": "\n".join(patterns),
+        "regex": "|".join(regular(pattern) for pattern in patterns if is_pattern(pattern)),
+        "port": "" if port is None else f"{port:04X}",
         "line_bytes": str(LINE_BYTES),
         "round": str(ROUND),
         "slow_round": str(SLOW_ROUND),
@@ -42,6 +43,11 @@ def script(processes: str | None) -> str:
         "reader": _text("probe.awk"),
     }
     return "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in settings.items()), _text("probe.sh")])
+
+
+def _as_comm(pattern: str) -> str:
+    """A name as the kernel cuts it."""
+    return pattern if is_pattern(pattern) else pattern.encode()[:COMM_BYTES].decode("utf-8", "ignore")
 
 
 def _text(name: str) -> str:

@@ -122,7 +122,7 @@ def _ticks_used(old: HostReading, new: HostReading) -> int | None:
 
 def _watched(host: HostState, event: HostSample) -> bool:
     reading = event.reading
-    return host.config.processes is not None and not reading.hidden and bool(reading.processes or reading.processes_cpu)
+    return bool(host.config.processes and not reading.hidden and (reading.processes or reading.processes_cpu))
 
 
 def _share(part: float, whole: float) -> float:

@@ -39,17 +39,22 @@ class GeneratorConfig(msgspec.Struct, frozen=True, kw_only=True):
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A server to watch. `ssh` is what would follow the `ssh` command; None is this machine.
 
-    `processes` picks processes by name: the exact comm, or a shell pattern (`php-fpm*`). `interval` in seconds.
+    `processes` picks processes by name: the exact comm, or shell patterns (`php-fpm*`). `interval` in seconds.
     `tail` are commands whose lines are shown as they come. `sudo`: changes are made with `sudo -n`.
     """
 
     name: str
     ssh: str | None = None
-    processes: str | None = None
+    processes: tuple[str, ...] = ()
     interval: float = 1.0
     tail: tuple[str, ...] = ()
     status: tuple[StatusPage, ...] = ()
     sudo: bool = False
+
+    @property
+    def watched(self) -> str:
+        """The names of the watched processes, for a person; "" without any."""
+        return ", ".join(self.processes)
 
     def without_secrets(self) -> HostConfig:
         """As it may be recorded."""
@@ -189,6 +194,8 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     started, those included that have ended; None: not read. `counters` are further counters by the kernel's name
     (`pgfault`, `Tcp.InSegs`, memory in KiB, `cpu.some` of /proc/pressure in microseconds); what the host does not have
     is absent. `accept` has the connections in the accept queue of each listening TCP port, `backlog` their limit.
+    `left_out` is the number of processes of other servers of the same name, which are not counted; None: which of them
+    listens on the target's port is unknown, so that all are counted.
     """
 
     uptime: float
@@ -211,3 +218,4 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int] = {}
     accept: dict[int, int] = {}
     backlog: dict[int, int] = {}
+    left_out: int | None = 0

@@ -68,6 +68,6 @@ def _check_options(key: str, section: KnobSection) -> None:
 
 
 def _workers(section: KnobSection, host: Host) -> str:
-    """The host's processes if a reload of this kind of server replaces them."""
+    """The first of the host's processes that a reload of this kind of server replaces."""
     known = RELOAD_REPLACES.get(section.kind, ())
-    return host.processes if host.processes and any(name in host.processes for name in known) else ""
+    return next((pattern for pattern in host.processes if any(name in pattern for name in known)), "")

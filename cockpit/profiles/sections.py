@@ -107,6 +107,7 @@ class StatusSection(StatusPage, frozen=True, kw_only=True, forbid_unknown_fields
 
 class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
+    processes: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
     interval: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
     status: tuple[StatusSection, ...] = ()
 

@@ -57,14 +57,14 @@ def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
     ]
     charts.append(lines_over_time("disks (KiB/s)", x, from_zero(_highest(io)), io, signs))
     charts.append(lines_over_time("network (KiB/s)", x, from_zero(_highest(net)), net, signs))
-    if host.config.processes is not None:
+    if host.config.processes:
         counted = [
             ("there", series(lambda point: float(point.count))),
             ("spawned per second", series(lambda point: point.spawned)),
             ("defunct", series(lambda point: float(point.defunct))),
         ]
         charts.append(
-            lines_over_time(f"processes: {host.config.processes}", x, from_zero(_highest(counted)), counted, signs)
+            lines_over_time(f"processes: {host.config.watched}", x, from_zero(_highest(counted)), counted, signs)
         )
     load = [
         ("running", series(lambda point: float(point.running))),

@@ -61,7 +61,15 @@ class LiveSource:
         self.questions = questions
         keyring = Keyring()
         self.feeds = {
-            config.name: HostFeed(config, clock, self.emit, ssh_config=ssh_config, asker=questions, keyring=keyring)
+            config.name: HostFeed(
+                config,
+                clock,
+                self.emit,
+                ssh_config=ssh_config,
+                asker=questions,
+                keyring=keyring,
+                plan=profile.plan,
+            )
             for config in profile.hosts
         }
         self.load = LiveLoad(profile.plan, clock, self.emit, crew)

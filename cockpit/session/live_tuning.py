@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping,
 
 from cockpit.analysis.rounds import RoundsPlan, other
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.target_host import port_here
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent, Note
@@ -65,9 +64,7 @@ class LiveTuning:
         self._actions = {action.name: action for action in profile.actions}
         self._clock = clock
         self._emit = emit
-        self._tuner = Tuner(
-            probe, port_on=lambda host: port_here(profile.plan, feeds[host].config, feeds[host].ssh_config)
-        )
+        self._tuner = Tuner(probe, port_on=lambda host: feeds[host].target_port())
         self._remotes: dict[str, Remote] = {
             name: privileged(feed.config, Following(feed.shell)) for name, feed in feeds.items()
         }

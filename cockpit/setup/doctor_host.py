@@ -95,7 +95,8 @@ def _way_in(error: CockpitError, config: HostConfig) -> str:
 async def _examine(
     profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None
 ) -> AsyncIterator[Finding]:
-    async for finding in _readable(config, shell):
+    port = port_here(profile.plan, config, ssh_config)
+    async for finding in _readable(config, shell, port):
         yield finding
     for page in config.status:
         yield await _status(config.name, shell, page)
@@ -107,14 +108,14 @@ async def _examine(
         remote = privileged(config, shell)
         async for finding in _changeable(config, remote, knobs, actions):
             yield finding
-        for finding in await examine_servers(remote, config.name, port_here(profile.plan, config, ssh_config), knobs):
+        for finding in await examine_servers(remote, config.name, port, knobs):
             yield finding
 
 
-async def _readable(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
+async def _readable(config: HostConfig, shell: Shell, port: int | None) -> AsyncIterator[Finding]:
     name = config.name
     try:
-        probe = await Probe.start(shell, config)
+        probe = await Probe.start(shell, config, port)
     except HostError as error:
         yield failed(name, error)
         return
@@ -158,17 +159,24 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
             "/proc hides the processes of others from this user (hidepid)",
             "log in as root, or add the user to the group of hidepid's gid=",
         )
-    if config.processes is None:
+    if not config.processes:
         return
     count = len(reading.processes)
     if not count and not reading.hidden:
         yield note(
             config.name,
-            f"no process is called {config.processes!r}",
+            f"no process is called {config.watched!r}",
             "is the server up? the name is that of /proc/PID/comm (ps -o comm), patterns such as php-fpm* are allowed",
         )
     elif count:
-        yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.processes!r}")
+        others = f", without {reading.left_out} of other servers of that name" if reading.left_out else ""
+        yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.watched!r}{others}")
+    if reading.left_out is None:
+        yield note(
+            config.name,
+            "which of several servers of that name listens on the target's port cannot be read",
+            "process metrics include all of them: log in as root",
+        )
 
 
 async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:

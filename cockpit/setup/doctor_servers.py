@@ -18,7 +18,9 @@ async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Se
         found = await read_by(remote, name, port, knobs)
     except ChangeRefused as error:
         return [wrong(name, error.problem, "a change would be refused: fix the file of this knob")]
-    namesakes = {other.process.pid: neutral(other.words, 300) for one in found for other in one.namesakes}
+    # On the target's own host the probe leaves them out.
+    counted = found if port is None else []
+    namesakes = {other.process.pid: neutral(other.words, 300) for one in counted for other in one.namesakes}
     mixed = f"processes of the same name belong to other servers: {'; '.join(namesakes.values())}"
     todo = "process metrics include them"
     return [*(_finding(name, one, port) for one in found), *([note(name, mixed, todo)] if namesakes else [])]

@@ -139,9 +139,9 @@ def draft_of(
         config = one.config
         if server is not None:
             status = tuple(StatusPage(kind=page.kind, url=page.url) for page in server.status)
-            config = replace(config, processes=server.pattern, tail=server.tail, status=status)
+            config = replace(config, processes=(server.pattern,), tail=server.tail, status=status)
         elif one.found is not None and one.found.strangers:
-            config = replace(config, processes=_literal(one.found.strangers[0]))
+            config = replace(config, processes=(_literal(one.found.strangers[0]),))
         hosts.append(config)
         notes[config.name] = _notes(one)
         knobs += picked

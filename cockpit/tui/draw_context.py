@@ -226,7 +226,7 @@ class DrawContext:
 
 def details_of(host: HostState) -> tuple[Detail, ...]:
     """Return the lists below a host, in the order of the key."""
-    found = [PROCESSES] if host.config.processes is not None else []
+    found = [PROCESSES] if host.config.processes else []
     found += [Detail("cores"), Detail("disks"), Detail("nets")]
     found += [Detail("page", place) for place in range(len(host.pages))]
     found += [Detail("tail", place) for place in range(len(host.tails))]

@@ -87,7 +87,7 @@ def apache() -> Iterator[str]:
 async def _recorded(url: str, seconds: float) -> list[AnyEvent]:
     """The events of a session of so many seconds of load, as they come from the engine and the probe."""
     plan = LoadPlan(url=url, rate=RATE, duration=seconds, keepalive=False, max_in_flight=CONNECTIONS * 10)
-    host = HostConfig(name="web1", processes="apache2")
+    host = HostConfig(name="web1", processes=("apache2",))
     told: list[AnyEvent] = []
     source = LiveSource(Profile(name="crowded", plan=plan, hosts=(host,)), Clock())
     session = Session(source, listen=told.extend)

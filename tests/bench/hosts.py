@@ -112,7 +112,7 @@ def _probe(ticks: int) -> float:
                 return
         raise RuntimeError("the probe ended")
 
-    ask(script(NAME).encode(), b"#cockpit ready")
+    ask(script((NAME,)).encode(), b"#cockpit ready")
     for number in range(1, ticks + 1):
         ask(b"%d %s\n" % (number, b"all" if number == 1 else b"changes"), b"#cockpit end")
         time.sleep(1)
@@ -188,7 +188,7 @@ class _Fleet:
         self.fewest = 0
         self._settled = asyncio.Event()
         self.names = [f"web{number}" for number in range(count)]
-        self.configs = [HostConfig(name=name, ssh=HOST, processes=NAME) for name in self.names]
+        self.configs = [HostConfig(name=name, ssh=HOST, processes=(NAME,)) for name in self.names]
         self.came: dict[str, list[float]] = {name: [] for name in self.names}
         self.state = fold(State(), SessionStarted(t=0, wall=0, version="0", name="x", hosts=tuple(self.configs)))
 

@@ -94,7 +94,7 @@ def test_ports_that_run_out_are_worth_a_note(url: str, tmp_path: Path) -> None:
 HOST = """
 [[host]]
 name = "here"
-processes = "no-such-server"
+processes = ["no-such-server"]
 tail = ["tail -F {folder}/none.log", "no-such-tool -x"]
 status = [{{ kind = "apache", url = "http://127.0.0.1:1/server-status?auto" }}]
 [[knob]]

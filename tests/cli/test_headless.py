@@ -85,7 +85,7 @@ def test_a_profile_is_checked(url: str, tmp_path: Path) -> None:
 def test_this_machine_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(
-        f'[target]\nurl = "{url}"\n[load]\nduration = "2s"\n[[host]]\nname = "here"\nprocesses = "python*"\n'
+        f'[target]\nurl = "{url}"\n[load]\nduration = "2s"\n[[host]]\nname = "here"\nprocesses = ["python*"]\n'
     )
     done = cockpit("run", "--trust", profile, "--json")
     assert done.returncode == 0, done.stderr

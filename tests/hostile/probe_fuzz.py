@@ -40,7 +40,7 @@ from tests.hostile.streams import FACTS, frame, mutated, pieces
 # Inputs that share a recording, and the seconds from one to the next: the recorder packs a page every 25 s.
 BLOCK = 1250
 STEP = 0.1
-HOST = HostConfig(name="web1", processes="apache2")
+HOST = HostConfig(name="web1", processes=("apache2",))
 RUN = ev.RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://web1/", concurrency=1, duration=10.0))
 
 

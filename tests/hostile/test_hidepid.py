@@ -36,7 +36,7 @@ async def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[AnyEve
     if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("setpriv"):
         pytest.skip("needs root, unshare and setpriv, to mount a /proc that hides processes")
     put_first(tmp_path / "bin", monkeypatch, sh=HIDING)
-    host = HostConfig(name="web1", processes="*")
+    host = HostConfig(name="web1", processes=("*",))
     async with running("*") as probe:
         readings = [await probe.read(), await probe.read()]
         samples = [

@@ -116,7 +116,7 @@ async def test_a_host_that_sends_nonsense_is_lost_and_all_others_go_on(what: str
     ).replace(old, new)
     (tmp_path / "mad").write_bytes(mad)
     sshd.noise = f"{STARTED}; cat {tmp_path}/mad; exec sleep 1000"
-    hosts = (HostConfig(name="good"), HostConfig(name="bad", ssh="web", processes="apache2"))
+    hosts = (HostConfig(name="good"), HostConfig(name="bad", ssh="web", processes=("apache2",)))
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/", concurrency=1, duration=1.0), hosts=hosts)
     session = Session(LiveSource(profile, Clock(), ssh_config=sshd.ssh_config), RecordingWriter(tmp_path / "x.cockpit"))
     running = asyncio.create_task(session.run())

@@ -221,7 +221,7 @@ async def test_a_session_with_a_numeric_secret_goes_on(tmp_path: Path) -> None:
         host = HostConfig(
             name="here",
             interval=0.2,
-            processes="sleep",
+            processes=("sleep",),
             tail=("echo level 70000; sleep 1000",),
             status=(StatusPage(kind="nginx", url=f"{base}/", auth="bench:70000"),),
         )

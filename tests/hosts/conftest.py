@@ -97,7 +97,7 @@ def crowd(tmp_path: Path) -> Iterator[Crowd]:
 KINDS = [name for name in ("dash", "bash", "busybox", "mawk", "gawk", "original-awk") if shutil.which(name)] + [
     "no awk"
 ]
-BUSYBOX = ("sh", "awk", "cut", "date", "grep", "head", "tr", "uname")
+BUSYBOX = ("sh", "awk", "cut", "date", "grep", "head", "ls", "tr", "uname")
 NO_AWK = "#!/bin/sh\nexit 127\n"
 
 
@@ -125,9 +125,9 @@ def host_shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
 
 
 @asynccontextmanager
-async def running(processes: str | None) -> AsyncIterator[Probe]:
+async def running(*processes: str, port: int | None = None) -> AsyncIterator[Probe]:
     shell = LocalShell()
     try:
-        yield await Probe.start(shell, HostConfig(name="here", processes=processes))
+        yield await Probe.start(shell, HostConfig(name="here", processes=processes), port)
     finally:
         await shell.close()

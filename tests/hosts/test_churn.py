@@ -56,7 +56,7 @@ class Watch:
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
-        config = HostConfig(name="here", processes=NAME)
+        config = HostConfig(name="here", processes=(NAME,))
         start = SessionStarted(t=0, wall=0, version="0", name="x", hosts=(config,))
         up = HostChanged(t=0, host="here", condition="up", facts=probe.facts)
         self._state = fold(fold(State(), start), up)
@@ -96,7 +96,7 @@ async def test_workers_that_outlive_a_sample_are_counted_without_loss(maker: sub
     shell = LocalShell()
     try:
         lifetime = 0.5
-        probe = await Probe.start(shell, HostConfig(name="here", processes=NAME))
+        probe = await Probe.start(shell, HostConfig(name="here", processes=(NAME,)))
         await until(lambda: Path(f"/proc/{maker.pid}/comm").read_text() == f"{NAME}\n")
         while True:
             watch = Watch(probe)
@@ -117,7 +117,7 @@ async def test_workers_that_outlive_a_sample_are_counted_without_loss(maker: sub
 async def test_of_workers_that_do_not_outlive_a_sample_the_bound_is_told(maker: subprocess.Popen[bytes]) -> None:
     shell = LocalShell()
     try:
-        probe = await Probe.start(shell, HostConfig(name="here", processes=NAME))
+        probe = await Probe.start(shell, HostConfig(name="here", processes=(NAME,)))
         watch = Watch(probe)
         await watch.read()
         first = watch.host.sample

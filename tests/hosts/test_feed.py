@@ -59,7 +59,7 @@ async def test_from_connecting_to_samples(sshd: Sshd) -> None:
 
 
 async def test_this_machine_needs_no_ssh() -> None:
-    async with watching(here(processes="nothing-is-called-this")) as watch:
+    async with watching(here(processes=("nothing-is-called-this",))) as watch:
         await watch.sampled(2)
         assert (await (await watch.feed.shell()).run("echo here")).stdout == b"here\n"
     assert watch.conditions == ["connecting", "up"]
@@ -77,7 +77,7 @@ def test_a_host_is_tried_again_often_enough_to_be_back_within_five_seconds(monke
 
 async def test_a_title_of_a_megabyte_leaves_the_host_up(sshd: Sshd, crowd: Crowd) -> None:
     titled = crowd.start(f"{TAG}-title", *["\x1b[31m" + "x" * 100_000] * 10)
-    async with watching(web(processes=f"{TAG}-title"), sshd.ssh_config) as watch:
+    async with watching(web(processes=(f"{TAG}-title",)), sshd.ssh_config) as watch:
         await watch.sampled(4)
         (row,) = watch.host().processes
         assert row.process.pid == titled.pid
@@ -86,7 +86,7 @@ async def test_a_title_of_a_megabyte_leaves_the_host_up(sshd: Sshd, crowd: Crowd
 
 
 async def test_spawned_and_exited_processes_are_counted(crowd: Crowd) -> None:
-    async with watching(here(processes=f"{TAG}-short")) as watch:
+    async with watching(here(processes=(f"{TAG}-short",))) as watch:
         first = crowd.start(f"{TAG}-short")
         await watch.sampled(2)
         born, died = watch.host().spawned, watch.host().exited
@@ -109,7 +109,7 @@ async def test_noise_at_login_does_no_harm(sshd: Sshd) -> None:
 
 
 async def test_lost_and_back_by_itself(sshd: Sshd) -> None:
-    async with watching(web(processes="sh"), sshd.ssh_config) as watch:
+    async with watching(web(processes=("sh",)), sshd.ssh_config) as watch:
         await watch.sampled(2)
         await sshd.stop()
         await until(lambda: watch.conditions[-1] == "lost")

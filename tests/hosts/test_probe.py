@@ -25,8 +25,8 @@ from tests.processes import newer_descendants
 MIB = 1024 * 1024
 
 
-async def read_once(processes: str | None) -> HostReading:
-    async with running(processes) as probe:
+async def read_once(*processes: str) -> HostReading:
+    async with running(*processes) as probe:
         return await probe.read()
 
 
@@ -35,7 +35,7 @@ def row_of(reading: HostReading, pid: int) -> ProcessCounters:
 
 
 async def test_facts() -> None:
-    async with running(None) as probe:
+    async with running() as probe:
         facts = probe.facts
     system = os.uname()
     assert (facts.hostname, facts.kernel, facts.cpus) == (system.nodename, system.release, psutil.cpu_count())
@@ -44,7 +44,7 @@ async def test_facts() -> None:
 
 
 async def test_counters_are_what_psutil_reads(host_shell: str) -> None:
-    async with running(None) as probe:
+    async with running() as probe:
         before, disks_before = psutil.cpu_times(), whole_disks()
         reading = await probe.read()
         after, disks_after = psutil.cpu_times(), whole_disks()
@@ -83,14 +83,14 @@ def whole_disks() -> tuple[int, int, int]:
 
 async def test_one_awk_reads_where_there_is_one(host_shell: str) -> None:
     started = newer_descendants()
-    async with running(None) as probe:
+    async with running() as probe:
         await probe.read()
         commands = [_command(process) for process in started()]
     assert any("ENVIRON" in word for command in commands for word in command) == (host_shell != "no awk")
 
 
 async def test_cores_disks_and_interfaces_are_what_psutil_reads(host_shell: str) -> None:
-    async with running(None) as probe:
+    async with running() as probe:
         disks, nets = psutil.disk_io_counters(perdisk=True), psutil.net_io_counters(pernic=True)
         cores = psutil.cpu_times(percpu=True)
         reading = await probe.read()
@@ -120,7 +120,7 @@ def partitions_of_disks() -> set[str]:
 
 
 async def test_the_clock_of_the_host_is_compared(host_shell: str) -> None:
-    async with running(None) as probe:
+    async with running() as probe:
         facts = probe.facts
     assert facts.clock_offset is not None
     # It is this machine's own clock.
@@ -273,7 +273,7 @@ async def test_a_host_without_proc_says_so(tmp_path: Path, monkeypatch: pytest.M
     """
     put_first(tmp_path / "bin", monkeypatch, sh=script, uname="#!/bin/sh\necho Darwin\n")
     with pytest.raises(HostError, match=r"here: no /proc there \(Darwin\)"):
-        await read_once(None)
+        await read_once()
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ async def test_a_shell_that_is_none_says_what_it_said(
 ) -> None:
     put_first(tmp_path / "bin", monkeypatch, sh=f"#!/bin/sh\n{login}\n")
     with pytest.raises(HostError, match=says):
-        await read_once(None)
+        await read_once()
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -88,7 +88,7 @@ def test_a_frame_of_all_tells_those_that_rest_too(host_shell: str, crowd: Crowd)
     pid = crowd.start(f"{TAG}-rests", "title").pid
     with subprocess.Popen(["sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
         assert shell.stdin and shell.stdout
-        shell.stdin.write(script(f"{TAG}-rests").encode())
+        shell.stdin.write(script((f"{TAG}-rests",)).encode())
         shell.stdin.flush()
         while shell.stdout.readline() != b"#cockpit ready\n":
             pass

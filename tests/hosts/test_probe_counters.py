@@ -48,7 +48,7 @@ def counted() -> dict[str, int]:
 
 async def test_counters_lie_between_two_readings_of_the_kernel(host_shell: str) -> None:
     """In each of several frames, of which all but the first have only changes."""
-    async with running(None) as probe:
+    async with running() as probe:
         for _ in range(4):
             before = counted()
             read = (await probe.read()).counters
@@ -67,7 +67,7 @@ async def test_pressure_that_cannot_be_read_is_unknown(
     real = shutil.which("sh")
     script = f"#!{real}\nsed -u 's#/proc/pressure/#/proc/no-pressure/#g' | exec {real} -s\n"
     put_first(tmp_path / "outer", monkeypatch, sh=script)
-    async with running(None) as probe:
+    async with running() as probe:
         read = (await probe.read()).counters
     assert "pgfault" in read
     assert not {"cpu.some", "io.some", "memory.full"} & read.keys()
@@ -75,14 +75,14 @@ async def test_pressure_that_cannot_be_read_is_unknown(
 
 async def test_accept_queue_and_backlog_of_a_port(host_shell: str) -> None:
     if host_shell == "no awk":
-        async with running(None) as probe:
+        async with running() as probe:
             reading = await probe.read()
         assert (reading.accept, reading.backlog) == ({}, {}), "unknown"
         return
     with ExitStack() as stack:
         server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=7))
         port = server.getsockname()[1]
-        async with running(None) as probe:
+        async with running() as probe:
             assert (await probe.read()).accept[port] == 0
             for _ in range(3):
                 stack.enter_context(socket.create_connection(("127.0.0.1", port)))

@@ -54,7 +54,7 @@ async def test_known_key_and_key_of_the_client(sshd: Sshd) -> None:
 
 
 async def test_check_gives_facts(sshd: Sshd) -> None:
-    facts = await check_host(HostConfig(name="web1", ssh="web", processes="sh"), sshd.ssh_config)
+    facts = await check_host(HostConfig(name="web1", ssh="web", processes=("sh",)), sshd.ssh_config)
     assert facts.hostname == socket.gethostname()
 
 

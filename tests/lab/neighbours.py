@@ -37,7 +37,7 @@ from tests.lab.lab import Host, Lab
 
 # Names of the hog and of this program, and all others.
 HOG, OWN = "zz-hog", "zz-cockpit"
-MACHINE = HostConfig(name="machine", processes="[!z]*")
+MACHINE = HostConfig(name="machine", processes=("[!z]*",))
 
 
 def profile_for(web1: Host) -> Profile:
@@ -45,7 +45,7 @@ def profile_for(web1: Host) -> Profile:
     plan = replace(
         profile.plan, connect_to=f"{web1.address}:80", duration=3600.0, concurrency=8, cpus=(generator_cpu(),)
     )
-    hosts = (*(replace(host, processes=None, tail=(), status=()) for host in profile.hosts), MACHINE)
+    hosts = (*(replace(host, processes=(), tail=(), status=()) for host in profile.hosts), MACHINE)
     return replace(profile, plan=plan, hosts=hosts)
 
 

@@ -29,7 +29,7 @@ from tests.hosts.watching import Watch, watching
 from tests.lab.lab import Host, Lab
 from tests.lab.small_host import small_host
 
-WEB1 = HostConfig(name="web1", ssh="web1", processes="apache2", interval=0.2)
+WEB1 = HostConfig(name="web1", ssh="web1", processes=("apache2",), interval=0.2)
 HERE = HostConfig(name="here", interval=0.2)
 DROPBEAR_PROFILE = """
 [target]
@@ -249,7 +249,7 @@ async def test_hidden_processes_are_said_to_be_hidden(lab: Lab, web1: Host, plai
 
 
 def replaced(**changes: str) -> HostConfig:
-    return HostConfig(**{"name": "web1", "processes": "apache2", "interval": 0.2, **changes})  # type: ignore[arg-type]
+    return HostConfig(**{"name": "web1", "processes": ("apache2",), "interval": 0.2, **changes})  # type: ignore[arg-type]
 
 
 NOISE = r"""
@@ -275,7 +275,9 @@ async def test_a_shell_that_prints_noise(lab: Lab, web1: Host, tmp_path: Path) -
 
 async def test_dropbear_and_busybox_only(lab: Lab, web1: Host, tmp_path: Path) -> None:
     with small_host(web1, tmp_path) as config:
-        async with watching(HostConfig(name="small", ssh="small", processes="apache2", interval=0.2), config) as watch:
+        async with watching(
+            HostConfig(name="small", ssh="small", processes=("apache2",), interval=0.2), config
+        ) as watch:
             await watch.sampled(3)
             shell = await watch.feed.shell()
             assert (await shell.run("readlink /proc/self/exe")).stdout.endswith(b"/busybox\n")

@@ -21,7 +21,7 @@ from cockpit.model.hosts import HostConfig
 from tests.lab.lab import Lab
 
 DEADLINE = 60.0
-WEB1 = HostConfig(name="web1", ssh="web1", processes="apache2", interval=0.2)
+WEB1 = HostConfig(name="web1", ssh="web1", processes=("apache2",), interval=0.2)
 
 
 async def test_the_command_offered_for_an_unknown_key_accepts_it(lab: Lab, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.lab.lab import Lab
 
 DEADLINE = 300.0
 MIB = 1024 * 1024
-WEB1 = HostConfig(name="web1", ssh="web1", processes="apache2", interval=0.2)
+WEB1 = HostConfig(name="web1", ssh="web1", processes=("apache2",), interval=0.2)
 SECONDS = 4
 # Per cent of all CPU time.
 POINT = 1.0

@@ -69,7 +69,7 @@ async def watching(config: HostConfig, ssh_config: Path | None) -> AsyncIterator
         await asyncio.wait(tasks)
 
 
-def host(name: str, *pages: StatusPage, processes: str | None = None, tail: tuple[str, ...] = ()) -> HostConfig:
+def host(name: str, *pages: StatusPage, processes: tuple[str, ...] = (), tail: tuple[str, ...] = ()) -> HostConfig:
     return HostConfig(name=name, ssh=name, interval=0.5, processes=processes, status=pages, tail=tail)
 
 
@@ -102,7 +102,7 @@ async def test_restarts_are_marked(lab: Lab, fresh_web1: Host) -> None:
     def marks() -> list[str]:
         return [marker.text for marker in session.state.markers if marker.kind == "restart"]
 
-    async with watching(host("web1", APACHE, processes="apache2"), lab.ssh_config) as session:
+    async with watching(host("web1", APACHE, processes=("apache2",)), lab.ssh_config) as session:
         await session.until(lambda: session.host.parents and session.page.t is not None)
         first = session.host.parents[0].pid
         await asyncio.to_thread(fresh_web1.run, "apachectl graceful")

@@ -131,7 +131,7 @@ url = "{url}"
 [[host]]
 name = "web1"
 ssh = "web1"
-processes = "apache2"
+processes = ["apache2"]
 [[knob]]
 name = "MaxSpareServers"
 host = "web1"

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -19,6 +20,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.local import LocalShell
+from cockpit.hosts.probe import Probe
 from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
@@ -196,8 +198,7 @@ async def test_only_the_targets_own_server_changes(
         assert [(setting.old, setting.new) for setting in done.settings] == [(old, new)]
         assert master.workers.isdisjoint(before), "its workers were replaced"
         assert (other.file.read_bytes(), other.workers) == (untouched, kept)
-        finding, mixed = await examine_servers(shell, "here", master.port, [knob])
-        assert mixed.level == "note" and f"PID {other.pid}" in mixed.text
+        (finding,) = await examine_servers(shell, "here", master.port, [knob])
         assert finding.level == "ok" and f"answers on port {master.port}" in finding.text
         assert f"PID {master.pid}" in finding.text
 
@@ -215,6 +216,23 @@ async def test_a_file_of_the_other_server_is_refused(
     (finding,) = await examine_servers(shell, "here", master.port, [knob])
     assert finding.level == "wrong" and str(master.file) in finding.text
     assert ((master.file.read_bytes(), other.file.read_bytes()), (master.workers, other.workers)) == (files, workers)
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+async def test_only_the_targets_own_processes_are_watched(
+    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    config = HostConfig(name="here", processes=("apache2" if kind == "apache" else kind,))
+    for master, other in permutations(two(kind)):
+        probe = await Probe.start(shell, config, master.port)
+        reading = await probe.read()
+        probe.close()
+        assert {one.pid for one in reading.processes} == {master.pid} | master.workers
+        assert reading.left_out is not None and reading.left_out >= len({other.pid} | other.workers)
+    probe = await Probe.start(shell, config)
+    reading = await probe.read()
+    probe.close()
+    assert {master.pid, other.pid} <= {one.pid for one in reading.processes}, "the target is on another host"
 
 
 async def test_nothing_is_offered_of_a_configuration_that_another_user_can_replace(

@@ -23,7 +23,7 @@ HZ = 100
 PER_SECOND = CpuCounters(15, 10, 5, 145, 0, 5, 15, 5)
 
 
-def start(*names: str, boot: str = "", processes: str | None = "apache2") -> list[AnyEvent]:
+def start(*names: str, boot: str = "", processes: tuple[str, ...] = ("apache2",)) -> list[AnyEvent]:
     hosts = tuple(HostConfig(name=name, processes=processes) for name in names)
     facts = HostFacts(hostname="x", kernel="6.1", cpus=2, hz=HZ, page=4096, boot=BOOT)
     begun = SessionStarted(t=0, wall=0, version="0", name="x", hosts=hosts, boot=boot)
@@ -138,7 +138,7 @@ def test_other_load_is_a_figure_of_a_run_for_thresholds_and_tables() -> None:
 @pytest.mark.parametrize(
     "events",
     [
-        [*start("web1", processes=None), sample(1, 0), sample(2, 0)],
+        [*start("web1", processes=()), sample(1, 0), sample(2, 0)],
         [*start("web1"), sample(1, 0, processes=()), sample(2, 0, processes=())],
         [*start("web1"), sample(1, 0, hidden=True), sample(2, 0, hidden=True)],
         [*start("web1"), sample(1, 50), sample(2, 3)],

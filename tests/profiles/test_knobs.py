@@ -6,7 +6,7 @@ from cockpit.model.errors import ProfileError
 from cockpit.model.knobs import Knob
 from cockpit.profiles.reader import parse_profile
 
-HEAD = '[target]\nurl = "http://web1/"\n[[host]]\nname = "web1"\nprocesses = "apache2"\nsudo = true\n'
+HEAD = '[target]\nurl = "http://web1/"\n[[host]]\nname = "web1"\nprocesses = ["apache2"]\nsudo = true\n'
 KNOB = '[[knob]]\nname = "K"\nhost = "web1"\n'
 DIRECTIVE = KNOB + 'file = "/f"\ndirective = "D"\ntest = "t"\nreload = "r"\n'
 OPTIONS = '[[knob.option]]\nname = "a"\nset = "s"\nwhen = "w"\n[[knob.option]]\nname = "b"\nset = "s"\n'

@@ -15,7 +15,7 @@ from cockpit.profiles.reader import parse_profile, read_profile
 CHAIN = '[target]\nurl = "http://web1/"\n[[request]]\nname = "a"\ntake = {id = "json:a.0"}\n[[request]]\nname = "b"\n'
 TARGET = '[target]\nurl = "http://web1/"\n'
 KNOB = '[[knob]]\nname = "K"\nhost = "web1"\nfile = "/f"\ndirective = "D"\ntest = "t"\nreload = "r"\n'
-HOST = '[[host]]\nname = "web1"\nssh = "root@web1"\nprocesses = "apache2"\n'
+HOST = '[[host]]\nname = "web1"\nssh = "root@web1"\nprocesses = ["apache2"]\n'
 
 
 def test_a_whole_profile() -> None:

@@ -21,7 +21,7 @@ def test_everything_comes_back() -> None:
     host = HostConfig(
         name="web1",
         ssh="root@web1",
-        processes="apache2",
+        processes=("apache2",),
         tail=("tail -n 3 -F /var/log/apache2/error.log",),
         status=(StatusPage(kind="apache", url="http://localhost/server-status?auto"),),
     )
@@ -55,11 +55,11 @@ def test_everything_comes_back() -> None:
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_no_text_breaks_the_file(question: str, processes: str, note: str) -> None:
-    host = HostConfig(name="h", processes=processes)
+    host = HostConfig(name="h", processes=(processes,) if processes else ())
     draft = Draft(url="http://web1/", question=question, hosts=(host,), notes={"h": (note,)})
     read = parse_profile(profile_text(draft), "new", "new")
     assert read.question == question.strip()
-    assert read.hosts[0].processes == (processes or None)
+    assert read.hosts == (host,)
 
 
 def test_what_would_not_be_read_is_not_written() -> None:

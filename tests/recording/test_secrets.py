@@ -33,7 +33,7 @@ def profile(url: str, folder: Path) -> Profile:
     host = HostConfig(
         name="here",
         interval=0.2,
-        processes="sleep",
+        processes=("sleep",),
         tail=(f"echo Authorization: Bearer {BEARER}; echo {COOKIE}; sleep 1000",),
         status=(StatusPage(kind="nginx", url=url, auth=f"me:{LOGIN}"),),
     )

@@ -144,7 +144,7 @@ def test_a_hog_beside_the_watched_processes_is_other_load() -> None:
     """Two hosts are this machine. What one watches is no other load of the other, for they share a boot id; without it
     the difference is what the hog took, whatever else the machine does."""
     hog, quiet = (f"{kind}{os.getpid() % 100_000}" for kind in ("hog", "quiet"))
-    hosts = (HostConfig(name="hogs", processes=hog), HostConfig(name="web1", processes=quiet))
+    hosts = (HostConfig(name="hogs", processes=(hog,)), HostConfig(name="web1", processes=(quiet,)))
     with named(hog) as go, named(quiet):
         events = asyncio.run(watched(hosts, go))
 

@@ -250,7 +250,7 @@ AFTER = Load(rate=1395, median=12.6, tail=0.42)
 
 def session_started(hosts: int = 1) -> ev.SessionStarted:
     """The first event, with one host or several."""
-    configs = [HostConfig(name=f"web{n + 1}", ssh=f"root@web{n + 1}", processes="apache2") for n in range(hosts)]
+    configs = [HostConfig(name=f"web{n + 1}", ssh=f"root@web{n + 1}", processes=("apache2",)) for n in range(hosts)]
     return ev.SessionStarted(
         t=0.0,
         wall=WALL,

@@ -340,7 +340,7 @@ def test_two_hosts_stand_side_by_side_where_there_is_room_and_one_under_the_othe
 
 def test_wide_characters_keep_the_columns_aligned() -> None:
     names = ("ウェブサーバー東京", "db", "とても長い名前のアプリケーションサーバー")
-    configs = tuple(HostConfig(name=name, processes="アパッチ") for name in names)
+    configs = tuple(HostConfig(name=name, processes=("アパッチ",)) for name in names)
     started = replace(session_started(), hosts=configs)
     server = [event for event in Scenario().events(20) if isinstance(event, ev.HostSample)]
     ups = [ev.HostChanged(t=0.3, host=name, condition="up", facts=FACTS) for name in names]

@@ -30,7 +30,7 @@ EVIL = (
 CONFIG = HostConfig(
     name="web1",
     ssh="web1",
-    processes=EVIL,
+    processes=(EVIL,),
     tail=(f"tail -F {EVIL}",),
     status=(StatusPage(kind="apache", url=f"http://localhost/{EVIL}"), StatusPage(kind="squid", url="http://x/")),
 )

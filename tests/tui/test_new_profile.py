@@ -102,13 +102,13 @@ async def test_where_nothing_known_listens_on_the_port_nothing_is_picked(elsewhe
                 assert f"the target's port is served by {own}" in told(app)
                 assert f"port {urlsplit(world.url).port}" in found.surveyed[0].words, "where the demo listens"
                 assert found.draft().knobs == ()
-                assert [host.processes for host in found.draft().hosts] == [own]
+                assert [host.processes for host in found.draft().hosts] == [(own,)]
                 # No Apache offers this setting: one may run here beside the demo's server.
                 while found.query_one("#knobs", Checklist).selected != ["here\nMaxClients"]:
                     await pilot.press("space")
                     if found.query_one("#knobs", Checklist).selected != ["here\nMaxClients"]:
                         await pilot.press("space", "down")
-                assert (found.draft().hosts[0].processes or "").startswith("demo-http-"), "what is tuned is watched"
+                assert found.draft().hosts[0].watched.startswith("demo-http-"), "what is tuned is watched"
                 preview = found.query_one("#text", Static)
                 await until(pilot, lambda: 'directive = "MaxClients"' in str(preview.content))
 

@@ -39,7 +39,7 @@ def renamed(events: Sequence[ev.AnyEvent]) -> list[ev.AnyEvent]:
 def _renamed(event: ev.AnyEvent) -> ev.AnyEvent:
     if isinstance(event, ev.SessionStarted):
         hosts = tuple(
-            replace(host, name=NAMES[host.name], ssh=f"root@{NAMES[host.name]}", processes=PROCESSES[at % 3])
+            replace(host, name=NAMES[host.name], ssh=f"root@{NAMES[host.name]}", processes=(PROCESSES[at % 3],))
             for at, host in enumerate(event.hosts)
         )
         knobs = tuple(replace(knob, host=NAMES[knob.host]) for knob in event.knobs)

@@ -21,14 +21,14 @@ JAVA = "/usr/lib/jvm/java-17/bin/java -Dcatalina.base=/var/lib/tomcat10 org.apac
 WEB = HostConfig(
     name="web1",
     ssh="root@web1",
-    processes="apache2",
+    processes=("apache2",),
     tail=(ERRORS, BLOCKS),
     status=(StatusPage(kind="apache", url="http://127.0.0.1/server-status?auto"),),
 )
 APP = HostConfig(
     name="app1",
     ssh="tomcat@app1",
-    processes="java",
+    processes=("java",),
     tail=(VMSTAT,),
     status=(StatusPage(kind="tomcat", url="http://127.0.0.1:8080/manager/status?XML=true"),),
 )

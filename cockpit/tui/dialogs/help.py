@@ -129,6 +129,8 @@ rss, rss−shr | Memory of all processes shown. rss counts shared pages (librari
     prefer it if it is shown (it needs the same user or root).
 ≤ 4 unseen | The host created more processes and threads in that second than were seen: at most this many of the
     processes shown were spawned and exited between two samples.
+4 of others left out | Processes of servers of that name that do not listen on the target's port do not count.
+all servers of that name | Which of several servers listens on the target's port could not be read: all are counted.
 ×32 | That many identical processes (parent, user, command) in one line: %CPU from the least to the most, memory of
     one as their mean, %MEM, THR and TIME summed, START and AGE of the oldest. R×3: three of them are running.
 USER, PSS | The effective user; each shared page divided by its users, read rarely. –: unknown.

@@ -304,14 +304,16 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
 
     A host whose /proc hides processes shows that instead of "0 procs".
     """
-    if host.config.processes is None:
+    if not host.config.processes:
         return []
-    name = f"{neutral(host.config.processes)} "
-    if host.sample is not None and host.sample.reading.hidden:
+    name = f"{neutral(host.config.watched)} "
+    reading = host.sample.reading if host.sample else None
+    if reading is not None and reading.hidden:
         seen = f"{_procs(point.count)}, others " if point.count else ""
         return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid (/proc of this user)", "warn"))], width)]
     parts: list[Line] = [
         ((name, role or "strong"), (_procs(point.count), role)),
+        (("all servers of that name", "warn"),) if reading is not None and reading.left_out is None else (),
         ((churn(point), role),),
         ((f"Z {point.defunct}", "warn" if point.defunct else "dim"),),
         pairs([("rss ", size(point.rss))], role),
@@ -319,6 +321,8 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     ]
     if point.pss is not None:
         parts.append(pairs([("pss ", size(point.pss))], role))
+    if reading is not None and reading.left_out:
+        parts.append(((f"{reading.left_out} of others left out", "dim"),))
     if point.unseen:
         parts.append(((f"≤ {point.unseen} unseen", "dim"),))
     parts = [part for part in parts if length(part)]

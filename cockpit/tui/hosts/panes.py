@@ -156,14 +156,14 @@ def _process_parts(host: HostState, context: DrawContext) -> list[Line]:
     """Return pattern, number, churn, defunct; blanks if only other hosts have any."""
     point = host.point
     assert point is not None
-    patterns = [neutral(other.config.processes) for other in context.hosts if other.config.processes is not None]
+    patterns = [neutral(other.config.watched) for other in context.hosts if other.config.processes]
     if not patterns:
         return []
     wide = min(_PATTERN, max(cell_len(pattern) for pattern in patterns))
-    if host.config.processes is None:
+    if not host.config.processes:
         return [((" " * (wide + 4 + 9), ""),), ((" " * 4, ""),)]
     if host.sample is not None and host.sample.reading.hidden:
         return [((fit("hidden (hidepid)", wide + 4 + 9), "warn"),), ((" " * 4, ""),)]
-    count = ((f"{fit(neutral(host.config.processes), wide)}", "dim"), (right(str(point.count), 4), ""))
+    count = ((f"{fit(neutral(host.config.watched), wide)}", "dim"), (right(str(point.count), 4), ""))
     defunct = ((f"Z{right(str(point.defunct), 3)}", "warn" if point.defunct else "dim"),)
     return [(*count, (" " + fit(churn(point), 8), "")), defunct]

@@ -67,7 +67,7 @@ def process_table(host: HostState, view: View, mine: bool, role: str, width: int
 def _no_rows(host: HostState, view: View) -> str:
     if host.processes:
         return f"none of {len(host.processes)} has “{neutral(view.filter, 30)}” in its PID or command; / changes that"
-    return f"no process is called {neutral(host.config.processes or '')}"
+    return f"no process is called {neutral(host.config.watched)}"
 
 
 def columns_for(view: View, width: int) -> list[ProcessColumn]:

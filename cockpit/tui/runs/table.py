@@ -247,7 +247,7 @@ def _columns(context: DrawContext) -> list[RunColumn]:
         RunColumn("max", 5, 2, _percentile(100)),
         RunColumn("err", 7, 0, _errors),
     ]
-    if any(host.config.processes is not None for host in context.hosts):
+    if any(host.config.processes for host in context.hosts):
         found.append(RunColumn("spawns", 7, 4, _spawned))
     for title, rank, most, metric in _HOST_COLUMNS if hosts else ():
         wide = max(len(title) + 1, (most + 1) * len(hosts))
