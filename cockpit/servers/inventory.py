@@ -69,6 +69,19 @@ class Inventory(NamedTuple):
             tree |= grown
         return frozenset(tree)
 
+    def workers(self, master: int) -> tuple[int, ...]:
+        """The known children of a master, without those that finish their last requests (nginx)."""
+        children = (process for process in self.processes if process.parent == master)
+        return tuple(child.pid for child in children if "shutting down" not in " ".join(child.command))
+
+    def named(self, names: Collection[str], exact: bool) -> set[int]:
+        """The processes with one of the names, or unless `exact` with it as a part of theirs."""
+        return {
+            process.pid
+            for process in self.processes
+            if any(name == process.name or (not exact and name in process.name) for name in names)
+        }
+
     def ports_of(self, master: int) -> tuple[int, ...]:
         """The ports on which a process or its descendants accept connections."""
         tree = self.tree(master)

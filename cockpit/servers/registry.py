@@ -56,7 +56,13 @@ INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for 
 def instances(inventory: Inventory) -> list[Instance]:
     """The running servers whose kind can find their configuration."""
     return [
-        Instance(kind.name, master, inventory.ports_of(master.pid), kind.startup(master, inventory))
+        Instance(
+            kind.name,
+            master,
+            inventory.ports_of(master.pid),
+            kind.startup(master, inventory),
+            inventory.workers(master.pid),
+        )
         for kind in KINDS
         if kind.startup
         for master in inventory.masters(*kind.processes)

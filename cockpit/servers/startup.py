@@ -30,12 +30,14 @@ class Startup(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A running server: its master process, the ports of its processes, and how it was started."""
+    """A running server: its master process, the ports of its processes, how it was started, and its workers without
+    those that finish their last requests."""
 
     title: str
     process: Process
     ports: tuple[int, ...]
     startup: Startup
+    workers: tuple[int, ...] = ()
 
     @property
     def words(self) -> str:

@@ -9,7 +9,7 @@ from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.setup.finding import Finding, good, note, wrong
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.server_check import ReadBy, read_by
+from cockpit.tuning.server_check import ReadBy, edited_after_start, read_by
 
 
 async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Sequence[Knob]) -> list[Finding]:
@@ -23,7 +23,18 @@ async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Se
     namesakes = {other.process.pid: neutral(other.words, 300) for one in counted for other in one.namesakes}
     mixed = f"processes of the same name belong to other servers: {'; '.join(namesakes.values())}"
     todo = "process metrics include them"
-    return [*(_finding(name, one, port) for one in found), *([note(name, mixed, todo)] if namesakes else [])]
+    edited = [one for one in found if not one.wrong and await edited_after_start(remote, one)]
+    return [
+        *(_finding(name, one, port) for one in found),
+        *(_stale(name, one) for one in edited),
+        *([note(name, mixed, todo)] if namesakes else []),
+    ]
+
+
+def _stale(name: str, one: ReadBy) -> Finding:
+    text = f"{neutral(one.file, 200)} was edited after the last reload: the value in the file may not be the active one"
+    reload = next((knob.reload for knob in one.knobs if knob.reload), "")
+    return note(name, text, f"reload: {neutral(reload, 200)}" if reload else "reload the server")
 
 
 def _finding(name: str, one: ReadBy, port: int | None) -> Finding:

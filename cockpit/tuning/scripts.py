@@ -51,6 +51,7 @@ HISTORY = program("login", "process", "machine", "paths", "state", "phase", "his
 INVENTORY = program("login", "trusted", "inventory")
 UNTRUSTED = program("login", "trusted", "untrusted")
 INCLUDES = program("login", "includes")
+STARTED = program("login", "started")
 DETACH = program("process", "phase", "detach")
 
 

@@ -9,11 +9,16 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.servers.inventory import Inventory
-from cockpit.servers.registry import DIRECTIVES, instances
+from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, instances
 from cockpit.servers.startup import Instance
 from cockpit.tuning import files
 from cockpit.tuning.host_inventory import ConfigurationFiles, configuration_files, take_inventory
 from cockpit.tuning.remote import Remote
+from cockpit.tuning.scripts import STARTED
+from cockpit.tuning.signals import signalled
+
+# Seconds by which a file must be newer than a worker: starts are read in whole seconds of an adjusted clock.
+_APART = 2
 
 
 class ReadBy(NamedTuple):
@@ -49,7 +54,8 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
             by_file.setdefault((knob.kind, knob.file), []).append(knob)
     if not by_file:
         return []
-    answering = _answering(await take_inventory(remote, host), port)
+    inventory = await take_inventory(remote, host)
+    answering = _answering(inventory, port)
     read: dict[int, ConfigurationFiles] = {}
     found = []
     for (kind, file), group in by_file.items():
@@ -57,8 +63,20 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
             if instance.startup.kind == kind and instance.process.pid not in read:
                 read[instance.process.pid] = await configuration_files(remote, instance)
         real = (await files.read(remote, host, file)).real
-        found.append(_reader(answering, read, tuple(group), kind, file, real))
+        one = _reader(answering, read, tuple(group), kind, file, real)
+        if one.instance is not None and not one.wrong:
+            one = one._replace(wrong=await _signals_another(remote, host, one, inventory, answering.every))
+        found.append(one)
     return found
+
+
+async def edited_after_start(remote: Remote, one: ReadBy) -> bool:
+    """Whether a file was edited after the workers that would have read it were started. Raises HostError."""
+    if one.instance is None or one.instance.startup.kind not in RELOAD_REPLACES or not one.instance.workers:
+        return False
+    done = await files.run(remote, STARTED, one.file, *map(str, one.instance.workers))
+    edited, *started = (int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12) or [0]
+    return bool(started) and edited > min(started) + _APART
 
 
 def refuse_wrong(found: Iterable[ReadBy], host: str) -> None:
@@ -113,13 +131,43 @@ def _reader(
     return ReadBy(knobs, file, instance, doubt=doubt, namesakes=namesakes)
 
 
+async def _signals_another(
+    remote: Remote, host: str, one: ReadBy, inventory: Inventory, every: Sequence[Instance]
+) -> str:
+    """A reload command that sends its signal to the processes of another running server; "" without any."""
+    own = inventory.tree(one.instance.process.pid) if one.instance else frozenset()
+    for command in dict.fromkeys(knob.reload for knob in one.knobs if knob.reload):
+        for receivers in signalled(command):
+            pids = {*receivers.pids, *[await _pid_in(remote, host, file) for file in receivers.files]}
+            pids |= inventory.named(receivers.names, receivers.exact)
+            for other in every:
+                if other is not one.instance and pids - own & inventory.tree(other.process.pid):
+                    return f"{neutral(command, 200)!r} signals {neutral(other.words, 300)}{_better(one.instance)}"
+    return ""
+
+
+async def _pid_in(remote: Remote, host: str, file: str) -> int:
+    """The pid in a file; 0 if it has none."""
+    try:
+        text = (await files.read(remote, host, file)).data.strip()
+    except ChangeRefused:
+        return 0
+    return int(text) if text.isdigit() and len(text) < 10 else 0
+
+
+def _better(instance: Instance | None) -> str:
+    """The command that reloads the server, as a next step."""
+    if instance is None:
+        return ""
+    return f", not {instance.words}" + (
+        f"; set reload = {instance.startup.reload!r}" if instance.startup.reload else ""
+    )
+
+
 def _reloads_another(knobs: Iterable[Knob], instance: Instance, every: Iterable[Instance]) -> str:
     """A reload command that acts on another running server; "" without any."""
     for knob in knobs:
         for other in every:
             if knob.reload == other.startup.reload != instance.startup.reload:
-                better = f"; set reload = {instance.startup.reload!r}" if instance.startup.reload else ""
-                return (
-                    f"{neutral(knob.reload, 200)!r} reloads {neutral(other.words, 300)}, not {instance.words}{better}"
-                )
+                return f"{neutral(knob.reload, 200)!r} reloads {neutral(other.words, 300)}{_better(instance)}"
     return ""

@@ -1,0 +1,68 @@
+"""The processes to which a reload command sends a signal: kill, pkill and killall in their usual forms. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+# "$(cat FILE)", $(<FILE) or `cat FILE`.
+_PID_FILE = re.compile(r'"?(?:\$\((?:cat |<)|`cat ) ?([^()`"\'\s]+)[)`]"?')
+_PREFIXES = ("sudo", "exec", "command", "env")
+# Options of kill, pkill and killall that take the next word.
+_TAKING = ("-s", "-n", "--signal")
+# With others pkill chooses by more than the name.
+_PLAIN = re.compile(r"-x|--exact|-\d+|-[A-Z]{2}[A-Z0-9]*")
+_NAME = re.compile(r"[\w.-]+")
+
+
+class Signalled(NamedTuple):
+    """Processes by pid, by a file with the pid, and by name; with `exact` the name is the whole one."""
+
+    pids: tuple[int, ...] = ()
+    files: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    exact: bool = False
+
+
+def signalled(command: str) -> Iterator[Signalled]:
+    """The receivers that can be told from the words of a command."""
+    written = _PID_FILE.sub(lambda found: shlex.quote(f"@{found[1]}"), command)
+    lexer = shlex.shlex(written, posix=True, punctuation_chars=";&|\n")
+    lexer.whitespace_split = True
+    words: list[str] = []
+    try:
+        for word in (*lexer, ";"):
+            if not word.strip(";&|\n"):
+                yield from _of_words(words)
+                words = []
+            else:
+                words.append(word)
+    except ValueError:
+        return
+
+
+def _of_words(words: Sequence[str]) -> Iterator[Signalled]:
+    rest = list(words)
+    while rest and rest[0] in _PREFIXES:
+        rest.pop(0)
+        while rest and rest[0].startswith("-"):
+            rest.pop(0)
+    program, given = (rest[0].rpartition("/")[2], rest[1:]) if rest else ("", [])
+    plain = [word for at, word in enumerate(given) if given[at - 1 : at] not in ([each] for each in _TAKING)]
+    operands = [word for word in plain if not word.startswith("-")]
+    options = [word for word in plain if word.startswith("-") and word not in _TAKING]
+    if program == "kill":
+        pids = tuple(int(word) for word in operands if word.isdecimal() and len(word) < 10)
+        yield Signalled(pids, tuple(word[1:] for word in operands if word.startswith("@/")))
+    elif program in ("pkill", "killall") and all(_PLAIN.fullmatch(option) for option in options):
+        names = tuple(word for word in operands if _NAME.fullmatch(word))
+        yield Signalled(names=names, exact=program == "killall" or not {"-x", "--exact"}.isdisjoint(options))
+    elif program == "pkill" and len(given) > 1 and (at := _place(given)) is not None:
+        yield Signalled(files=tuple(given[at + 1 : at + 2]))
+
+
+def _place(words: Sequence[str]) -> int | None:
+    """Where -F FILE is."""
+    return next((at for at, word in enumerate(words) if word in ("-F", "--pidfile")), None)
