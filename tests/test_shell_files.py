@@ -25,7 +25,11 @@ IGNORED = (
 # What gawk says of programs that it reads right.
 HARMLESS = ("shadows global variable", "NUL characters", "is empty")
 SETTINGS = dict.fromkeys(
-    ("pattern", "regex", "nuls", "line_bytes", "round", "slow_round", "most_shares", "queue_round", "readable"), "1"
+    (
+        *("patterns", "regex", "port", "nuls", "line_bytes", "round", "slow_round", "most_shares", "queue_round"),
+        "readable",
+    ),
+    "1",
 )
 SHELLS = (("dash",), ("bash", "--posix"), ("busybox", "sh"), ("mksh",))
 AWKS = (("gawk", "--lint"), ("mawk",), ("busybox", "awk"))

@@ -153,7 +153,7 @@ keepalive = false
 [[host]]
 name = "demo"
 ssh = "demo"
-processes = {processes}
+processes = [{processes}]
 """
 
 _KNOB = """\

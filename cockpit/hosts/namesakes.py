@@ -11,7 +11,7 @@ class Namesakes:
     """Leaves out the process trees of other servers. `left_out` is the number of their processes; None: which of
     several servers listens on the port is unknown, so that all are counted.
 
-    A server stays the target's while it runs, and another one another: while nobody listens, as in a restart, only new
+    A server stays the target's while it runs, and another one another. While none listens, as in a restart, only new
     trees are added.
     """
 

@@ -7,7 +7,7 @@
 # only for processes that have no other.
 BEGIN {
   n = split(ENVIRON["patterns"], words, "\n")
-  for (i = 1; i <= n; i++) watched[words[i]]
+  for (i = 1; i <= n; i++) watched[words[i]] = i
   regex = ENVIRON["regex"]; port = ENVIRON["port"]; nuls = ENVIRON["nuls"]
   bytes = ENVIRON["line_bytes"] + 0; every = ENVIRON["round"] + 0; seldom = ENVIRON["slow_round"] + 0
   most = ENVIRON["most_shares"] + 0; queue_round = ENVIRON["queue_round"] + 0

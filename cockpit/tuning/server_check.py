@@ -75,8 +75,8 @@ async def edited_after_start(remote: Remote, one: ReadBy) -> bool:
     if one.instance is None or one.instance.startup.kind not in RELOAD_REPLACES or not one.instance.workers:
         return False
     done = await files.run(remote, STARTED, one.file, *map(str, one.instance.workers))
-    edited, *started = (int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12) or [0]
-    return bool(started) and edited > min(started) + _APART
+    times = [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12]
+    return len(times) > 1 and times[0] > min(times[1:]) + _APART
 
 
 def refuse_wrong(found: Iterable[ReadBy], host: str) -> None:
@@ -140,9 +140,11 @@ async def _signals_another(
         for receivers in signalled(command):
             pids = {*receivers.pids, *[await _pid_in(remote, host, file) for file in receivers.files]}
             pids |= inventory.named(receivers.names, receivers.exact)
-            for other in every:
-                if other is not one.instance and pids - own & inventory.tree(other.process.pid):
-                    return f"{neutral(command, 200)!r} signals {neutral(other.words, 300)}{_better(one.instance)}"
+            reached = [each for each in every if each is not one.instance and pids & inventory.tree(each.process.pid)]
+            if reached := [each for each in reached if each.process.pid not in own]:
+                verb = "also signals" if pids & own else "signals"
+                others = "; ".join(neutral(each.words, 300) for each in reached)
+                return f"{neutral(command, 200)!r} {verb} {others}{_better(one.instance)}"
     return ""
 
 
@@ -156,12 +158,11 @@ async def _pid_in(remote: Remote, host: str, file: str) -> int:
 
 
 def _better(instance: Instance | None) -> str:
-    """The command that reloads the server, as a next step."""
+    """The server to reload and its command, as a next step."""
     if instance is None:
         return ""
-    return f", not {instance.words}" + (
-        f"; set reload = {instance.startup.reload!r}" if instance.startup.reload else ""
-    )
+    reload = instance.startup.reload
+    return f"; the target's server is {instance.words}{f'; set reload = {reload!r}' if reload else ''}"
 
 
 def _reloads_another(knobs: Iterable[Knob], instance: Instance, every: Iterable[Instance]) -> str:

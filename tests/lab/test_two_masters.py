@@ -258,14 +258,46 @@ async def test_a_reload_of_the_other_server_is_refused(two: Callable[[str], list
     assert other.workers == workers
 
 
+@pytest.mark.parametrize(
+    "reload",
+    ["kill -HUP {other.pid}", 'kill -HUP "$(cat {other.root}/server.pid)"', "pkill -HUP nginx", "killall -HUP nginx"],
+)
+async def test_a_signal_to_the_other_server_is_refused_before_it_is_sent(
+    reload: str, two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    master, other = two("nginx")
+    before = master.file.read_bytes(), master.workers, other.workers
+    knob = replace((await offered(shell, master))["keepalive_timeout"], reload=reload.format(other=other))
+    with pytest.raises(ChangeRefused, match=rf"signals nginx .PID {other.pid}\b.*set reload = 'nginx -s reload"):
+        await master.tuner().apply(shell, "here", [(knob, "33")])
+    (finding,) = await examine_servers(shell, "here", master.port, [knob])
+    assert finding.level == "wrong" and f"PID {other.pid}" in finding.text
+    assert (master.file.read_bytes(), master.workers, other.workers) == before
+    own = replace(knob, reload=f"kill -HUP $(cat {master.root}/server.pid)")
+    await master.tuner().apply(shell, "here", [(own, "33")])
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+async def test_doctor_reports_a_file_that_was_edited_after_the_reload(
+    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    master, _ = two(kind)
+    knob = (await offered(shell, master))[CHANGES[kind][0]]
+    os.utime(master.file, (time.time() - 60,) * 2)
+    assert [one.level for one in await examine_servers(shell, "here", master.port, [knob])] == ["ok"]
+    os.utime(master.file, (time.time() + 60,) * 2)
+    _, stale = await examine_servers(shell, "here", master.port, [knob])
+    assert stale.level == "note" and f"{master.file} was edited after the last reload" in stale.text
+
+
 async def test_workers_of_the_other_server_are_no_new_generation(
     two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
     master, other = two("nginx")
     before = master.file.read_bytes()
     own = (await offered(shell, master))["keepalive_timeout"]
-    # A signal, in which no file of the other server can be recognised.
-    knob = replace(own, reload=f"kill -HUP {other.pid}", workers="nginx")
+    # A signal whose receiver cannot be told from the words.
+    knob = replace(own, reload=f"pid={other.pid}; kill -HUP $pid", workers="nginx")
     with pytest.raises(ChangeUndone, match=rf"another server .PID .*\b{other.pid}\b.*, not PID {master.pid}"):
         await master.tuner(effect=2.0).apply(shell, "here", [(knob, "33")])
     assert master.file.read_bytes() == before
