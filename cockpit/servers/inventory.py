@@ -46,9 +46,17 @@ class Listener(NamedTuple):
     port: int
 
 
+class UnixListener(NamedTuple):
+    """A process that accepts connections on a Unix socket."""
+
+    name: str
+    pid: int
+    path: str
+
+
 class Inventory(NamedTuple):
     """The facts about a host. `files` are the requested ones that can be read, `texts` requested files by name.
-    `builds` are the compiled defaults that programs print, by their path."""
+    `builds` are the compiled defaults that programs print, by their path; `addresses` are the host's own."""
 
     user: str = ""
     processes: tuple[Process, ...] = ()
@@ -56,6 +64,8 @@ class Inventory(NamedTuple):
     files: frozenset[str] = frozenset()
     texts: Mapping[str, str] = {}
     builds: Mapping[str, str] = {}
+    sockets: tuple[UnixListener, ...] = ()
+    addresses: frozenset[str] = frozenset()
 
     def masters(self, *patterns: str) -> tuple[Process, ...]:
         """The processes of these names whose parent is none of them."""
@@ -119,6 +129,8 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     contents: dict[str, str] = {}
     masters: dict[int, Sequence[str]] = {}
     builds: dict[str, str] = {}
+    sockets: list[UnixListener] = []
+    addresses: set[str] = set()
     for line in text.splitlines():
         match line.split("\t"):
             case ["user", name]:
@@ -131,12 +143,25 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
                 builds[program] = builds.get(program, "") + " ".join(parts) + "\n"
             case ["listen", local, users]:
                 listening += _listening(local, users)
+            case ["unix", path, users]:
+                sockets += [UnixListener(name, int(pid), safe_path(path)) for name, pid in _USER.findall(users)]
+            case ["address", *words]:
+                addresses |= set(words)
             case ["file", name] if name in files:
                 readable.add(name)
             case ["text", name, *parts] if _matches(name, texts):
                 contents[name] = contents.get(name, "") + "\t".join(parts) + "\n"
     known = tuple(_with_facts(process, masters.get(process.pid)) for process in processes)
-    return Inventory(user, known, tuple(dict.fromkeys(listening)), frozenset(readable), contents, builds)
+    return Inventory(
+        user,
+        known,
+        tuple(dict.fromkeys(listening)),
+        frozenset(readable),
+        contents,
+        builds,
+        tuple(dict.fromkeys(sockets)),
+        frozenset(addresses),
+    )
 
 
 def _with_facts(process: Process, facts: Sequence[str] | None) -> Process:

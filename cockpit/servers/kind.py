@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -87,7 +88,7 @@ class ServerKind(NamedTuple):
     `access_log` parses a line of its access log, `logged_request` the request in it; None: a line of another format.
     `startup` finds a running server's configuration; `version` is the option that makes its program print its compiled
     defaults. `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly
-    quoted).
+    quoted), `upstream` the address of a server to which it passes requests (groups: the address, or host and port).
     """
 
     name: str
@@ -108,6 +109,7 @@ class ServerKind(NamedTuple):
     startup: Callable[[Process, Inventory], Startup] | None = None
     version: str = ""
     include: str = ""
+    upstream: re.Pattern[str] | None = None
 
 
 class ConfigFile(NamedTuple):

@@ -54,7 +54,21 @@ class Surveyed(NamedTuple):
         serving = self.found.serving
         servers = sorted(self.found.servers, key=lambda server: server is not serving)
         words += [("on the target's port: " if server is serving else "") + _described(server) for server in servers]
+        words += [f"chain: {hop.words}{'' if hop.is_here else ', on another host'}" for hop in self.found.chain]
         return f"as {self.found.user}: {'; '.join(words)}"
+
+    def watched(self, server: RunningServer) -> HostConfig:
+        """The host with the processes, logs and status pages of a server and of those behind it."""
+        chain = self.found.chain if self.found and server is self.found.serving else ()
+        servers = [server, *(hop.server for hop in chain if hop.server)]
+        names = [_literal(hop.name) for hop in chain if not hop.server and hop.name]
+        pages = [StatusPage(kind=page.kind, url=page.url) for each in servers for page in each.status]
+        return replace(
+            self.config,
+            processes=tuple(dict.fromkeys([*(each.pattern for each in servers), *names])),
+            tail=tuple(dict.fromkeys(tail for each in servers for tail in each.tail)),
+            status=tuple(dict.fromkeys(pages)),
+        )
 
     def server_of(self, knobs: Iterable[Knob]) -> RunningServer | None:
         wanted = set(knobs)
@@ -138,8 +152,7 @@ def draft_of(
         server = one.server or one.server_of(picked)
         config = one.config
         if server is not None:
-            status = tuple(StatusPage(kind=page.kind, url=page.url) for page in server.status)
-            config = replace(config, processes=(server.pattern,), tail=server.tail, status=status)
+            config = one.watched(server)
         elif one.found is not None and one.found.strangers:
             config = replace(config, processes=(_literal(one.found.strangers[0]),))
         hosts.append(config)

@@ -10,7 +10,9 @@ from cockpit.model.knobs import Knob
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import SYSTEM_CANDIDATES, running_servers
+from cockpit.servers.upstreams import Hop
 from cockpit.tuning import files, plan
+from cockpit.tuning.chain import follow
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.host_inventory import take_inventory, untrusted
 from cockpit.tuning.included import follow_includes
@@ -30,7 +32,8 @@ class Offered(NamedTuple):
 
 class DiscoveredHost(NamedTuple):
     """The servers of a host. `serving` is the server on the requested port, if known; `able` are those that may be it;
-    `strangers` are the names of the processes that listen there instead, if none can."""
+    `strangers` are the names of the processes that listen there instead, if none can; `chain` are the steps from the
+    serving one to the servers behind."""
 
     user: str
     servers: tuple[RunningServer, ...]
@@ -38,6 +41,7 @@ class DiscoveredHost(NamedTuple):
     able: tuple[RunningServer, ...]
     offered: tuple[Offered, ...]
     strangers: tuple[str, ...] = ()
+    chain: tuple[Hop, ...] = ()
 
 
 async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
@@ -47,11 +51,13 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     servers = [await _checked(remote, server) for server in running_servers(inventory)]
     able = able_to_answer(inventory, servers, port) if answers else servers
     chosen = serving(able, port)
+    chain = await follow(remote, inventory, servers, chosen, port) if chosen and answers else ()
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
     # The serving one first: of two knobs of one name, its own is offered.
     for server in sorted(servers, key=lambda server: server is not chosen):
         preselected = server is chosen or (chosen is None and server in able)
+        preselected = preselected or any(server is hop.server for hop in chain)
         for candidate in await follow_includes(remote, host, server):
             offered += await _offered(remote, host, candidate, known, preselected, server)
     for candidate in SYSTEM_CANDIDATES:
@@ -59,7 +65,7 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     first = {one.knob.name: one for one in reversed(offered)}
     kept = tuple(one for one in offered if first[one.knob.name] is one)
     listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
-    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, tuple(sorted(listening)))
+    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, tuple(sorted(listening)), chain)
 
 
 async def _checked(remote: Remote, server: RunningServer) -> RunningServer:

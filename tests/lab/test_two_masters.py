@@ -130,10 +130,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(kind: str, root: Path, user: int | None = None) -> Iterator[Master]:
+def started(kind: str, root: Path, user: int | None = None, more: str = "") -> Iterator[Master]:
+    """A server; `more` is in its included file, of HAProxy at the end of its only one."""
     (root / "conf.d").mkdir(parents=True)
     master = Master(root, free_port())
-    master.file.write_text(CONFIGS[kind].format(root=root, port=master.port))
+    master.file.write_text(CONFIGS[kind].format(root=root, port=master.port) + (more if kind == "haproxy" else ""))
+    (root / "conf.d" / "more.conf").write_text(more)
     if user is not None:
         os.chown(root, user, user)
     command = [word.format(root=root) for word in COMMANDS[kind]]

@@ -23,6 +23,11 @@ _BUILT = re.compile(r'-D (HTTPD_ROOT|SERVER_CONFIG_FILE)="([^"]*)"')
 _TAKING = "DCcdfEk"
 _PREFORK = "MinSpareServers MaxSpareServers MaxRequestWorkers MaxConnectionsPerChild"
 _THREADS = "MinSpareThreads MaxSpareThreads MaxRequestWorkers MaxConnectionsPerChild"
+_UPSTREAM = re.compile(
+    r"(?im)^[ \t]*(?:ProxyPass(?:Match)?[ \t]+(?:(?:\"[^\"\n]*\"|[/^]\S*)[ \t]+)?|BalancerMember[ \t]+|"
+    r"SetHandler[ \t]+\"?proxy:)"
+    r"\"?([a-z]+:[^\s\"]+)"
+)
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -111,5 +116,6 @@ KIND = ServerKind(
     logged_request=combined_request,
     startup=_startup,
     version="-V",
+    upstream=_UPSTREAM,
     include=r"(?i)^\s*Include(?:Optional)?\s+(.+?)\s*$",
 )

@@ -20,6 +20,7 @@ _LOG = "/var/log/haproxy.log"
 _BIND = re.compile(r"(\*|\[?::\]?|[0-9.]*):(\d{1,5})")
 _URI = re.compile(r"/[\w/.?&=-]*")
 _SOCKET = re.compile(r"/[\w/.-]+")
+_UPSTREAM = re.compile(r"(?m)^[ \t]*server[ \t]+\S+[ \t]+(\S+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -116,5 +117,6 @@ KIND = ServerKind(
     reload_replaces=("haproxy",),
     access_log=parse_access,
     logged_request=parse_request,
+    upstream=_UPSTREAM,
     startup=_startup,
 )

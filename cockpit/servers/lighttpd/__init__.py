@@ -16,6 +16,7 @@ _CONFIG = "/etc/lighttpd/lighttpd.conf"
 _LOG = "/var/log/lighttpd/error.log"
 _TEXTS = (_CONFIG, "/etc/lighttpd/conf-enabled/*.conf")
 _STATUS_URL = re.compile(r'(?m)^[ \t]*status\.status-url[ \t]*=[ \t]*"(/[\w/.-]*)"')
+_UPSTREAM = re.compile(r'"host"\s*=>\s*"([^"]+)"\s*,\s*"port"\s*=>\s*"?(\d+)|"socket"\s*=>\s*"(/[^"]+)"')
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -61,6 +62,7 @@ KIND = ServerKind(
     status=(STATUS,),
     error_logs=(_LOG,),
     startup=_startup,
+    upstream=_UPSTREAM,
     include=r'^\s*include\s+"([^"]+)"',
     correction=r"\(\w+\.c\.\d+\) .*",
     # doc/initscripts.txt, https://redmine.lighttpd.net/issues/2785: a reload (SIGUSR1) keeps the sockets and the user

@@ -22,6 +22,7 @@ _OPTION = re.compile(r"(?:^|(?<= ))-([cpgetTqsVvh?])\s*(.*?)(?= -[a-zA-Z?]|$)")
 _BUILT = re.compile(r"--(prefix|conf-path)=(\S+)")
 # Global directives that say nothing about which server it is.
 _DAEMON = ("daemon", "master_process")
+_UPSTREAM = re.compile(r"(?m)(?:^|[;{}\s])(?:(?:proxy|fastcgi|uwsgi|scgi|grpc)_pass|server)\s+([^\s;{}]+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -84,5 +85,6 @@ KIND = ServerKind(
     logged_request=combined_request,
     startup=_startup,
     version="-V",
+    upstream=_UPSTREAM,
     include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",
 )

@@ -17,6 +17,7 @@ _LOG = "/var/log/squid/cache.log"
 _CONFIG = "/etc/squid/squid.conf"
 _BUILT = re.compile(r"--sysconfdir=([^'\s]+)")
 _NAMES = ("squid", "squid-*", "(squid*")
+_UPSTREAM = re.compile(r"(?m)^[ \t]*cache_peer[ \t]+(\S+)[ \t]+\S+[ \t]+(\d+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -66,5 +67,6 @@ KIND = ServerKind(
     logged_request=parse_request,
     startup=_startup,
     version="-v",
+    upstream=_UPSTREAM,
     include=r"^\s*include\s+(.+?)\s*$",
 )

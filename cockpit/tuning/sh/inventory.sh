@@ -49,6 +49,10 @@ for at in /proc/[0-9]*/comm; do
     [ "$parent" = "$name" ] || master "${at#/proc/}" "$name"
 done 2>/dev/null
 ss -ltnpH 2>/dev/null | while read -r _ _ _ local _ users; do printf 'listen\t%s\t%s\n' "$local" "$users"; done
+ss -xlpH 2>/dev/null | while read -r _ _ _ _ path _ _ _ users; do
+    case $path in /*) printf 'unix\t%s\t%s\n' "$(readlink -f -- "$path" || echo "$path")" "$users" ;; esac
+done
+for address in $(hostname -I 2>/dev/null); do printf 'address\t%s\n' "$address"; done
 for file in $files; do [ ! -r "$file" ] || printf 'file\t%s\n' "$file"; done
 for file in $texts; do
     [ -r "$file" ] || continue

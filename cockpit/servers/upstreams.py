@@ -1,0 +1,101 @@
+"""The servers to which a proxy passes requests, by its configuration, and the processes that listen there. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from cockpit.servers.inventory import Inventory, safe_path
+from cockpit.servers.kind import RunningServer
+
+_SOCKET = re.compile(r"(?:^|unix[:@/])(/[^\s:|;$]+)")
+_ADDRESS = re.compile(r"(?:([a-z0-9+]+)://)?(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d{1,5}))?(?:/\S*)?")
+_NAMED = re.compile(r"(?m)(?:^|[;{}\s])upstream\s+([^\s{]+)")
+_PORTS = {"https": 443, "wss": 443, "ajp": 8009}
+_LONGEST = 300
+
+
+class Upstream(NamedTuple):
+    """An address in a proxy's configuration: a Unix socket by its `path`, else host and port."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    @property
+    def words(self) -> str:
+        return self.path or f"{self.host}:{self.port}"
+
+
+class Hop(NamedTuple):
+    """A step from a proxy to the server behind. `server` is a known one on this host, `name` that of the process that
+    listens, "" if none is known to; `is_here`: the address is on this host."""
+
+    front: str
+    upstream: Upstream
+    is_here: bool
+    server: RunningServer | None = None
+    name: str = ""
+
+    @property
+    def words(self) -> str:
+        behind = self.server.title if self.server else self.name
+        return f"{self.front} -> {f'{behind} ' if behind else ''}{self.upstream.words}"
+
+
+def upstreams(text: str, pattern: re.Pattern[str]) -> tuple[Upstream, ...]:
+    """The addresses in a configuration, by the kind's pattern. Names with addresses of their own are resolved by those;
+    addresses with variables are left out."""
+    lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    named = set(_NAMED.findall(lines))
+    found = (_upstream(":".join(filter(None, match.groups()))) for match in pattern.finditer(lines))
+    return tuple(dict.fromkeys(one for one in found if one is not None and one.host not in named))
+
+
+def _upstream(written: str) -> Upstream | None:
+    text = written.strip("\"'")
+    if len(text) > _LONGEST:
+        return None
+    if socket := _SOCKET.search(text):
+        path = "" if "$" in text else safe_path(socket[1])
+        return Upstream(path=f"/run{path[8:]}" if path.startswith("/var/run/") else path) if path else None
+    address = _ADDRESS.fullmatch(text)
+    if address is None or address[1] == "balancer":
+        return None
+    port = int(address[3]) if address[3] else _PORTS.get(address[1] or "", 80)
+    return Upstream(address[2].strip("[]").lower(), port) if 0 < port < 1 << 16 else None
+
+
+def hops(
+    front: str, found: Iterable[Upstream], inventory: Inventory, servers: Sequence[RunningServer]
+) -> tuple[Hop, ...]:
+    """The servers behind one proxy."""
+    return tuple(_hop(front, upstream, inventory, servers) for upstream in found)
+
+
+def _hop(front: str, upstream: Upstream, inventory: Inventory, servers: Sequence[RunningServer]) -> Hop:
+    if not upstream.path and not _is_here(upstream.host, inventory):
+        return Hop(front, upstream, is_here=False)
+    if upstream.path:
+        listening = {one.pid: one.name for one in inventory.sockets if one.path == upstream.path}
+    else:
+        listening = {one.pid: one.name for one in inventory.listening if one.port == upstream.port}
+    server = next((one for one in servers if _serves(one, upstream, listening, inventory)), None)
+    return Hop(front, upstream, True, server, min(listening.values(), default=""))
+
+
+def _serves(server: RunningServer, upstream: Upstream, listening: Iterable[int], inventory: Inventory) -> bool:
+    if server.master is None:
+        return upstream.port in server.ports
+    return not inventory.tree(server.master.pid).isdisjoint(listening)
+
+
+def _is_here(host: str, inventory: Inventory) -> bool:
+    if host == "localhost" or host in inventory.addresses:
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

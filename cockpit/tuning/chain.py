@@ -1,0 +1,46 @@
+"""The chain of servers behind the target's: each one's configuration, and the processes at the addresses in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cockpit.servers.inventory import Inventory
+from cockpit.servers.kind import RunningServer
+from cockpit.servers.registry import UPSTREAMS
+from cockpit.servers.startup import Instance
+from cockpit.servers.upstreams import Hop, Upstream, hops, upstreams
+from cockpit.tuning import files
+from cockpit.tuning.host_inventory import configuration_files
+from cockpit.tuning.remote import Remote
+
+# Steps of a chain that are followed.
+_MOST = 50
+# At most 64 KiB of a file, 1 MiB of all.
+_TEXTS = 'for file; do head -c 65536 -- "$file"; echo; done | head -c 1048576'
+
+
+async def follow(
+    remote: Remote, inventory: Inventory, servers: Sequence[RunningServer], target: RunningServer, port: int
+) -> tuple[Hop, ...]:
+    """The steps from the target's server on, nearest first. Raises HostError."""
+    found: list[Hop] = []
+    fronts = [(target, f"{target.title} :{port}")]
+    for server, front in fronts:
+        for hop in hops(front, await _upstreams(remote, server), inventory, servers):
+            if hop.server is server or len(found) >= _MOST:
+                continue
+            found.append(hop)
+            if hop.server and all(hop.server is not known for known, _ in fronts):
+                fronts.append((hop.server, f"{hop.server.title} {hop.upstream.words}"))
+    return tuple(found)
+
+
+async def _upstreams(remote: Remote, server: RunningServer) -> tuple[Upstream, ...]:
+    """The addresses in a server's configuration; none if its files are only assumed."""
+    startup, master = server.startup, server.master
+    pattern = UPSTREAMS.get(startup.kind) if startup else None
+    if pattern is None or startup is None or master is None or startup.doubt:
+        return ()
+    read = await configuration_files(remote, Instance(server.title, master, server.ports, startup))
+    done = await files.run(remote, _TEXTS, *dict.fromkeys(read.files.values()))
+    return upstreams(done.stdout.decode("utf-8", "replace"), pattern)

@@ -1,0 +1,74 @@
+"""The servers behind the target's are found by its configuration, and drafted with it. On real servers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.hosts.local import LocalShell
+from cockpit.model.hosts import HostConfig
+from cockpit.profiles.writing import profile_text
+from cockpit.setup.profile_draft import Surveyed, draft_of
+from cockpit.tuning.server_discovery import discover
+from tests.lab.test_two_masters import started
+
+NAME = "php-fpm8.2"
+POOL = """\
+[global]
+pid = {root}/php.pid
+error_log = {root}/php.log
+[www]
+user = nobody
+listen = {root}/php.sock
+pm = static
+pm.max_children = 1
+"""
+BEHIND_NGINX = """\
+server {{
+    listen unix:{root}/nginx.sock;
+    location / {{ fastcgi_pass unix:{root}/php.sock; }}
+    location /away {{ proxy_pass http://192.0.2.7:8080; }}
+}}
+"""
+
+
+@contextmanager
+def php(root: Path) -> Iterator[None]:
+    program = shutil.which(NAME, path="/usr/sbin") or pytest.skip(f"{NAME} is not installed")
+    (root / "php.conf").write_text(POOL.format(root=root))
+    subprocess.run([program, "-y", root / "php.conf", "-D"], check=True, capture_output=True)
+    master = psutil.Process(int((root / "php.pid").read_text()))
+    try:
+        yield
+    finally:
+        master.terminate()
+        master.wait(30)
+
+
+async def test_the_servers_behind_a_proxy_are_drafted_with_it(
+    lab_allowed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shell = LocalShell("here")
+    with (
+        php(tmp_path),
+        started("nginx", tmp_path / "nginx", more=BEHIND_NGINX.format(root=tmp_path)) as nginx,
+        started("haproxy", tmp_path / "haproxy", more=f"backend b\n    server n 127.0.0.1:{nginx.port}\n") as haproxy,
+    ):
+        found = await discover(shell, "here", haproxy.port, answers=True)
+    await shell.close()
+    assert [(hop.words, hop.is_here) for hop in found.chain] == [
+        (f"HAProxy :{haproxy.port} -> nginx 127.0.0.1:{nginx.port}", True),
+        (f"nginx 127.0.0.1:{nginx.port} -> {found.chain[1].name} {tmp_path}/php.sock", True),
+        (f"nginx 127.0.0.1:{nginx.port} -> 192.0.2.7:8080", False),
+    ]
+    draft = draft_of(f"http://127.0.0.1:{haproxy.port}/", [Surveyed(HostConfig(name="here"), found)])
+    assert draft.hosts[0].processes == ("haproxy", "nginx", NAME)
+    assert {str(haproxy.file), str(nginx.file)} <= {knob.file for knob in draft.knobs}
+    assert "192.0.2.7:8080, on another host" in profile_text(draft)
