@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from cockpit.model.histogram import EMPTY, Histogram
 
@@ -98,8 +98,7 @@ def add(left: T, right: T) -> T:
 
 def sums(left: Any, right: Any) -> dict[str, Any]:
     """Return the fields of `left` to which `right` adds anything."""
-    more = {name: value for name in left.__struct_fields__ if (value := getattr(right, name))}
-    return {name: _sum(getattr(left, name), value) for name, value in more.items()}
+    return {name: _sum(getattr(left, name), value) for name, value in asdict(right).items() if value}
 
 
 def _sum(left: Any, right: Any) -> Any:

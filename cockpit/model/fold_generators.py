@@ -36,7 +36,7 @@ def generator_tick(state: State, tick: ev.Tick) -> State:
         filling,
         completed=filling.completed + tick.completed,
         spent={**filling.spent, tick.worker: (cpu + tick.cpu, span + tick.t - tick.start)},
-        lag=max(filling.lag, tick.lag.percentile(99)),
+        lag=max(filling.lag, tick.lag.percentile(99)) if tick.lag.max > filling.lag else filling.lag,
         cpu_wait=filling.cpu_wait + tick.cpu_wait,
     )
     return _with(state, replace(known, filling=filling))

@@ -153,7 +153,7 @@ def bottlenecks(tick: ev.Tick) -> tuple[bool, bool]:
     """Return whether the worker's CPU, and its lag, was the bottleneck in this tick."""
     span = tick.t - tick.start
     busy = span > 0 and (tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU
-    return busy, span > 0 and tick.lag.percentile(99) >= SATURATED_LAG
+    return busy, span > 0 and tick.lag.max >= SATURATED_LAG <= tick.lag.percentile(99)
 
 
 def saturated(tick: ev.Tick) -> bool:
