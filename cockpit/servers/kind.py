@@ -88,7 +88,8 @@ class ServerKind(NamedTuple):
     `access_log` parses a line of its access log, `logged_request` the request in it; None: a line of another format.
     `startup` finds a running server's configuration; `version` is the option that makes its program print its compiled
     defaults. `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly
-    quoted), `upstream` the address of a server to which it passes requests (groups: the address, or host and port).
+    quoted), `upstream` the address of a server to which it passes requests (groups: the address, or host and port),
+    `own_log` the file of its error log (group 1).
     """
 
     name: str
@@ -110,6 +111,7 @@ class ServerKind(NamedTuple):
     version: str = ""
     include: str = ""
     upstream: re.Pattern[str] | None = None
+    own_log: re.Pattern[str] | None = None
 
 
 class ConfigFile(NamedTuple):

@@ -51,6 +51,7 @@ SYSTEM_CANDIDATES = (CandidateKnob(name="somaxconn", kind="sysctl", key="net.cor
 # Program names with the option that prints their compiled defaults; patterns of lines that include files, by kind.
 VERSIONS: dict[str, str] = {name: kind.version for kind in KINDS if kind.version for name in kind.processes}
 UPSTREAMS: dict[str, re.Pattern[str]] = {kind.name: kind.upstream for kind in KINDS if kind.upstream}
+OWN_LOGS: dict[str, re.Pattern[str]] = {kind.name: kind.own_log for kind in KINDS if kind.own_log}
 INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for kind in KINDS if kind.include}
 
 

@@ -11,7 +11,8 @@ from cockpit.servers.inventory import Process, safe_path
 
 
 class Startup(NamedTuple):
-    """`kind` is the kind of its knobs; `files` are its main configuration files; relative includes begin at `root`.
+    """`kind` is the kind of its knobs; `files` are its main configuration files; relative includes begin at `root`,
+    relative logs at `prefix`, "" as includes. `log` is its error log if its command line names it.
 
     `test` and `reload` are commands that act on this server alone, "" if unknown. `doubt` says why the files are only
     assumed, "" if they are certain.
@@ -23,6 +24,8 @@ class Startup(NamedTuple):
     test: str = ""
     reload: str = ""
     doubt: str = ""
+    prefix: str = ""
+    log: str = ""
 
     @property
     def file(self) -> str:

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import UPSTREAMS
-from cockpit.servers.startup import Instance
 from cockpit.servers.upstreams import Hop, Upstream, hops, upstreams
-from cockpit.tuning import files
-from cockpit.tuning.host_inventory import configuration_files
+from cockpit.tuning.host_inventory import configuration_text
 from cockpit.tuning.remote import Remote
 
 # Steps of a chain that are followed.
 _MOST = 50
-# At most 64 KiB of a file, 1 MiB of all.
-_TEXTS = 'for file; do head -c 65536 -- "$file"; echo; done | head -c 1048576'
 
 
 async def follow(
@@ -37,10 +33,6 @@ async def follow(
 
 async def _upstreams(remote: Remote, server: RunningServer) -> tuple[Upstream, ...]:
     """The addresses in a server's configuration; none if its files are only assumed."""
-    startup, master = server.startup, server.master
-    pattern = UPSTREAMS.get(startup.kind) if startup else None
-    if pattern is None or startup is None or master is None or startup.doubt:
-        return ()
-    read = await configuration_files(remote, Instance(server.title, master, server.ports, startup))
-    done = await files.run(remote, _TEXTS, *dict.fromkeys(read.files.values()))
-    return upstreams(done.stdout.decode("utf-8", "replace"), pattern)
+    startup = server.startup
+    pattern = UPSTREAMS.get(startup.kind) if startup and not startup.doubt else None
+    return upstreams((await configuration_text(remote, server))[0], pattern) if pattern else ()

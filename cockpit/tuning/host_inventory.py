@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.servers.inventory import Inventory, parse_inventory, safe_path
+from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import FILES, INCLUDES, PROCESSES, TEXTS, VERSIONS
 from cockpit.servers.startup import Instance, absolute
 from cockpit.tuning import files
@@ -17,6 +18,8 @@ from cockpit.tuning.scripts import INVENTORY, UNTRUSTED
 
 # Includes within includes, and files of one configuration, that are followed.
 _DEEPEST, _MOST_FILES = 10, 2000
+# At most 64 KiB of a file, 1 MiB of all.
+_TEXTS = 'for file; do head -c 65536 -- "$file"; echo; done | head -c 1048576'
 
 
 class ConfigurationFiles(NamedTuple):
@@ -81,6 +84,17 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
     if wanted:
         gaps.append("its includes are too many to follow")
     return ConfigurationFiles(found, tuple(dict.fromkeys(gaps)), tuple(foreign), root)
+
+
+async def configuration_text(remote: Remote, server: RunningServer) -> tuple[str, str]:
+    """The texts of a server's files without comments, main ones first, and where its relative paths begin; "" without
+    a known configuration. Raises HostError."""
+    if server.startup is None or server.master is None:
+        return "", ""
+    read = await configuration_files(remote, Instance(server.title, server.master, server.ports, server.startup))
+    done = await files.run(remote, _TEXTS, *dict.fromkeys(read.files.values()))
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("#")), read.root
 
 
 def _server_root(line: str, root: str) -> str:

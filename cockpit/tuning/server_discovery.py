@@ -16,6 +16,7 @@ from cockpit.tuning.chain import follow
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.host_inventory import take_inventory, untrusted
 from cockpit.tuning.included import follow_includes
+from cockpit.tuning.own_log import with_own_log
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
@@ -48,7 +49,7 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     """Discover the servers and knobs of a host. `answers`: the target is this host, so only servers that may listen on
     its port are preselected. Raises HostError, ChangeRefused if no command can be run there."""
     inventory = await take_inventory(remote, host)
-    servers = [await _checked(remote, server) for server in running_servers(inventory)]
+    servers = [await with_own_log(remote, await _checked(remote, server)) for server in running_servers(inventory)]
     able = able_to_answer(inventory, servers, port) if answers else servers
     chosen = serving(able, port)
     chain = await follow(remote, inventory, servers, chosen, port) if chosen and answers else ()

@@ -79,7 +79,7 @@ async def test_the_profile_describes_it(tmp_path: Path, monkeypatch: pytest.Monk
         assert profile["target"] == {"url": world.url}
         assert profile["load"] == {"concurrency": 20, "duration": "15m", "keepalive": False}
         processes = f"demo-http-{urlsplit(world.url).port}"
-        assert profile["host"] == [{"name": "demo", "ssh": "demo", "processes": processes}]
+        assert profile["host"] == [{"name": "demo", "ssh": "demo", "processes": [processes]}]
         knobs = parse_profile(world.profile_toml(), "demo", "demo").knobs
         assert [knob.allowed for knob in knobs] == ["1 to 256", "1 or more", "0 or more", "1 to 256"]
         assert {knob.workers for knob in knobs} == {processes}, "not those of another demo"

@@ -59,6 +59,7 @@ PidFile server.pid
 ErrorLog error.log
 Listen 127.0.0.1:{port}
 ServerName localhost
+User nobody
 LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
 LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
 StartServers 1
@@ -324,6 +325,20 @@ async def test_the_active_value_of_an_included_file_is_offered_and_changed(
     await master.tuner().apply(shell, "here", [(offer.knob, new)])
     assert included.read_text() == f"{name} {new}{ending}\n"
     assert (other.file.read_bytes(), other.workers) == before
+
+
+@pytest.mark.parametrize("kind", ["nginx", "apache"])
+async def test_the_error_log_of_its_own_configuration_is_followed(
+    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    for master in two(kind):
+        log = f"{master.root}/error.log"
+        assert {knob.log for knob in (await offered(shell, master)).values()} == {log}
+        found = await discover(shell, "here", master.port, answers=True)
+        assert found.serving is not None and found.serving.tail == (f"tail -n 3 -F {log}",)
+        (master.root / "error.log").unlink()
+        found = await discover(shell, "here", master.port, answers=True)
+        assert found.serving is not None and found.serving.tail == (), "a log that is not there"
 
 
 @pytest.mark.parametrize("kind", ["nginx", "apache"])

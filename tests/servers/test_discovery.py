@@ -79,6 +79,19 @@ def test_the_one_that_answers_on_the_targets_port() -> None:
     assert serving([], 80) is None
 
 
+def test_each_tomcat_has_its_own_directory() -> None:
+    text = (
+        "process\t5\t1\tjava\t/usr/bin/java\t-Dcatalina.base=/var/lib/tomcat10\t\n"
+        "process\t6\t1\tjava\t/usr/bin/java\t-Dcatalina.base=/srv/shop\t\nfile\t/etc/default/tomcat10\n"
+        'listen\t*:8080\tusers:(("java",pid=5,fd=40))\nlisten\t*:8081\tusers:(("java",pid=6,fd=40))\n'
+    )
+    packaged, other = running_servers(parsed(text))
+    assert (packaged.title, packaged.ports, len(packaged.candidates)) == ("Tomcat10", (8080,), 1)
+    assert (other.title, other.ports, other.candidates) == ("Tomcat", (8081,), ()), "no file of its options is known"
+    assert other.startup is not None
+    assert (other.startup.file, other.startup.log) == ("/srv/shop/conf/server.xml", "/srv/shop/logs/catalina.out")
+
+
 def test_java_without_tomcat_is_none() -> None:
     assert running_servers(parsed("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n")) == []
 

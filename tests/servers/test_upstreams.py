@@ -17,7 +17,6 @@ server {
     listen 80; server_name x.y;
     location / { proxy_pass http://app; }
     location /x { proxy_pass http://127.0.0.1:8080/x; }
-    # proxy_pass http://1.2.3.4;
     location ~ php { fastcgi_pass unix:/run/php/php8.2-fpm.sock; }
     location /v { proxy_pass http://$host; }
     location /w { proxy_pass http://unix:/run/$name.sock; }

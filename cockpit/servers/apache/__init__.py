@@ -28,6 +28,7 @@ _UPSTREAM = re.compile(
     r"SetHandler[ \t]+\"?proxy:)"
     r"\"?([a-z]+:[^\s\"]+)"
 )
+_OWN_LOG = re.compile(r"(?im)^[ \t]*ErrorLog[ \t]+\"?([^\s\"|]+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -117,5 +118,6 @@ KIND = ServerKind(
     startup=_startup,
     version="-V",
     upstream=_UPSTREAM,
+    own_log=_OWN_LOG,
     include=r"(?i)^\s*Include(?:Optional)?\s+(.+?)\s*$",
 )

@@ -17,6 +17,7 @@ _LOG = "/var/log/lighttpd/error.log"
 _TEXTS = (_CONFIG, "/etc/lighttpd/conf-enabled/*.conf")
 _STATUS_URL = re.compile(r'(?m)^[ \t]*status\.status-url[ \t]*=[ \t]*"(/[\w/.-]*)"')
 _UPSTREAM = re.compile(r'"host"\s*=>\s*"([^"]+)"\s*,\s*"port"\s*=>\s*"?(\d+)|"socket"\s*=>\s*"(/[^"]+)"')
+_OWN_LOG = re.compile(r'(?m)^[ \t]*server\.errorlog[ \t]*=[ \t]*"([^"|]+)"')
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -29,7 +30,9 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     program = process.program if process.program not in ("", "/usr/sbin/lighttpd") else "lighttpd"
     test = command(program, "-tt", "-f", file)
     reason = doubt(process, file, "f" not in given)
-    return Startup("lighttpd", (file,) if file else (), posixpath.dirname(file), test, reload, reason)
+    return Startup(
+        "lighttpd", (file,) if file else (), posixpath.dirname(file), test, reload, reason, process.directory
+    )
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
@@ -63,6 +66,7 @@ KIND = ServerKind(
     error_logs=(_LOG,),
     startup=_startup,
     upstream=_UPSTREAM,
+    own_log=_OWN_LOG,
     include=r'^\s*include\s+"([^"]+)"',
     correction=r"\(\w+\.c\.\d+\) .*",
     # doc/initscripts.txt, https://redmine.lighttpd.net/issues/2785: a reload (SIGUSR1) keeps the sockets and the user

@@ -23,6 +23,7 @@ _BUILT = re.compile(r"--(prefix|conf-path)=(\S+)")
 # Global directives that say nothing about which server it is.
 _DAEMON = ("daemon", "master_process")
 _UPSTREAM = re.compile(r"(?m)(?:^|[;{}\s])(?:(?:proxy|fastcgi|uwsgi|scgi|grpc)_pass|server)\s+([^\s;{}]+)")
+_OWN_LOG = re.compile(r"(?:^|[;{}\s])error_log\s+([^\s;]+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -51,6 +52,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         test=command(program, "-t", *own),
         reload=command(program, "-s", "reload", *own),
         doubt=doubt(certain, file, needs_build),
+        prefix=prefix,
     )
 
 
@@ -86,5 +88,6 @@ KIND = ServerKind(
     startup=_startup,
     version="-V",
     upstream=_UPSTREAM,
+    own_log=_OWN_LOG,
     include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",
 )

@@ -18,6 +18,7 @@ _CONFIG = "/etc/squid/squid.conf"
 _BUILT = re.compile(r"--sysconfdir=([^'\s]+)")
 _NAMES = ("squid", "squid-*", "(squid*")
 _UPSTREAM = re.compile(r"(?m)^[ \t]*cache_peer[ \t]+(\S+)[ \t]+\S+[ \t]+(\d+)")
+_OWN_LOG = re.compile(r"(?m)^[ \t]*cache_log[ \t]+(\S+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -68,5 +69,6 @@ KIND = ServerKind(
     startup=_startup,
     version="-v",
     upstream=_UPSTREAM,
+    own_log=_OWN_LOG,
     include=r"^\s*include\s+(.+?)\s*$",
 )
