@@ -55,10 +55,11 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     chain = await follow(remote, inventory, servers, chosen, port) if chosen and answers else ()
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
-    # The serving one first: of two knobs of one name, its own is offered.
-    for server in sorted(servers, key=lambda server: server is not chosen):
-        preselected = server is chosen or (chosen is None and server in able)
-        preselected = preselected or any(server is hop.server for hop in chain)
+    picked = [chosen, *(hop.server for hop in chain)] if chosen else able
+    rank = {id(server): place for place, server in reversed(list(enumerate(picked)))}
+    # The serving one and those behind it first: of two knobs of one name, its own is offered.
+    for server in sorted(servers, key=lambda server: rank.get(id(server), len(picked))):
+        preselected = id(server) in rank
         for candidate in await follow_includes(remote, host, server):
             offered += await _offered(remote, host, candidate, known, preselected, server)
     for candidate in SYSTEM_CANDIDATES:

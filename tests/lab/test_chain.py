@@ -17,7 +17,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.profiles.writing import profile_text
 from cockpit.setup.profile_draft import Surveyed, draft_of
 from cockpit.tuning.server_discovery import discover
-from tests.lab.test_two_masters import started
+from tests.lab.test_two_masters import await_end, started
 
 NAME = "php-fpm8.2"
 POOL = """\
@@ -49,8 +49,9 @@ def php(root: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        tree = [master, *master.children()]
         master.terminate()
-        master.wait(30)
+        await_end(tree)
 
 
 async def test_the_servers_behind_a_proxy_are_drafted_with_it(
