@@ -51,10 +51,10 @@ class Surveyed(NamedTuple):
             words.append("no known server runs there; the host can still be watched")
         elif self.found.serving is None and not self.found.able and not strangers:
             words.append("none of these servers listens on the target's port")
+        words += [f"chain: {hop.words}{'' if hop.is_here else ', on another host'}" for hop in self.found.chain]
         serving = self.found.serving
         servers = sorted(self.found.servers, key=lambda server: server is not serving)
         words += [("on the target's port: " if server is serving else "") + _described(server) for server in servers]
-        words += [f"chain: {hop.words}{'' if hop.is_here else ', on another host'}" for hop in self.found.chain]
         return f"as {self.found.user}: {'; '.join(words)}"
 
     def watched(self, server: RunningServer) -> HostConfig:

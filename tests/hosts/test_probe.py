@@ -119,6 +119,12 @@ def partitions_of_disks() -> set[str]:
     return {path.parent.name for path in Path("/sys/block").glob("*/*/partition")}
 
 
+async def test_several_names_and_patterns_are_watched(host_shell: str, crowd: Crowd) -> None:
+    wanted = [crowd.start(name) for name in (f"{TAG}-web", f"{TAG}-php 1", f"{TAG}-php 2")]
+    crowd.start(f"{TAG}-other")
+    assert {one.pid for one in (await read_once(f"{TAG}-web", f"{TAG}-php*")).processes} == {one.pid for one in wanted}
+
+
 async def test_the_clock_of_the_host_is_compared(host_shell: str) -> None:
     async with running() as probe:
         facts = probe.facts

@@ -13,10 +13,12 @@ import psutil
 import pytest
 
 from cockpit.hosts.local import LocalShell
+from cockpit.hosts.ssh import connect
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.writing import profile_text
 from cockpit.setup.profile_draft import Surveyed, draft_of
 from cockpit.tuning.server_discovery import discover
+from tests.lab.lab import Lab
 from tests.lab.test_two_masters import await_end, started
 
 NAME = "php-fpm8.2"
@@ -77,3 +79,15 @@ async def test_the_servers_behind_a_proxy_are_drafted_with_it(
     assert proxies == ["haproxy", "nginx"] and fnmatchcase(NAME, behind)
     assert {str(haproxy.file), str(nginx.file)} <= {knob.file for knob in draft.knobs}
     assert "192.0.2.7:8080, on another host" in profile_text(draft)
+
+
+async def test_tomcat_behind_mod_jk_is_drafted_with_apache(whole_lab: Lab) -> None:
+    shell = await connect(HostConfig(name="app1", ssh="app1"), whole_lab.app1.ssh_config)
+    found = await discover(shell, "app1", 80, answers=True)
+    await shell.close()
+    (hop,) = found.chain
+    assert hop.words == f"{found.serving.title if found.serving else ''} :80 -> Tomcat10 app1:8009"
+    assert hop.server is not None and hop.server.ports == (8009, 8080)
+    draft = draft_of("http://app1/shop/", [Surveyed(HostConfig(name="app1", ssh="app1"), found)])
+    assert draft.hosts[0].processes == ("apache2", "java")
+    assert "JAVA_OPTS" in {knob.name for knob in draft.knobs}

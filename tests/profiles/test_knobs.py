@@ -20,6 +20,8 @@ def test_every_kind() -> None:
     assert knob(DIRECTIVE).workers == "apache2"
     assert knob(DIRECTIVE + 'workers = ""').workers == ""
     assert knob(DIRECTIVE + 'kind = "nginx"\nsection = "http {"').workers == ""
+    several = HEAD.replace('"apache2"', '"php-fpm*", "nginx"') + DIRECTIVE + 'kind = "nginx"'
+    assert parse_profile(several, "x", "x.toml").knobs[0].workers == "nginx"
     assert knob(DIRECTIVE + 'kind = "squid"').price == "graceful"
     assert knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nreload = "service x restart"').price == "restart"
     assert knob(KNOB + 'kind = "sysctl"\nkey = "vm.swappiness"\nmin = 0\nmax = 100').allowed == "0 to 100"

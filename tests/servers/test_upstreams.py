@@ -36,6 +36,10 @@ ProxyPassMatch ^/(.*\.php)$ fcgi://127.0.0.1:9000/var/www/$1
 SetHandler "proxy:unix:/run/php/php8.2-fpm.sock|fcgi://localhost/"
 <Location /q>
     ProxyPass "http://127.0.0.1:81/"
+worker.list=app1
+worker.app1.type=ajp13
+worker.app1.host=app1
+worker.app1.port=8009
 """
 HAPROXY = """
 backend x
@@ -62,7 +66,8 @@ SQUID = "cache_peer app1 parent 8080 0 no-query originserver"
         (
             "apache",
             APACHE,
-            "127.0.0.1:8080 localhost:8009 10.0.0.2:8080 127.0.0.1:9000 /run/php/php8.2-fpm.sock 127.0.0.1:81",
+            "127.0.0.1:8080 localhost:8009 10.0.0.2:8080 127.0.0.1:9000 /run/php/php8.2-fpm.sock 127.0.0.1:81 "
+            "app1:8009",
         ),
         ("haproxy", HAPROXY, "127.0.0.1:8080 /run/x.sock /run/y.sock"),
         ("lighttpd", LIGHTTPD, "127.0.0.1:8080 /run/php.socket"),

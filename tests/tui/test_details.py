@@ -13,7 +13,7 @@ from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, S
 from cockpit.model.hosts import HostConfig
 from cockpit.model.metrics import host_metrics
 from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, View, details_of
-from cockpit.tui.hosts.host_pane import condition, host_pane
+from cockpit.tui.hosts.host_pane import condition, host_pane, processes_line
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
 from cockpit.tui.runs.table import Runs
 from tests.tui.describing import detail, looking_at, with_host
@@ -30,6 +30,15 @@ def test_details_are_offered_in_a_fixed_order_and_only_those_a_host_has() -> Non
     assert kinds == ["processes", "cores", "disks", "nets", "page", "tail", "tail"]
     assert Detail("tail", 1) not in details_of(app)
     assert details_of(HostState(config=HostConfig(name="bare")))[0] == Detail("cores")
+
+
+def test_processes_of_other_servers_of_the_name_are_named() -> None:
+    web = context_of(topology()).hosts[0]
+    assert web.sample is not None and web.point is not None
+    for left_out, text in ((0, ""), (4, "4 of others left out"), (None, "all servers of that name")):
+        sample = replace(web.sample, reading=replace(web.sample.reading, left_out=left_out))
+        line = "".join(plain(processes_line(replace(web, sample=sample), web.point, "", 200)))
+        assert text in line and ("of that name" in line) == (left_out is None), line
 
 
 def test_each_core_has_the_columns_of_sar_and_all_of_them_come_first() -> None:

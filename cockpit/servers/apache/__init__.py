@@ -27,6 +27,7 @@ _UPSTREAM = re.compile(
     r"(?im)^[ \t]*(?:ProxyPass(?:Match)?[ \t]+(?:(?:\"[^\"\n]*\"|[/^]\S*)[ \t]+)?|BalancerMember[ \t]+|"
     r"SetHandler[ \t]+\"?proxy:)"
     r"\"?([a-z]+:[^\s\"]+)"
+    r"|^[ \t]*worker\.[\w.-]+\.host[ \t]*=[ \t]*(\S+)[ \t]*\n[ \t]*worker\.[\w.-]+\.port[ \t]*=[ \t]*(\d+)"
 )
 _OWN_LOG = re.compile(r"(?im)^[ \t]*ErrorLog[ \t]+\"?([^\s\"|]+)")
 
@@ -119,5 +120,6 @@ KIND = ServerKind(
     version="-V",
     upstream=_UPSTREAM,
     own_log=_OWN_LOG,
-    include=r"(?i)^\s*Include(?:Optional)?\s+(.+?)\s*$",
+    # The workers of mod_jk are in a file of their own.
+    include=r"(?i)^\s*(?:Include(?:Optional)?|JkWorkersFile)\s+(.+?)\s*$",
 )

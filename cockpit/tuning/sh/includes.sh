@@ -17,7 +17,7 @@ one() {
         [ ! "$1" -ef "/proc/$server/root$1" ] || same=yes
     fi
     printf 'file\t%s\t%s\t%s\n' "$1" "$real" "$same"
-    grep -iE 'include|serverroot' -- "$1" | head -c 65536 | while read -r line || [ "$line" ]; do
+    grep -iE 'include|serverroot|jkworkersfile' -- "$1" | head -c 65536 | while read -r line || [ "$line" ]; do
         printf 'line\t%s\n' "$line"
     done
 }

@@ -52,7 +52,7 @@ ss -ltnpH 2>/dev/null | while read -r _ _ _ local _ users; do printf 'listen\t%s
 ss -xlpH 2>/dev/null | while read -r _ _ _ _ path _ _ _ users; do
     case $path in /*) printf 'unix\t%s\t%s\n' "$(readlink -f -- "$path" || echo "$path")" "$users" ;; esac
 done
-for address in $(hostname -I 2>/dev/null); do printf 'address\t%s\n' "$address"; done
+for address in "$(uname -n)" $(hostname -I 2>/dev/null); do printf 'address\t%s\n' "$address"; done
 for file in $files; do [ ! -r "$file" ] || printf 'file\t%s\n' "$file"; done
 for file in $texts; do
     [ -r "$file" ] || continue
