@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 
 from cockpit.cli.arguments import make_parser
@@ -16,8 +16,10 @@ from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.knobs import KNOB_KINDS
 from cockpit.model.text import neutral
+from cockpit.servers import kernel
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.registry import DIRECTIVES, STATUS_PAGES
+from cockpit.servers.registry import DIRECTIVES, KINDS, STATUS_PAGES
+from cockpit.servers.settings import KnownSetting
 
 _FOLDER = files("cockpit.cli") / "topics"
 # The topic with every key of a profile: a heading `## [target]` per table, rows `| `key` | meaning |`.
@@ -89,6 +91,14 @@ def text(topic: str) -> str:
 def _lists() -> Iterator[tuple[str, str]]:
     """Yield the lists of server kinds for the placeholders in topics."""
     yield "{status pages}", "\n".join(map(_status_row, STATUS_PAGES.values()))
+    yield (
+        "{known settings}",
+        "\n\n".join(
+            _settings(name, table)
+            for name, table in (*((kind.name, kind.settings) for kind in KINDS), ("kernel", kernel.SETTINGS))
+            if table
+        ),
+    )
     yield "{kinds of status pages}", _any_of(STATUS_PAGES)
     yield "{kinds of knobs}", _any_of(KNOB_KINDS)
     yield "{kinds of directives}", ", ".join(DIRECTIVES)
@@ -99,6 +109,12 @@ def _status_row(page: StatusPageKind) -> str:
     groups = [[f"`.{name}`" for name in names] for names in (page.means, page.rates) if names]
     groups[0][0] = f"`{page.name}{groups[0][0].strip('`')}`"
     return f"| `{page.name}` | `{page.url}` | {' · '.join(' '.join(group) for group in groups)} |"
+
+
+def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
+    """A heading and a table of a kind's known settings."""
+    rows = [f"| `{name}` | {one.help} | {one.form.words if one.form else ''} |" for name, one in table.items()]
+    return "\n".join((f"## {kind}\n", "| setting | effect, and when it matters | value |", "|---|---|---|", *rows))
 
 
 def _any_of(names: Iterable[str]) -> str:

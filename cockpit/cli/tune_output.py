@@ -34,6 +34,7 @@ def knob_row(knob: Knob, value: str | None, problem: str) -> dict[str, Any]:
         "options": list(knob.choices),
         "cost": knob.price,
         "place": knob.place,
+        "help": knob.help,
         "problem": problem,
     }
 
@@ -50,10 +51,12 @@ def knob_table(rows: Sequence[dict[str, Any]]) -> list[str]:
         (r["name"], value_text(r), r["host"], r["cost"], r["allowed"] or "-", neutral(r["place"], 100)) for r in rows
     ]
     widths = [min(40, max(len(row[column]) for row in table)) for column in range(5)]
-    return [
+    lines = [
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
         for row in table
     ]
+    helps = ["", *(f"    {r['help']}" if r["help"] else "" for r in rows)]
+    return [line for pair in zip(lines, helps, strict=True) for line in pair if line]
 
 
 def past_row(host: str, past: Past) -> dict[str, Any]:

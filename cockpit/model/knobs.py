@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from cockpit.model.text import neutral
-from cockpit.servers.registry import GRAMMARS, READ_AT_START
+from cockpit.servers.registry import GRAMMARS, SETTINGS
+from cockpit.servers.settings import Impact, KnownSetting
 
 KNOB_KINDS = (*GRAMMARS, "sysctl", "choice", "mount", "command")
 if TYPE_CHECKING:
@@ -41,9 +42,10 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A setting of a host. Its fields depend on its kind:
 
     a kind of server (apache, nginx, …): `directive` in `file`, in `section` (`IfModule mpm_prefork_module`;
-    `http { server {`); None is the top level. keyvalue: `key` in `file`, in the ini `section` if it has several.
-    sysctl: `key`, and its line in `file` if there is one. choice: `option`s and one `get`, or a `when` each. mount: the
-    atime option of the mount point `mount`. command: `get` prints the value, `set` takes it as "$1".
+    `http { server {`); None is the top level; `get` and `set`: it is also set in the running server.
+    keyvalue: `key` in `file`, in the ini `section` if it has several. sysctl: `key`, and its line in `file` if there is
+    one. choice: `option`s and one `get`, or a `when` each. mount: the atime option of the mount point `mount`.
+    command: `get` prints the value, `set` takes it as "$1".
 
     `test` checks the whole configuration, `reload` activates it: shell commands for the host.
     `values` are the allowed values; `min` and `max` a range of numbers, with an optional `unit`.
@@ -88,8 +90,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def live(self) -> bool:
-        """Return whether its value is asked of the host itself and set by a command."""
-        return self.kind not in FILE_KINDS
+        """Return whether its value is asked of the host itself and set by a command, beside its file if it has one."""
+        return self.kind not in FILE_KINDS or bool(self.get)
 
     @property
     def written_only(self) -> bool:
@@ -100,7 +102,16 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def needs_restart(self) -> bool:
         """Return whether the server reads the setting only when it starts, and `reload` does not restart it."""
         restarts = self.cost == "restart" or _RESTARTS.search(self.reload)
-        return not restarts and self.directive.lower() in READ_AT_START.get(self.kind, ())
+        return not restarts and bool(self.directive and self.known and self.known.impact is Impact.RESTART)
+
+    @property
+    def known(self) -> KnownSetting | None:
+        """Its entry in the table of known settings."""
+        return SETTINGS.get(self.kind, {}).get((self.directive or self.key).lower())
+
+    @property
+    def help(self) -> str:
+        return self.known.help if self.known else ""
 
     @property
     def activation(self) -> str:
@@ -128,7 +139,9 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return f"{self.min:g} to {self.max:g}{unit}"
         if self.min is not None:
             return f"{self.min:g} or more{unit}"
-        return f"at most {self.max:g}{unit}" if self.max is not None else ""
+        if self.max is not None:
+            return f"at most {self.max:g}{unit}"
+        return self.known.form.words if self.known and self.known.form else ""
 
     @property
     def price(self) -> str:
@@ -152,6 +165,16 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def shown(self, value: str, limit: int = 200) -> str:
         """A value as an error may show it."""
         return SECRET if self.secret else neutral(value, limit)
+
+    def printed(self, value: str) -> str:
+        """Return a value as the running server prints it."""
+        return self.known.printed(value) if self.known else value
+
+    def malformed(self, value: str) -> str:
+        """Return why the server cannot take a value of this form; "" if it may."""
+        if self.known is None or self.known.form is None or self.known.accepts(value):
+            return ""
+        return f"{self.directive or self.key} takes {self.known.form.words}, not {self.shown(value, 80)!r}"
 
     def refuses(self, value: str) -> str:
         """Return why the profile does not allow a value; "" if it does."""

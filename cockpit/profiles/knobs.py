@@ -30,12 +30,13 @@ _OF_KINDS = ("file", "section", "directive", "key", "mount", "option", "get", "s
 def to_knob(section: KnobSection, host: Host) -> Knob:
     """Return the knob, with defaults by its kind and its host. Raises Wrong."""
     key = f"knob {section.name}"
-    for name in NEEDS[section.kind]:
+    # A directive that commands set in the running server needs no reload.
+    is_live = section.kind in DIRECTIVES and (section.get or section.set)
+    needed = (*_DIRECTIVE[:-1], "get", "set") if is_live else NEEDS[section.kind]
+    for name in needed:
         if not getattr(section, name):
-            raise Wrong(
-                f"{key}.{name}", f"missing; a knob of kind {section.kind} needs {', '.join(NEEDS[section.kind])}"
-            )
-    allowed = (*NEEDS[section.kind], *_MAY.get(section.kind, ()))
+            raise Wrong(f"{key}.{name}", f"missing; a knob of kind {section.kind} needs {', '.join(needed)}")
+    allowed = (*needed, *_MAY.get(section.kind, ()))
     for name in _OF_KINDS:
         if getattr(section, name) and name not in allowed:
             raise Wrong(f"{key}.{name}", f"found in a knob of kind {section.kind}; allowed: {', '.join(allowed)}")

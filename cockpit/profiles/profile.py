@@ -117,14 +117,14 @@ def _check_panes(host: Host) -> None:
         if "@" in page.url.partition("://")[2].partition("/")[0]:
             raise Wrong(f"{key}.url", 'found a user in it; allowed: auth = "user:password", which is not recorded')
         if not _askable(page):
-            socket = " or unix:/path" if STATUS_PAGES[page.kind].command else ""
+            socket = " or unix:/path" if STATUS_PAGES[page.kind].has_socket else ""
             raise Wrong(f"{key}.url", f"found {page.url!r}; allowed: http://host[:port]/path{socket}")
 
 
 def _askable(page: StatusSection) -> bool:
     try:
         parts = urlsplit(page.url)
-        served = bool(STATUS_PAGES[page.kind].command) if parts.scheme == "unix" else bool(parts.hostname)
+        served = STATUS_PAGES[page.kind].has_socket if parts.scheme == "unix" else bool(parts.hostname)
         return served and parts.port != 0 and page.url.isprintable() and " " not in page.url
     except ValueError:
         return False

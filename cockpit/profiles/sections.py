@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from cockpit.model.hosts import GeneratorConfig, HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option, ServerAction
 from cockpit.model.load import EXTEND, FASTEST, Tls
-from cockpit.profiles.section import Duration, Name, Positive, Section, Seed
+from cockpit.profiles.section import Duration, KnobName, Name, Positive, Section, Seed
 from cockpit.profiles.study_sections import StudySection
 
 # The workers of a knob: the processes of its host that a reload replaces.
@@ -128,7 +128,7 @@ class KnobSection(Knob, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A setting; which keys it needs depends on its kind (see cockpit.profiles.knobs). `workers` is AUTO if the file
     does not name them."""
 
-    name: Name
+    name: KnobName
     option: tuple[OptionSection, ...] = ()
     cost: Literal["", "live", "graceful", "restart", "remount"] = ""
     workers: str = AUTO

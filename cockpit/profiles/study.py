@@ -213,6 +213,8 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
             _known(f"study.variant {variant.name}.set", name, known, "knobs")
             if refused := known[name].refuses(value):
                 raise Wrong(f"study.variant {variant.name}.set", f"{name} = {value!r} {refused}")
+            if refused := known[name].malformed(value):
+                raise Wrong(f"study.variant {variant.name}.set", refused)
     actions = [action.name for action in file.action]
     used = [(f"study.variant {variant.name}.before", name) for variant in study.variants for name in variant.before]
     used += [(f"study.passes {one.name}.before", name) for one in study.passes for name in one.before]

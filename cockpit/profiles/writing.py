@@ -37,7 +37,7 @@ def profile_text(draft: Draft) -> str:
         f"[target]\nurl = {_text(draft.url)}\n",
         "\n".join(("[load]", *_load(draft), "")),
         *("\n".join((*_comments(draft, host), "[[host]]", *_fields(host, _HOST), "")) for host in draft.hosts),
-        *("\n".join(("[[knob]]", *_fields(knob, _KNOB), "")) for knob in draft.knobs),
+        *("\n".join((*_help(knob), "[[knob]]", *_fields(knob, _KNOB), "")) for knob in draft.knobs),
         '[check]\nthresholds = ["failed == 0"]\n',
     ]
     text = "\n".join(block for block in blocks if block)
@@ -91,6 +91,11 @@ def _load(draft: Draft) -> Iterator[str]:
 def _comments(draft: Draft, host: HostConfig) -> Iterator[str]:
     for note in draft.notes.get(host.name, ()):
         yield f"# {neutral(' '.join(note.split()))}"
+
+
+def _help(knob: Knob) -> Iterator[str]:
+    if knob.help:
+        yield f"# {knob.help}"
 
 
 def _fields(of: msgspec.Struct, names: Sequence[str]) -> Iterator[str]:

@@ -72,9 +72,11 @@ class Location(NamedTuple):
 
 
 class Grammar(ABC):
-    """The configuration language of a kind of server. `sections`: a setting may be in a named section."""
+    """The configuration language of a kind of server. `sections`: a setting may be in a named section; `keeps_section`:
+    an included file has sections of its own, instead of belonging to the section that includes it."""
 
     sections = True
+    keeps_section = False
     # Names that a setting can have.
     names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
     # Directives that include files.

@@ -39,11 +39,12 @@ class Process(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """A process that accepts connections on a port."""
+    """A process that accepts connections on a port. `queue` is the limit of its accept queue; None: unknown."""
 
     name: str
     pid: int
     port: int
+    queue: int | None = None
 
 
 class UnixListener(NamedTuple):
@@ -141,8 +142,8 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
                 masters[int(pid)] = facts
             case ["built", program, *parts]:
                 builds[program] = builds.get(program, "") + " ".join(parts) + "\n"
-            case ["listen", local, users]:
-                listening += _listening(local, users)
+            case ["listen", local, users, *queue]:
+                listening += _listening(local, users, int(queue[0]) if queue and _is_number(queue[0]) else None)
             case ["unix", path, users]:
                 sockets += [UnixListener(name, int(pid), safe_path(path)) for name, pid in _USER.findall(users)]
             case ["address", *words]:
@@ -185,13 +186,13 @@ def safe_path(text: str) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """Whether it is the number of a process or a port, and not one of thousands of digits."""
+    """Whether it is the number of a process, a port or a queue, and not one of thousands of digits."""
     return text.isdecimal() and len(text) < 10
 
 
-def _listening(local: str, users: str) -> Iterator[Listener]:
+def _listening(local: str, users: str, queue: int | None) -> Iterator[Listener]:
     """From ss: `0.0.0.0:80` and `users:(("nginx",pid=1,fd=6),…)`."""
     port = local.rpartition(":")[2]
     if _is_number(port):
         for name, pid in _USER.findall(users):
-            yield Listener(name, int(pid), int(port))
+            yield Listener(name, int(pid), int(port), queue)

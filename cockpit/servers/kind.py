@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cockpit.servers.access_log import AccessLine, LoggedRequest
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Startup
 from cockpit.servers.status import PageMetrics
 
@@ -21,7 +22,8 @@ class StatusPageKind(NamedTuple):
     thresholds and tables find the page's own. `is_counter`: whether a metric only grows while the server runs. `age` is
     the page's metric that restarts with the server, `generation` the one that grows with each reload.
     `not_found` and `forbidden` are hints for the answers 404 and 403. `scoreboard` are the states by their letters.
-    `command` requests the page on the server's Unix socket (a URL such as unix:/run/haproxy/admin.sock); "": HTTP only.
+    `command` requests the page on the server's Unix socket (a URL such as unix:/run/haproxy/admin.sock), or `program`
+    is a shell command that does, with the socket as "$1"; both "": HTTP only.
     """
 
     name: str
@@ -36,6 +38,11 @@ class StatusPageKind(NamedTuple):
     generation: str = ""
     scoreboard: Mapping[str, str] = {}
     command: str = ""
+    program: str = ""
+
+    @property
+    def has_socket(self) -> bool:
+        return bool(self.command or self.program)
 
 
 class CandidateKnob(NamedTuple):
@@ -47,6 +54,8 @@ class CandidateKnob(NamedTuple):
     section: str | None = None
     directive: str = ""
     key: str = ""
+    get: str = ""
+    set: str = ""
     test: str = ""
     reload: str = ""
     values: tuple[str, ...] = ()
@@ -84,7 +93,7 @@ class ServerKind(NamedTuple):
     places of its error log, in which `failure` matches a line by which a start or reload is given up (group 1: the
     reason) and `correction` one about a corrected value; `chatter` matches lines of its commands and logs that say
     nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
-    `read_at_start` are the settings, in small letters, that only a restart activates, by the server's documentation.
+    `settings` are its known settings; without a grammar they are keys of its keyvalue files.
     `access_log` parses a line of its access log, `logged_request` the request in it; None: a line of another format.
     `startup` finds a running server's configuration; `version` is the option that makes its program print its compiled
     defaults. `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly
@@ -104,7 +113,7 @@ class ServerKind(NamedTuple):
     correction: str = ""
     chatter: str = ""
     reload_replaces: tuple[str, ...] = ()
-    read_at_start: frozenset[str] = frozenset()
+    settings: Mapping[str, KnownSetting] = {}
     access_log: Callable[[bytes], AccessLine | None] | None = None
     logged_request: Callable[[bytes], LoggedRequest | None] | None = None
     startup: Callable[[Process, Inventory], Startup] | None = None
@@ -112,6 +121,20 @@ class ServerKind(NamedTuple):
     include: str = ""
     upstream: re.Pattern[str] | None = None
     own_log: re.Pattern[str] | None = None
+
+
+def on_command_line(title: str, name: str, *processes: str) -> ServerKind:
+    """A kind of server that is configured by its command line alone, so that it is watched and nothing is offered."""
+
+    def startup(process: Process, inventory: Inventory) -> Startup:
+        return Startup(name, (), "", doubt="its options are on its command line, not in a file")
+
+    def discover(inventory: Inventory) -> Iterator[RunningServer]:
+        for master in inventory.masters(*processes):
+            if inventory.ports_of(master.pid):
+                yield running(title, master.name, inventory, master, startup(master, inventory), ())
+
+    return ServerKind(name=name, processes=processes, discover=discover, startup=startup)
 
 
 class ConfigFile(NamedTuple):
@@ -125,19 +148,18 @@ class ConfigFile(NamedTuple):
     log: str = ""
 
     def candidates(
-        self, names: str, *, usual: bool, section: str | None = None, values: str = ""
+        self, names: str, *, usual: bool, section: str | None = None, label: str = ""
     ) -> Iterator[CandidateKnob]:
-        """Directives of one section, by their names, separated by commas or spaces."""
+        """Directives of one section, by their names, separated by commas or spaces; `label` ends the knobs' names."""
         for name in names.split(", ") if "," in names else names.split():
             yield CandidateKnob(
-                name=name.replace(" ", "-"),
+                name=name.replace(" ", "-") + (f"-{label}" if label else ""),
                 kind=self.kind,
                 file=self.file,
                 section=section,
                 directive=name,
                 test=self.test,
                 reload=self.reload,
-                values=tuple(values.split()),
                 workers=self.workers,
                 log=self.log,
                 usual=usual,
@@ -157,6 +179,7 @@ def running(
     """The server of a master process. Nothing is offered if its file, its test or its reload command is unknown."""
     tree, names = inventory.tree(master.pid), {process.pid: process.name for process in inventory.processes}
     count = sum(fnmatchcase(names.get(pid, ""), pattern) for pid in tree)
-    usable = tuple(candidates) if startup.file and startup.reload and master.origin != "container" else ()
+    known = startup.file and master.origin != "container"
+    usable = tuple(one for one in candidates if known and (startup.reload or one.set))
     ports = inventory.ports_of(master.pid)
     return RunningServer(title, pattern, count, ports, usable, tail, status, master, startup)

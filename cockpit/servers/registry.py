@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from importlib import import_module
 
-from cockpit.servers import keyvalue
+from cockpit.servers import kernel, keyvalue
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory
-from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusPageKind
+from cockpit.servers.kind import RunningServer, ServerKind, StatusPageKind
+from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Instance
 
 # In the order in which running servers are listed and help names them.
@@ -23,6 +24,11 @@ FOLDERS = (
     "tomcat",
     "lighttpd",
     "haproxy",
+    "php_fpm",
+    "mariadb",
+    "gunicorn",
+    "uvicorn",
+    "node",
     "demo",
 )
 KINDS: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}").KIND for folder in FOLDERS)
@@ -36,7 +42,10 @@ PROCESSES: tuple[str, ...] = tuple(dict.fromkeys(name for kind in KINDS for name
 FILES: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.files))
 TEXTS: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.texts))
 ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in KINDS if kind.error_logs}
-READ_AT_START: dict[str, frozenset[str]] = {kind.name: kind.read_at_start for kind in KINDS}
+# Known settings by kind of knob, their names in small letters.
+SETTINGS: dict[str, dict[str, KnownSetting]] = {"sysctl": kernel.SETTINGS, **{kind: {} for kind in GRAMMARS}}
+for _kind in KINDS:
+    SETTINGS[_kind.name if _kind.grammar else "keyvalue"] |= {n.lower(): s for n, s in _kind.settings.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))
@@ -44,8 +53,6 @@ LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if k
 FAILURE = "|".join(kind.failure for kind in KINDS if kind.failure)
 CORRECTION = "|".join(kind.correction for kind in KINDS if kind.correction)
 CHATTER = "|".join(kind.chatter for kind in KINDS if kind.chatter)
-# Settings of the kernel, for every host.
-SYSTEM_CANDIDATES = (CandidateKnob(name="somaxconn", kind="sysctl", key="net.core.somaxconn"),)
 
 
 # Program names with the option that prints their compiled defaults; patterns of lines that include files, by kind.

@@ -31,6 +31,11 @@ class Startup(NamedTuple):
     def file(self) -> str:
         return self.files[0] if self.files else ""
 
+    @property
+    def listed(self) -> str:
+        """The files for a person, at most three; "" without any."""
+        return ", ".join((*self.files[:3], *(["…"] if len(self.files) > 3 else ())))
+
 
 class Instance(NamedTuple):
     """A running server: its master process, the ports of its processes, how it was started, and its workers without
@@ -45,7 +50,7 @@ class Instance(NamedTuple):
     @property
     def words(self) -> str:
         """Name, PID and files, for a person."""
-        return f"{self.title} (PID {self.process.pid}, {', '.join(self.startup.files) or 'configuration unknown'})"
+        return f"{self.title} (PID {self.process.pid}, {self.startup.listed or 'configuration unknown'})"
 
 
 def options(words: Sequence[str], taking: str) -> dict[str, list[str]]:

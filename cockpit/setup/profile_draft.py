@@ -82,7 +82,7 @@ def _described(server: RunningServer) -> str:
     startup = server.startup
     if startup is None:
         return words
-    known = ", ".join(startup.files) or "configuration unknown"
+    known = startup.listed or "configuration unknown"
     if startup.doubt:
         return f"{words}, {known} is only assumed: {startup.doubt}"
     return f"{words}, {known}" if startup.reload else f"{words}, {known}; no command is known that reloads it"

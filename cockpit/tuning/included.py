@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.servers.editing import ConfigError
+from cockpit.servers.editing import ConfigError, ConfigValue
 from cockpit.servers.kind import CandidateKnob, RunningServer
+from cockpit.servers.registry import GRAMMARS
 from cockpit.servers.startup import Instance, absolute
 from cockpit.tuning import configuration, files
 from cockpit.tuning.files import HostFile
@@ -32,46 +33,79 @@ async def follow_includes(remote: Remote, host: str, server: RunningServer) -> t
     except ChangeRefused:
         return server.candidates
     by_name = {name: included[real] for name, real in read.files.items() if real in included}
-    return tuple(
-        _active(one, host, main, by_name, read.root) if one.file == startup.file else one for one in server.candidates
-    )
+    return tuple(_followed(one, host, main, by_name, startup.files, read.root) for one in server.candidates)
 
 
 async def _naming(
     remote: Remote, host: str, candidates: Sequence[CandidateKnob], reals: Iterable[str]
 ) -> dict[str, HostFile]:
     """Those of the files that contain the name of a candidate's directive."""
-    names = "|".join(sorted({one.directive.replace(".", "[.]") for one in candidates}))
+    named = {one.directive for one in candidates}
+    # A file may have a section without any of the settings.
+    named |= {one.section for one in candidates if one.section and GRAMMARS[one.kind].keeps_section}
+    names = "|".join(sorted(name.replace(".", "[.]") for name in named))
     wanted = sorted(reals)
     done = await files.run(remote, _NAMING, names, *wanted) if wanted else None
     found = done.stdout.decode("utf-8", "replace").splitlines() if done else []
     return {real: await files.read(remote, host, real) for real in found if real in wanted}
 
 
+def _followed(
+    candidate: CandidateKnob,
+    host: str,
+    main: HostFile,
+    included: Mapping[str, HostFile],
+    mains: Sequence[str],
+    root: str,
+) -> CandidateKnob:
+    """The candidate in the last file that sets it: an included one, or a later main file."""
+    if candidate.file not in mains:
+        return candidate
+    found = _active(candidate, host, main, included, root) if candidate.file == main.file else candidate
+    for name in mains[mains.index(candidate.file) + 1 :]:
+        later = _value(_knob(candidate, host, candidate.section), included.get(name))
+        found = candidate._replace(file=name) if later and later.value is not None else found
+    return found
+
+
 def _active(
     candidate: CandidateKnob, host: str, main: HostFile, included: Mapping[str, HostFile], root: str
 ) -> CandidateKnob:
-    """The candidate in the last file that sets it, by the order of the includes in its section of the main file."""
-    knob = Knob(name=candidate.name, host=host, kind=candidate.kind, file=main.file, directive=candidate.directive)
-    in_section = replace(knob, section=candidate.section)
-    active = candidate
-    try:
-        line = configuration.read(in_section, main.data).line
-        includes = configuration.includes(in_section, main.data)
-    except ConfigError:
+    """The candidate in the last included file that sets it, by the order of the includes in its section of the main
+    file; not set anywhere: in the first file that has its section."""
+    own, keeps = _knob(candidate, host, candidate.section), GRAMMARS[candidate.kind].keeps_section
+    inner = own if keeps else replace(own, section=None)
+    now = _value(own, main)
+    if now is None and not keeps:
         return candidate
-    for pattern, at in includes:
-        if at < line:
+    active, homes = candidate, []
+    for pattern, at in configuration.includes(own, main.data):
+        if now and at < now.line:
             continue
         path = absolute(pattern, root)
         for name in sorted(name for name in included if fnmatchcase(name, path)):
-            if _is_set(knob, included[name]):
-                active = candidate._replace(file=included[name].real, section=None)
-    return active
+            value = _value(inner, included[name])
+            moved = candidate._replace(file=included[name].real, section=inner.section)
+            if value and value.value is not None:
+                active = moved
+            homes += [moved] if value and keeps and now is None else []
+    return homes[0] if homes and active is candidate else active
 
 
-def _is_set(knob: Knob, file: HostFile) -> bool:
+def _knob(candidate: CandidateKnob, host: str, section: str | None) -> Knob:
+    return Knob(
+        name=candidate.name,
+        host=host,
+        kind=candidate.kind,
+        file=candidate.file,
+        directive=candidate.directive,
+        section=section,
+    )
+
+
+def _value(knob: Knob, file: HostFile | None) -> ConfigValue | None:
+    """None: the file, or the section of the knob in it, does not exist."""
     try:
-        return configuration.read(knob, file.data).value is not None
+        return configuration.read(knob, file.data) if file else None
     except ConfigError:
-        return False
+        return None

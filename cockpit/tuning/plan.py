@@ -109,7 +109,7 @@ def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | Non
     a missing section, or a knob named twice."""
     edited = {file.real: file.data for file in found.files.values()}
     settings, edits, switches, notes = [], [], [], []
-    _check(host, found.files, [knob for knob, _ in assignments])
+    _check(host, found.files, assignments)
     for knob, value in assignments:
         setting = None
         if knob.live:
@@ -138,7 +138,7 @@ def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str
 def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, Switch | None]:
     if value is None:
         raise ChangeRefused(f"{knob.name}: it always has a value; it cannot be removed")
-    new = live.plain(value) if knob.kind == "sysctl" else value
+    new = live.plain(value) if knob.kind == "sysctl" else knob.printed(value)
     live.check(knob, new)
     return Setting(knob=knob.name, old=old, new=new), None if old == new else Switch(knob=knob, old=old, new=new)
 
@@ -234,9 +234,11 @@ def _to_remove(applied: Applied, found: Found, edited: Mapping[str, bytes]) -> f
     return frozenset(real for real in created & {file.real for file in found.files.values()} if not edited[real])
 
 
-def _check(host: str, files: Mapping[str, HostFile], knobs: Sequence[Knob]) -> None:
+def _check(host: str, files: Mapping[str, HostFile], assignments: Sequence[tuple[Knob, str | None]]) -> None:
     seen: dict[tuple[str | None, ...], str] = {}
-    for knob in knobs:
+    for knob, value in assignments:
+        if why := "" if value is None else knob.malformed(value):
+            raise ChangeRefused(why)
         if knob.host != host:
             raise ChangeRefused(f"{knob.name} is a knob of {knob.host}, not of {host}; change one host at a time")
         if knob.directive and not configuration.has_name(knob):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
+from cockpit.servers import kernel
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, instances
 from cockpit.servers.startup import Instance
@@ -77,6 +78,14 @@ async def edited_after_start(remote: Remote, one: ReadBy) -> bool:
     done = await files.run(remote, STARTED, one.file, *map(str, one.instance.workers))
     times = [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12]
     return len(times) > 1 and times[0] > min(times[1:]) + _APART
+
+
+async def limits_at_listen(remote: Remote, host: str, knobs: Iterable[Knob]) -> list[str]:
+    """A note about the accept queues of running servers, if a knob limits those of new listeners. Raises HostError."""
+    if all(knob.kind != "sysctl" or knob.key.replace("/", ".") != kernel.AT_LISTEN for knob in knobs):
+        return []
+    note = kernel.accept_queues(await take_inventory(remote, host))
+    return [neutral(note, 600)] if note else []
 
 
 def refuse_wrong(found: Iterable[ReadBy], host: str) -> None:
@@ -169,6 +178,6 @@ def _reloads_another(knobs: Iterable[Knob], instance: Instance, every: Iterable[
     """A reload command that acts on another running server; "" without any."""
     for knob in knobs:
         for other in every:
-            if knob.reload == other.startup.reload != instance.startup.reload:
+            if knob.reload and knob.reload == other.startup.reload != instance.startup.reload:
                 return f"{neutral(knob.reload, 200)!r} reloads {neutral(other.words, 300)}{_better(instance)}"
     return ""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
+from cockpit.servers import kernel
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
-from cockpit.servers.registry import SYSTEM_CANDIDATES, running_servers
+from cockpit.servers.registry import running_servers
 from cockpit.servers.upstreams import Hop
 from cockpit.tuning import files, plan
 from cockpit.tuning.chain import follow
@@ -62,7 +65,7 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
         preselected = id(server) in rank
         for candidate in await follow_includes(remote, host, server):
             offered += await _offered(remote, host, candidate, known, preselected, server)
-    for candidate in SYSTEM_CANDIDATES:
+    for candidate in kernel.CANDIDATES:
         offered += await _offered(remote, host, candidate, known, False, None)
     first = {one.knob.name: one for one in reversed(offered)}
     kept = tuple(one for one in offered if first[one.knob.name] is one)
@@ -99,7 +102,9 @@ def able_to_answer(inventory: Inventory, servers: Sequence[RunningServer], port:
 def knob_of(candidate: CandidateKnob, host: str) -> Knob:
     fields = candidate._asdict()
     del fields["usual"]
-    return Knob(host=host, **fields)
+    knob = Knob(host=host, **fields)
+    form = knob.known.form if knob.known else None
+    return replace(knob, values=form.choices) if form and not knob.values else knob
 
 
 async def _offered(
@@ -121,6 +126,7 @@ async def _offered(
         file = known[knob.file]
         if file is None:
             return []
-        return [Offered(knob, plan.value_in(file, knob).value, usual, server)]
+        value = plan.value_in(file, knob).value
+        return [Offered(knob, await Tuner().read(remote, knob) if knob.live else value, usual, server)]
     except ChangeRefused:
         return []

@@ -59,7 +59,8 @@ class Tuner:
         planned = plan.forward(host, await _found(shell, host, knobs), assignments)
         found = await self._read_by(shell, host, knobs)
         server_check.refuse_wrong(found, host)
-        return planned._replace(master=_master(found))
+        notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
+        return planned._replace(master=_master(found), notes=notes)
 
     async def _read_by(self, shell: Remote, host: str, knobs: Iterable[Knob]) -> list[ReadBy]:
         if self._port_on is None:

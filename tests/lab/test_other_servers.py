@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.hosts.ssh import SshShell, connect
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
@@ -96,8 +97,12 @@ async def test_a_knob_of_lighttpd_is_changed_and_undone(with_lighttpd: Host) -> 
 
 async def test_lighttpd_refuses_a_value(with_lighttpd: Host) -> None:
     found = await found_on(with_lighttpd, lighttpd.PORT)
-    with pytest.raises(ChangeUndone, match="got a string but expected a short"):
+    with pytest.raises(ChangeRefused, match=r"^server\.max-connections takes a whole number .*, not 'many'$"):
         async with applied(with_lighttpd, lighttpd.PORT, (offered(found, "server.max-connections"), "many")):
+            pass
+    unchecked = replace(offered(found, "server.max-connections"), directive="server.max-write-idle")
+    with pytest.raises(ChangeUndone, match="got a string but expected a short"):
+        async with applied(with_lighttpd, lighttpd.PORT, (unchecked, "many")):
             pass
 
 
@@ -133,8 +138,11 @@ async def test_knobs_of_haproxy_are_changed_and_undone(with_haproxy: Host) -> No
 
 async def test_haproxy_refuses_a_value(with_haproxy: Host) -> None:
     found = await found_on(with_haproxy, haproxy.PORT)
-    with pytest.raises(ChangeUndone, match=r"haproxy\.cfg"):
+    with pytest.raises(ChangeRefused, match=r"^timeout client takes a time such as 30s or 500ms .*, not 'soon'$"):
         async with applied(with_haproxy, haproxy.PORT, (offered(found, "timeout-client"), "soon")):
+            pass
+    with pytest.raises(ChangeUndone, match=r"haproxy\.cfg"):
+        async with applied(with_haproxy, haproxy.PORT, (offered(found, "timeout-client"), "99999999d")):
             pass
 
 

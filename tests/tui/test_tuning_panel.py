@@ -75,7 +75,8 @@ async def test_opening_reads_the_values_and_shows_where_they_stand() -> None:
         details = part(pilot, "details")
         assert "web1:/etc/apache2/mods-available/mpm_prefork.conf" in details
         assert "MinSpareServers in <IfModule mpm_prefork_module>" in details
-        assert "one word" in details and "test: apachectl -t · reload: apachectl graceful" in details
+        assert details.startswith("idle processes that are kept ready; ") and "allowed: a whole number" in details
+        assert "test: apachectl -t · reload: apachectl graceful" in details
         await press(pilot, "down", "down")
         assert "allowed: 0 10 1000" in part(pilot, "details")
 

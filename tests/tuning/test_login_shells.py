@@ -111,7 +111,7 @@ async def test_changes_and_actions(server: Server, shell: Shell) -> None:
     assert (newest.state, oldest.state) == ("applied", "undone")
     assert (await tuner.kept(shell, "web1", oldest)).files == applied.files
     with pytest.raises(ChangeUndone, match="line 1 of it: KeepAlive must be On or"):
-        await tuner.apply(shell, "web1", [(server.keep_alive(), "banana")])
+        await tuner.apply(shell, "web1", [(server.keep_alive(), "${banana}")])
     assert server.bytes() == ORIGINAL and not server.locked()
     await tuner.act(shell, ServerAction(name="mark", host="web1", command=f": >{shlex.quote(str(server.state))}/acted"))
     assert (server.state / "acted").exists()

@@ -60,8 +60,8 @@ class PageFeed:
 async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None = None) -> PageMetrics:
     """The metrics of a page. Raises HostError with the cause and the fix."""
     if page.url.startswith("unix:"):
-        path, command = page.url.removeprefix("unix:"), STATUS_PAGES[page.kind].command
-        return parse_page(page.kind, await ask_socket(shell, path, command, PATIENCE))
+        path, kind = page.url.removeprefix("unix:"), STATUS_PAGES[page.kind]
+        return parse_page(page.kind, await ask_socket(shell, path, kind.command, PATIENCE, kind.program))
     fetched = await fetch(shell, page.url, page.auth, PATIENCE, tls)
     if fetched.status != 200:
         raise HostError(_refused(page, fetched))

@@ -10,7 +10,6 @@ from cockpit.model.text import neutral
 
 # "$1" is the socket, "$2" the request. Servers close the connection after their response.
 _PROGRAM = """
-set -- @ARGUMENTS@
 if command -v socat >/dev/null; then printf '%s\\n' "$2" | socat -t 5 - "UNIX-CONNECT:$1"
 elif nc -h 2>&1 | grep -q -e '-[A-Za-z0-9]*U'; then printf '%s\\n' "$2" | nc -U "$1"
 elif command -v python3 >/dev/null; then python3 -c '
@@ -31,10 +30,16 @@ fi
 """
 
 
-async def ask_socket(shell: Shell, path: str, request: str, timeout: float) -> bytes:  # noqa: ASYNC109
-    """The response to a request of one line. Raises HostError with the reason."""
-    program = _PROGRAM.replace("@ARGUMENTS@", f"{shlex.quote(path)} {shlex.quote(request)}")
-    done = await shell.run(program, timeout=timeout)
+async def ask_socket(
+    shell: Shell,
+    path: str,
+    request: str,
+    timeout: float,  # noqa: ASYNC109
+    program: str = "",
+) -> bytes:
+    """The response to a request of one line, or the output of a program. Raises HostError with the reason."""
+    arguments = f"set -- {shlex.quote(path)} {shlex.quote(request)}"
+    done = await shell.run(f"{arguments}\n{program or _PROGRAM}", timeout=timeout)
     if done.exit_status != 0 or not done.stdout:
         lines = done.stderr.decode("utf-8", "replace").split("\n")
         why = next((line.strip() for line in lines if line.strip()), "no response")

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from cockpit.servers.access_log import combined_request
 from cockpit.servers.apache.editor import ApacheGrammar
 from cockpit.servers.apache.logs import parse as parse_access
+from cockpit.servers.apache.settings import SETTINGS
 from cockpit.servers.apache.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind, StatusAddress, running
 from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
 
 MODULES = "/etc/apache2/mods-enabled"
@@ -30,6 +31,11 @@ _UPSTREAM = re.compile(
     r"|^[ \t]*worker\.[\w.-]+\.host[ \t]*=[ \t]*(\S+)[ \t]*\n[ \t]*worker\.[\w.-]+\.port[ \t]*=[ \t]*(\d+)"
 )
 _OWN_LOG = re.compile(r"(?im)^[ \t]*ErrorLog[ \t]+\"?([^\s\"|]+)")
+_MORE = "StartServers ServerLimit ListenBacklog"
+_MORE_THREADS = f"{_MORE} ThreadsPerChild"
+_MAIN = "KeepAlive KeepAliveTimeout MaxKeepAliveRequests Timeout HostnameLookups EnableSendfile EnableMMAP"
+_MPM = re.compile(r"(?m)^Server MPM: +(\w{1,20})$")
+_DEFLATE = f"{MODULES}/deflate.conf"
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -68,12 +74,12 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningS
     commands = startup.test, startup.reload
     own = ConfigFile("apache", f"/etc/apache2/mods-available/mpm_{mpm}.conf", *commands)
     main = ConfigFile("apache", startup.file, *commands)
-    more = "StartServers" if mpm == "prefork" else "StartServers ThreadsPerChild"
+    deflate = ConfigFile("apache", inventory.readable(_DEFLATE), *commands)
     candidates = (
-        *own.candidates(_PREFORK if mpm == "prefork" else _THREADS, usual=True),
-        *own.candidates(more, usual=False),
-        *main.candidates("KeepAlive", usual=False, values="On Off"),
-        *main.candidates("KeepAliveTimeout MaxKeepAliveRequests", usual=False),
+        *_of_mpm(own, mpm),
+        *main.candidates(_MAIN, usual=False),
+        *main.candidates("AllowOverride", usual=False, section="Directory /var/www/"),
+        *(deflate.candidates("DeflateCompressionLevel", usual=False) if deflate.file else ()),
     )
     ports = inventory.ports_of(master.pid)
     has_page = f"{MODULES}/status.load" in inventory.files and 80 in (ports or (80,))
@@ -82,12 +88,21 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningS
     return running(f"Apache ({mpm})", master.name, inventory, master, startup, candidates, tails, status)
 
 
+def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
+    yield from file.candidates(_PREFORK if mpm == "prefork" else _THREADS, usual=True)
+    yield from file.candidates(_MORE if mpm == "prefork" else _MORE_THREADS, usual=False)
+    if mpm == "event":
+        yield from file.candidates("AsyncRequestWorkerFactor", usual=False)
+
+
 def _other(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
     main = ConfigFile("apache", startup.file, startup.test, startup.reload)
+    mpm = _MPM.search(inventory.builds.get(master.program, ""))
     candidates = (
-        *main.candidates("MaxRequestWorkers MaxConnectionsPerChild", usual=True),
-        *main.candidates("KeepAlive", usual=True, values="On Off"),
-        *main.candidates("KeepAliveTimeout MaxKeepAliveRequests", usual=False),
+        *(_of_mpm(main, mpm[1]) if mpm else main.candidates("MaxRequestWorkers MaxConnectionsPerChild", usual=True)),
+        *main.candidates("KeepAlive", usual=True),
+        *main.candidates(_MAIN.removeprefix("KeepAlive "), usual=False),
+        *main.candidates("AllowOverride", usual=False, section='Directory "/var/www/html"'),
     )
     tails = inventory.tails(_RED_HAT_LOG) if startup.file == _RED_HAT else ()
     return running(f"Apache ({master.name})", master.name, inventory, master, startup, candidates, tails)
@@ -100,6 +115,7 @@ KIND = ServerKind(
     files=(
         *(f"{MODULES}/mpm_{mpm}.load" for mpm in _MPMS),
         f"{MODULES}/status.load",
+        _DEFLATE,
         _RED_HAT,
         _DEBIAN_LOG,
         _RED_HAT_LOG,
@@ -111,9 +127,7 @@ KIND = ServerKind(
     correction=r"AH\d{5}: .*",
     chatter=r"AH00558|AH00112|fully qualified domain name|Action '.*' failed|The Apache error log may",
     reload_replaces=("apache", "httpd"),
-    # https://httpd.apache.org/docs/2.4/mod/mpm_common.html: changes of both limits are ignored during a restart.
-    # https://httpd.apache.org/docs/2.4/bind.html: changed Listen directives can need a stop and a start.
-    read_at_start=frozenset({"serverlimit", "threadlimit", "listen"}),
+    settings=SETTINGS,
     access_log=parse_access,
     logged_request=combined_request,
     startup=_startup,

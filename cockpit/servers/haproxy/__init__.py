@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from cockpit.servers.haproxy.editor import SECTIONS, HaproxyGrammar
 from cockpit.servers.haproxy.logs import parse as parse_access
 from cockpit.servers.haproxy.logs import parse_request
+from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
@@ -17,7 +18,11 @@ from cockpit.servers.startup import Startup, absolute, command, doubt
 _CONFIG = "/etc/haproxy/haproxy.cfg"
 # Debian's rsyslog writes HAProxy's messages there.
 _LOG = "/var/log/haproxy.log"
+_DEFAULTS = "timeout http-keep-alive, timeout http-request, timeout queue, retries, balance, http-reuse"
+# The lines of sections in words, each section's header first.
+_Sections = list[list[list[str]]]
 _BIND = re.compile(r"(\*|\[?::\]?|[0-9.]*):(\d{1,5})")
+_NAME = re.compile(r"[\w.-]{1,100}")
 _URI = re.compile(r"/[\w/.?&=-]*")
 _SOCKET = re.compile(r"/[\w/.-]+")
 _UPSTREAM = re.compile(r"(?m)^[ \t]*server[ \t]+\S+[ \t]+(\S+)")
@@ -66,27 +71,46 @@ def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
     for master in inventory.masters("haproxy"):
         startup = _startup(master, inventory)
+        is_packaged = startup.file == _CONFIG
+        sections = _sections(inventory.text(_CONFIG)) if is_packaged else []
         main = ConfigFile("haproxy", startup.file, startup.test, startup.reload)
         candidates = (
             *main.candidates("maxconn nbthread", usual=True, section="global"),
             *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
-            *main.candidates("timeout http-keep-alive, timeout http-request, retries", usual=False, section="defaults"),
+            *main.candidates(_DEFAULTS, usual=False, section="defaults"),
+            *(
+                one
+                for name in _balanced(sections)
+                for one in main.candidates("balance", usual=False, section=f"backend {name}", label=name)
+            ),
         )
-        is_packaged = startup.file == _CONFIG
         tails = inventory.tails(_LOG) if is_packaged else ()
-        status = _statistics(inventory.text(_CONFIG), inventory.user == "root") if is_packaged else ()
+        status = _statistics(sections, inventory.user == "root")
         yield running("HAProxy", "haproxy", inventory, master, startup, candidates, tails, status)
 
 
-def _statistics(config: str, is_root: bool) -> tuple[StatusAddress, ...]:
-    """The statistics page without a password, if a section with its own address has it, else root's stats socket."""
-    sections: list[list[list[str]]] = []
+def _sections(config: str) -> _Sections:
+    sections: _Sections = []
     for line in config.splitlines():
         words = line.partition("#")[0].split()
         if words and words[0].encode() in SECTIONS:
             sections.append([words])
         elif words and sections:
             sections[-1].append(words)
+    return sections
+
+
+def _balanced(sections: _Sections) -> list[str]:
+    """The backends that name their own algorithm, so that the one of `defaults` does not count."""
+    return [
+        header[1]
+        for header, *lines in sections
+        if header[0] == "backend" and _NAME.fullmatch(header[-1]) and any(words[0] == "balance" for words in lines)
+    ]
+
+
+def _statistics(sections: _Sections, is_root: bool) -> tuple[StatusAddress, ...]:
+    """The statistics page without a password, if a section with its own address has it, else root's stats socket."""
     sockets = []
     for (kind, *_), *lines in sections:
         stats = {words[1]: (words[2:] or [""])[0] for words in lines if words[0] == "stats" and len(words) > 1}
@@ -119,4 +143,5 @@ KIND = ServerKind(
     logged_request=parse_request,
     upstream=_UPSTREAM,
     startup=_startup,
+    settings=SETTINGS,
 )

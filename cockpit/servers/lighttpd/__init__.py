@@ -5,15 +5,22 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
 from cockpit.servers.lighttpd.editor import LighttpdGrammar
+from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
 from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
 
 _CONFIG = "/etc/lighttpd/lighttpd.conf"
 _LOG = "/var/log/lighttpd/error.log"
+_MORE = (
+    "server.max-keep-alive-idle server.max-worker server.event-handler server.stat-cache-engine server.network-backend"
+)
+_DEFLATE = "deflate.min-compress-size deflate.max-compress-size deflate.work-block-size deflate.max-loadavg"
+_DEFLATE_FILE = "/etc/lighttpd/conf-enabled/*-deflate.conf"
 _TEXTS = (_CONFIG, "/etc/lighttpd/conf-enabled/*.conf")
 _STATUS_URL = re.compile(r'(?m)^[ \t]*status\.status-url[ \t]*=[ \t]*"(/[\w/.-]*)"')
 _UPSTREAM = re.compile(r'"host"\s*=>\s*"([^"]+)"\s*,\s*"port"\s*=>\s*"?(\d+)|"socket"\s*=>\s*"(/[^"]+)"')
@@ -41,11 +48,11 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         is_packaged = startup.file == _CONFIG
         log = inventory.readable(_LOG) if is_packaged else ""
         main = ConfigFile("lighttpd", startup.file, startup.test, startup.reload, log=log)
+        deflate = next((file for file in inventory.texts if is_packaged and fnmatchcase(file, _DEFLATE_FILE)), "")
         candidates = (
             *main.candidates("server.max-connections server.max-fds server.max-keep-alive-requests", usual=True),
-            *main.candidates("server.max-keep-alive-idle server.max-worker", usual=False),
-            *main.candidates("server.stat-cache-engine", usual=False, values="simple inotify disable"),
-            *main.candidates("server.network-backend", usual=False, values="writev sendfile"),
+            *main.candidates(_MORE, usual=False),
+            *(main._replace(file=deflate).candidates(_DEFLATE, usual=False) if deflate else ()),
         )
         ports = inventory.ports_of(master.pid)
         page = _STATUS_URL.search(inventory.text(*_TEXTS)) if is_packaged else None
@@ -69,7 +76,5 @@ KIND = ServerKind(
     own_log=_OWN_LOG,
     include=r'^\s*include\s+"([^"]+)"',
     correction=r"\(\w+\.c\.\d+\) .*",
-    # doc/initscripts.txt, https://redmine.lighttpd.net/issues/2785: a reload (SIGUSR1) keeps the sockets and the user
-    # of the start, and does not work in a chroot.
-    read_at_start=frozenset({"server.port", "server.bind", "server.username", "server.groupname", "server.chroot"}),
+    settings=SETTINGS,
 )

@@ -10,12 +10,14 @@ from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAd
 from cockpit.servers.squid.editor import SquidGrammar
 from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.logs import parse_request
+from cockpit.servers.squid.settings import SETTINGS
 from cockpit.servers.squid.status import COUNTERS, INFO
 from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
 
 _LOG = "/var/log/squid/cache.log"
 _CONFIG = "/etc/squid/squid.conf"
 _BUILT = re.compile(r"--sysconfdir=([^'\s]+)")
+_MORE = "maximum_object_size cache_replacement_policy memory_replacement_policy cache_dir workers"
 _NAMES = ("squid", "squid-*", "(squid*")
 _UPSTREAM = re.compile(r"(?m)^[ \t]*cache_peer[ \t]+(\S+)[ \t]+\S+[ \t]+(\d+)")
 _OWN_LOG = re.compile(r"(?m)^[ \t]*cache_log[ \t]+(\S+)")
@@ -46,7 +48,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         main = ConfigFile("squid", startup.file, startup.test, startup.reload)
         candidates = (
             *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
-            *main.candidates("maximum_object_size cache_replacement_policy memory_replacement_policy", usual=False),
+            *main.candidates(_MORE, usual=False),
         )
         ports = inventory.ports_of(master.pid)
         page = StatusAddress("squid", f"http://localhost:{ports[0] if ports else 3128}{COUNTERS.url}")
@@ -62,8 +64,7 @@ KIND = ServerKind(
     grammar=SquidGrammar(),
     status=(COUNTERS, INFO),
     correction=r"WARNING: .*",
-    # Squid's warning on a reconfigure: changing the workers requires a restart of the proxy.
-    read_at_start=frozenset({"workers"}),
+    settings=SETTINGS,
     access_log=parse_access,
     logged_request=parse_request,
     startup=_startup,

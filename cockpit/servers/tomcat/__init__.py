@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind
 from cockpit.servers.startup import Startup, absolute, doubt
+from cockpit.servers.tomcat.settings import SETTINGS
 from cockpit.servers.tomcat.status import STATUS
 
 _VERSIONS = (11, 10, 9, 8)
@@ -53,4 +54,5 @@ KIND = ServerKind(
     discover=_discover,
     files=(*(f"/etc/default/tomcat{version}" for version in _VERSIONS), *_LOGS),
     status=(STATUS,),
+    settings=SETTINGS,
 )

@@ -37,7 +37,7 @@ def hint(state: KnobState) -> str:
 
 
 def details(state: KnobState) -> str:
-    """Return three lines: place, allowed values, and how a new value becomes active."""
+    """Return the line of help if there is one, then place, allowed values, and how a new value becomes active."""
     knob = state.knob
     section = f" in <{neutral(knob.section)}>" if knob.section else ""
     allowed = neutral(knob.allowed.replace(", ", " ")) or ("one word" if knob.in_file else "one line")
@@ -50,7 +50,8 @@ def details(state: KnobState) -> str:
     if commands and knob.needs_restart:
         commands += f" · {knob.activation}"
     last = f"could not be read: {neutral(state.detail)}" if state.detail else commands or price
-    return f"{neutral(knob.host)}{where}\n{what}{section} · allowed: {allowed}\n{last}"
+    known = f"{knob.help}\n" if knob.help else ""
+    return f"{known}{neutral(knob.host)}{where}\n{what}{section} · allowed: {allowed}\n{last}"
 
 
 def plan_words(state: State, values: Mapping[str, str]) -> str:

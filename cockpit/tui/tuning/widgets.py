@@ -41,7 +41,7 @@ TuningScreen .cost { width: 10; height: 1; color: $cockpit-dim; }
 TuningScreen Value:focus { text-style: reverse; }
 TuningScreen Input, TuningScreen .entry { width: 3fr; }
 TuningScreen Input:focus { background: $cockpit-band; }
-TuningScreen #details { height: 3; color: $cockpit-dim; text-wrap: nowrap; text-overflow: ellipsis; }
+TuningScreen #details { height: 4; color: $cockpit-dim; text-wrap: nowrap; text-overflow: ellipsis; }
 TuningScreen #diff { height: auto; max-height: 12; scrollbar-size: 1 1; }
 TuningScreen #diff:focus { background: $panel; }
 TuningScreen #plan { height: auto; }
@@ -55,7 +55,7 @@ TuningScreen #actions { max-height: 4; }
 TuningScreen .-none { display: none; }
 TuningScreen #keys { height: auto; color: $cockpit-dim; link-color: $cockpit-text; link-style: none; }
 TuningScreen.-short #knobs { max-height: 4; }
-TuningScreen.-short #details { height: 2; }
+TuningScreen.-short #details { height: 3; }
 TuningScreen.-short #diff { max-height: 8; }
 TuningScreen.-short.-acting #diff { max-height: 5; }
 TuningScreen.-short #status { max-height: 2; }

@@ -48,7 +48,9 @@ for at in /proc/[0-9]*/comm; do
     read -r parent <"/proc/$2/comm" || parent=
     [ "$parent" = "$name" ] || master "${at#/proc/}" "$name"
 done 2>/dev/null
-ss -ltnpH 2>/dev/null | while read -r _ _ _ local _ users; do printf 'listen\t%s\t%s\n' "$local" "$users"; done
+ss -ltnpH 2>/dev/null | while read -r _ _ queue local _ users; do
+    printf 'listen\t%s\t%s\t%s\n' "$local" "$users" "$queue"
+done
 ss -xlpH 2>/dev/null | while read -r _ _ _ _ path _ _ _ users; do
     case $path in /*) printf 'unix\t%s\t%s\n' "$(readlink -f -- "$path" || echo "$path")" "$users" ;; esac
 done

@@ -1,0 +1,87 @@
+"""gunicorn: its running masters, whose settings are in a Python file."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator
+
+from cockpit.servers.gunicorn.editor import GunicornGrammar
+from cockpit.servers.gunicorn.settings import SETTINGS
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
+from cockpit.servers.startup import Startup, absolute, command, doubt
+
+_NAMES = ("gunicorn", "gunicorn3")
+# The file that is read without -c, in the working directory.
+_DEFAULT = "gunicorn.conf.py"
+# Short options with the settings that they are; on the command line they win over the file.
+_SHORT = {"w": "workers", "k": "worker_class", "t": "timeout"}
+_USUAL = ("workers", "threads", "worker_class", "keepalive")
+# Reads the file as a reload does, each value by gunicorn's own rules. `gunicorn --check-config` would also import the
+# application, as this login instead of as the user of the workers.
+_CHECK = """\
+import runpy, sys
+from gunicorn.config import Config
+config = Config()
+for name, value in runpy.run_path(sys.argv[1]).items():
+    if name in config.settings:
+        config.set(name, value)
+config.worker_class
+"""
+_ESCAPED = re.compile(r"[.^$*+?{}\[\]\\|()]")
+
+
+def _given(process: Process) -> dict[str, str]:
+    """The options of its command line by the names of settings, with `config` and `pid`."""
+    found: dict[str, str] = {}
+    words = iter(process.command[1:])
+    for word in words:
+        if word.startswith("--"):
+            name, sign, value = word[2:].partition("=")
+            found[name.replace("-", "_")] = value if sign else next(words, "")
+        elif len(word) > 1 and word[0] == "-" and word[1] in "cpwktb":
+            name = {"c": "config", "p": "pid", "b": "bind"}.get(word[1]) or _SHORT[word[1]]
+            found[name] = word[2:] or next(words, "")
+    return found
+
+
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    """The configuration by -c, else that of its working directory if it is there."""
+    given = _given(process)
+    named = given.get("config", "").removeprefix("file:")
+    file = "" if named.startswith("python:") else absolute(named or _DEFAULT, process.directory)
+    pid = absolute(given.get("pid", ""), process.directory)
+    if process.unit:
+        reload = command("systemctl", "kill", "--signal=HUP", "--kill-who=main", process.unit)
+    elif pid:
+        reload = f'kill -HUP "$(cat {shlex.quote(pid)})"'
+    else:
+        # Its workers have the same command line; it is the oldest.
+        line = _ESCAPED.sub(lambda found: f"\\{found[0]}", " ".join(process.command))
+        reload = f"pkill -HUP -o -x -f -- {shlex.quote(line)}"
+    python = process.command[0] if process.command[0].startswith("/") else process.program
+    test = f"cd {shlex.quote(process.directory or '/')} && {command(python, '-c', _CHECK, file)}"
+    root = posixpath.dirname(file) if file else ""
+    return Startup("gunicorn", (file,) if file else (), root, test, reload, doubt(process, file, False))
+
+
+def _discover(inventory: Inventory) -> Iterator[RunningServer]:
+    for master in inventory.masters(*_NAMES):
+        startup, given = _startup(master, inventory), _given(master)
+        main = ConfigFile("gunicorn", startup.file, startup.test, startup.reload)
+        offered = [name for name in SETTINGS if name not in given]
+        candidates = (candidate for name in offered for candidate in main.candidates(name, usual=name in _USUAL))
+        yield running("gunicorn", master.name, inventory, master, startup, candidates)
+
+
+KIND = ServerKind(
+    name="gunicorn",
+    processes=_NAMES,
+    discover=_discover,
+    grammar=GunicornGrammar(),
+    reload_replaces=_NAMES,
+    startup=_startup,
+    settings=SETTINGS,
+)

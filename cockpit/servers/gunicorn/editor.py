@@ -1,0 +1,106 @@
+"""Settings of gunicorn.conf.py: assignments of one value at the top level of a Python file. Pure; nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from cockpit.servers.editing import (
+    ConfigError,
+    Grammar,
+    Location,
+    Statement,
+    check_text,
+    checked,
+    line_end,
+    new_line,
+    whole_lines,
+)
+
+_LIMIT = 256 * 1024
+_WORDS = {"true": b"True", "false": b"False", "none": b"None"}
+
+
+class GunicornGrammar(Grammar):
+    """A setting that is computed, or assigned inside of a statement, cannot be changed."""
+
+    sections = False
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        check_text(text)
+        if section is not None:
+            raise ConfigError("a Python file has no sections")
+        module = _module(text)
+        found = tuple(_statement(text, name, one) for one in _assignments(module, name))
+        inside = next((node for node in ast.walk(module) if _assigns(node, name) and node not in module.body), None)
+        if isinstance(inside, ast.stmt):
+            raise ConfigError(f"{name} is assigned inside of a statement; change it by hand", inside.lineno)
+        return Location(found, lambda: new_line(text, len(text), name.encode() + b" = "))
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        raw = checked(value)
+        if value.lower() in _WORDS:
+            return _WORDS[value.lower()]
+        if _is_number(value):
+            return raw
+        inner = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+        if "\\" in inner or '"' in inner:
+            raise ConfigError("a value must not contain a quote or a backslash")
+        return f'"{inner}"'.encode()
+
+
+def _module(text: bytes) -> ast.Module:
+    if len(text) > _LIMIT:
+        raise ConfigError(f"it has more than {_LIMIT // 1024} KiB")
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise ConfigError("it is no Python file: its grammar is wrong there", error.lineno or 0) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise ConfigError("it is no Python file") from None
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign | ast.AugAssign):
+        targets = [node.target]
+    return any(isinstance(one, ast.Name) and one.id == name for target in targets for one in ast.walk(target))
+
+
+def _assignments(module: ast.Module, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
+    """The assignments at the top level. Raises ConfigError for one that is not simple."""
+    for node in module.body:
+        if not _assigns(node, name):
+            continue
+        simple = isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and len(node.targets) == 1)
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if simple else None  # type: ignore[attr-defined]
+        if not isinstance(target, ast.Name) or not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            raise ConfigError(f"{name} is not assigned a value of its own; change it by hand", node.lineno)
+        yield node
+
+
+def _statement(text: bytes, name: str, node: ast.Assign | ast.AnnAssign) -> Statement:
+    value = node.value
+    if not isinstance(value, ast.Constant) or not isinstance(value.value, str | int | float | None):
+        raise ConfigError(f"{name} is computed; change it by hand", node.lineno)
+    assert value.end_lineno is not None and value.end_col_offset is not None
+    start, end = _at(text, value.lineno, value.col_offset), _at(text, value.end_lineno, value.end_col_offset)
+    first, last = _at(text, node.lineno, 0), line_end(text, end)
+    rest = text[end:last].strip()
+    alone = node.col_offset == 0 and (not rest or rest.startswith(b"#"))
+    shown = str(value.value)
+    if not shown.isprintable():
+        raise ConfigError(f"{name} is no plain text; change it by hand", node.lineno)
+    return Statement(shown, (start, end), whole_lines(text, first, last) if alone else None, node.lineno)
+
+
+def _at(text: bytes, line: int, column: int) -> int:
+    """The byte of a line, from 1, and a column in bytes."""
+    at = 0
+    for _ in range(line - 1):
+        at = line_end(text, at)
+    return at + column
+
+
+def _is_number(value: str) -> bool:
+    return value.isascii() and value.replace(".", "", 1).isdigit() and value[0] != "." and len(value) < 19

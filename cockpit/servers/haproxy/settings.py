@@ -1,0 +1,32 @@
+"""HAProxy's settings: https://docs.haproxy.org/2.8/configuration.html"""
+
+from cockpit.servers.settings import KnownSetting, choice, integer, leading, quantity
+
+_TIME = quantity("a time", "30s or 500ms (a bare number is ms)", "us ms s m h d")
+_ALGORITHMS = "roundrobin static-rr leastconn first source uri url_param hdr random rdp-cookie hash log-hash sticky"
+
+SETTINGS = {
+    "maxconn": KnownSetting(
+        "connections at the same time, of the process or of a section; more wait in the listen queue", integer()
+    ),
+    "nbthread": KnownSetting("threads; matters if the CPUs of the process are busy", integer(1)),
+    "timeout connect": KnownSetting("maximum time to connect to a server; short retries soon", _TIME),
+    "timeout client": KnownSetting("maximum silence of a client; short frees connections", _TIME),
+    "timeout server": KnownSetting("maximum silence of a server; slower responses become 504", _TIME),
+    "timeout http-keep-alive": KnownSetting(
+        "maximum time between two requests of a connection; short frees connections", _TIME
+    ),
+    "timeout http-request": KnownSetting("maximum time to receive a request's headers; stops slow clients", _TIME),
+    "timeout queue": KnownSetting("maximum wait for a free connection to a server, then 503", _TIME),
+    "retries": KnownSetting(
+        "further attempts to connect to a server; each costs time with a server that is down", integer()
+    ),
+    "balance": KnownSetting(
+        "choice of a server for each request; leastconn suits responses of unequal duration",
+        leading(*_ALGORITHMS.split()),
+    ),
+    "http-reuse": KnownSetting(
+        "sharing of idle connections to servers between clients; saves handshakes",
+        choice("never", "safe", "aggressive", "always"),
+    ),
+}

@@ -1,0 +1,135 @@
+"""Settings of an ini file: located and spelled. Pure.
+
+A setting is a line `key = value` in the section of the header `[name]` above it; a value ends before a comment, unless
+it is in quotes. Of several such lines the last one counts. Included files begin in no section.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cockpit.servers.editing import (
+    ConfigError,
+    Grammar,
+    Location,
+    Span,
+    Statement,
+    check_text,
+    checked,
+    excerpt,
+    line_end,
+    line_number,
+    new_line,
+    whole_lines,
+)
+
+_HEADER = re.compile(rb"\[([^\[\]\n]{1,200})\]")
+_KEY = re.compile(rb"[ \t]*([^\s=#;\[\]]{1,200}(?:\[[^\s\]]{0,200}\])?)[ \t]*=[ \t]*")
+_QUOTED = re.compile(rb"\"[^\"\n]*\"|'[^'\n]*'")
+_PLAIN = re.compile(rb"[^\s\"'#;=]+(?: [^\s\"'#;=]+)*")
+
+
+class IniLine(NamedTuple):
+    """A setting from `start` to `end` (line end included), its value's span, and its section ("": before any)."""
+
+    start: int
+    end: int
+    key: str
+    value: Span
+    section: str
+
+
+class IniText(NamedTuple):
+    """The settings, and the end of each section, for a new line."""
+
+    lines: list[IniLine]
+    ends: dict[str, int]
+
+
+class IniGrammar(Grammar):
+    """`comments` are the bytes that begin one behind a value. `section`: None is the only section that has the key."""
+
+    names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(?:\[[A-Za-z0-9_.-]+\])?")
+    keeps_section = True
+    comments = b";"
+
+    def same_key(self, one: str, other: str) -> bool:
+        return one == other
+
+    def counts(self, section: str, key: str, wanted: str) -> bool:
+        """Whether a line of `section` is read for the knob's section, `wanted`. Raises ConfigError if it depends."""
+        return section == wanted
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        parsed = _parsed(text, self.comments)
+        named = [line for line in parsed.lines if self.same_key(line.key, name)]
+        wanted = section if section is not None else _only_section(name, named)
+        found = tuple(_statement(text, line) for line in named if self.counts(line.section, name, wanted))
+        if wanted not in parsed.ends:
+            if not found:
+                known = ", ".join(f"[{excerpt(each, 80)}]" for each in parsed.ends if each) or "none"
+                raise ConfigError(f"it has no section [{excerpt(wanted, 80)}]; its sections: {known}")
+            return Location(found, lambda: new_line(text, len(text), b""))
+        return Location(found, lambda: new_line(text, parsed.ends[wanted], name.encode() + b" = "))
+
+    def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
+        lines = [line for line in _parsed(text, self.comments).lines if line.key in self.including]
+        return [(one.shown.strip("\"'"), one.line) for one in (_statement(text, line) for line in lines)]
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        raw = checked(value)
+        if raw[:1] in (b'"', b"'"):
+            if not _QUOTED.fullmatch(raw):
+                raise ConfigError("a quote in it is not closed")
+            return raw
+        if _PLAIN.fullmatch(raw):
+            return raw
+        if b'"' in raw:
+            raise ConfigError("it contains a quote")
+        return b'"' + raw + b'"'
+
+
+def _only_section(name: str, named: list[IniLine]) -> str:
+    sections = list(dict.fromkeys(line.section for line in named))
+    if len(sections) > 1:
+        each = " and ".join(f"[{excerpt(section, 80)}]" for section in sections)
+        raise ConfigError(f"{name} is in {each}; give the knob its section, as section = '{excerpt(sections[-1], 80)}'")
+    return sections[0] if sections else ""
+
+
+def _parsed(text: bytes, comments: bytes) -> IniText:
+    check_text(text)
+    return IniText(list(_lines(text, comments, ends := {"": 0})), ends)
+
+
+def _lines(text: bytes, comments: bytes, ends: dict[str, int]) -> Iterator[IniLine]:
+    """The settings; sets the end of each section on the way."""
+    at, section = 0, ""
+    while at < len(text):
+        start, at = at, line_end(text, at)
+        line = text[start:at].strip()
+        if header := _HEADER.match(line):
+            section = header[1].strip().decode("utf-8", "backslashreplace")
+        elif not line or line[:1] in b"#;":
+            continue
+        elif match := _KEY.match(text, start, at):
+            end = _value_end(text, match.end(), at, comments)
+            yield IniLine(start, at, match[1].decode("utf-8", "backslashreplace"), (match.end(), end), section)
+        ends[section] = at
+
+
+def _value_end(text: bytes, start: int, end: int, comments: bytes) -> int:
+    """The end of a value that begins at `start`, before a comment and without white space."""
+    at = start
+    while at < end and text[at] not in comments:
+        quoted = _QUOTED.match(text, at, end)
+        at = quoted.end() if quoted else at + 1
+    return start + len(text[start:at].rstrip())
+
+
+def _statement(text: bytes, line: IniLine) -> Statement:
+    start, end = line.value
+    shown = text[start:end].decode("utf-8", "backslashreplace")
+    return Statement(shown, line.value, whole_lines(text, line.start, line.end), line_number(text, start), start == end)

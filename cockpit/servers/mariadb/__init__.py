@@ -1,0 +1,96 @@
+"""MariaDB: a change is written to an option file, and made active by SET GLOBAL."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Iterator
+
+from cockpit.servers.inventory import Inventory, Process, safe_path
+from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.mariadb.editor import MariadbGrammar
+from cockpit.servers.mariadb.settings import SETTINGS
+from cockpit.servers.mariadb.status import STATUS
+from cockpit.servers.startup import Startup, absolute, command, doubt
+
+_NAMES = ("mariadbd",)
+# Read in this order unless --defaults-file names one.
+_CONFIGS = ("/etc/my.cnf", "/etc/mysql/my.cnf")
+_LOGS = ("/var/log/mysql/error.log", "/var/log/mariadb/mariadb.log")
+_SOCKETS = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock")
+_USUAL = ("max_connections", "innodb_buffer_pool_size", "thread_cache_size", "table_open_cache")
+# As the socket and the name, "$1" is no part of the statement before it is checked.
+_SET = 'case $1 in "" | *[!A-Za-z0-9_]*) echo "no value of a variable" >&2; exit 1 ;; esac; '
+
+
+def _given(process: Process) -> dict[str, str]:
+    """The options of its command line, as `--name=value` and `--name value`, with underscores."""
+    found: dict[str, str] = {}
+    words = process.command[1:]
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        if word.startswith("--"):
+            name, sign, value = word[2:].partition("=")
+            found[name.replace("-", "_")] = value if sign or following.startswith("-") else following
+    return found
+
+
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    given = _given(process)
+    file = absolute(given.get("defaults_file", ""), process.directory)
+    extra = absolute(given.get("defaults_extra_file", ""), process.directory)
+    known = tuple(name for name in _CONFIGS if name in inventory.files)
+    files = () if "no_defaults" in given else (file,) if file else (*known, *([extra] if extra else []))
+    own = [f"--defaults-file={file}"] if file else [f"--defaults-extra-file={extra}"] if extra else []
+    test = f"{command(process.program or process.name, *own, '--help', '--verbose')} >/dev/null"
+    restart = command("systemctl", "restart", process.unit) if process.unit else "service mariadb restart"
+    root = posixpath.dirname(files[0]) if files else ""
+    reason = doubt(process, files[0] if files else "", False)
+    return Startup("mariadb", files, root, test, "" if own and not process.unit else restart, reason)
+
+
+def _socket(process: Process, inventory: Inventory) -> str:
+    """By its command line; of a packaged one by its place."""
+    given = _given(process)
+    if "socket" in given or "defaults_file" in given:
+        return absolute(given.get("socket", ""), process.directory)
+    return next((path for path in _SOCKETS if path in inventory.files), "")
+
+
+def _discover(inventory: Inventory) -> Iterator[RunningServer]:
+    for master in inventory.masters(*_NAMES):
+        startup, socket = _startup(master, inventory), _socket(master, inventory)
+        given = _given(master)
+        candidates = (_candidate(name, startup, socket) for name in SETTINGS if socket and name not in given)
+        status = (StatusAddress("mariadb", f"unix:{socket}"),) if socket and inventory.user == "root" else ()
+        log = safe_path(given.get("log_error", ""))
+        tails = (f"tail -n 3 -F {shlex.quote(log)}",) if log else inventory.tails(*_LOGS)
+        yield running("MariaDB", master.name, inventory, master, startup, candidates, tails, status)
+
+
+def _candidate(name: str, startup: Startup, socket: str) -> CandidateKnob:
+    client = f"mariadb --no-defaults --socket={shlex.quote(socket)}"
+    return CandidateKnob(
+        name=name,
+        kind="mariadb",
+        file=startup.file,
+        section="mysqld",
+        directive=name,
+        test=startup.test,
+        get=f'{client} -NBe "SELECT @@global.{name}"',
+        set=f'{_SET}{client} -e "SET GLOBAL {name} = $1"',
+        usual=name in _USUAL,
+    )
+
+
+KIND = ServerKind(
+    name="mariadb",
+    processes=_NAMES,
+    discover=_discover,
+    files=(*_CONFIGS, *_LOGS, *_SOCKETS),
+    grammar=MariadbGrammar(),
+    status=(STATUS,),
+    error_logs=_LOGS,
+    startup=_startup,
+    include=r"^\s*!include(?:dir)?\s+(.+?)\s*$",
+    settings=SETTINGS,
+)

@@ -1,0 +1,35 @@
+"""Settings of MariaDB's option files: `[mysqld]`, `[mariadb]`, … are one section for the server. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from cockpit.servers.editing import ConfigError, check_text, line_number
+from cockpit.servers.ini import IniGrammar
+
+# https://mariadb.com/kb/en/configuring-mariadb-with-option-files/: groups that every version of the server reads.
+GROUPS = frozenset({"mysqld", "server", "mariadb", "mariadbd", "client-server", "galera"})
+_VERSIONED = re.compile(r"(?:mysqld|server|mariadb|mariadbd)-\d{1,2}(?:\.\d{1,2})?")
+_INCLUDE = re.compile(rb"(?m)^[ \t]*!include(dir)?[ \t]+([^\s][^\n]*)$")
+
+
+class MariadbGrammar(IniGrammar):
+    comments = b"#"
+
+    def same_key(self, one: str, other: str) -> bool:
+        return one.replace("-", "_") == other.replace("-", "_")
+
+    def counts(self, section: str, key: str, wanted: str) -> bool:
+        if _VERSIONED.fullmatch(section):
+            raise ConfigError(f"{key} is in [{section}], which only that version reads; change it by hand")
+        return section in GROUPS if wanted in GROUPS else section == wanted
+
+    def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
+        check_text(text)
+        return [
+            (
+                found[2].decode("utf-8", "replace").strip().rstrip("/") + ("/*.cnf" if found[1] else ""),
+                line_number(text, found.start()),
+            )
+            for found in _INCLUDE.finditer(text)
+        ]

@@ -1,0 +1,40 @@
+"""MariaDB's settings: https://mariadb.com/kb/en/server-system-variables/"""
+
+from cockpit.servers.settings import Impact, KnownSetting, choice, integer, quantity
+
+_FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _in_bytes(value: str) -> str:
+    """`128M` as the running server prints it."""
+    factor = _FACTORS.get(value[-1:].upper())
+    return str(int(value[:-1]) * factor) if factor and value[:-1].isdecimal() else value
+
+
+_LIVE = Impact.LIVE
+_SIZE = quantity("a size", "128M", "K M G T")
+
+# All are dynamic: SET GLOBAL makes a value active, the file keeps it over a restart.
+SETTINGS = {
+    "max_connections": KnownSetting(
+        "connections at the same time, further ones fail; each takes memory", integer(10, 100000), _LIVE
+    ),
+    "thread_cache_size": KnownSetting(
+        "threads kept for new connections; matters without a connection pool", integer(0, 16384), _LIVE
+    ),
+    "table_open_cache": KnownSetting(
+        "open tables of all connections; too low opens files again and again", integer(10, 1048576), _LIVE
+    ),
+    "innodb_buffer_pool_size": KnownSetting(
+        "memory for data and indexes; matters most if the data does not fit", _SIZE, _LIVE, _in_bytes
+    ),
+    "query_cache_type": KnownSetting(
+        "caching of results; its lock hurts with many writes", choice("OFF", "ON", "DEMAND"), _LIVE, str.upper
+    ),
+    "query_cache_size": KnownSetting(
+        "memory for cached results; counts if query_cache_type is ON", _SIZE, _LIVE, _in_bytes
+    ),
+    "query_cache_limit": KnownSetting("larger results are not cached", _SIZE, _LIVE, _in_bytes),
+    "max_allowed_packet": KnownSetting("largest packet: rows and statements beyond it fail", _SIZE, _LIVE, _in_bytes),
+    "wait_timeout": KnownSetting("seconds after which an idle connection is closed", integer(1, 31536000), _LIVE),
+}

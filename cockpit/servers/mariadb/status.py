@@ -1,0 +1,47 @@
+"""MariaDB's `SHOW GLOBAL STATUS`: a line `Name<tab>value` each."""
+
+from __future__ import annotations
+
+from cockpit.servers.kind import StatusPageKind
+from cockpit.servers.status import NotThePageError, PageMetrics, number
+
+_NAMES = (
+    "Aborted_|Bytes_|Com_(select|insert|update|delete|commit)$|Connections$|Created_tmp|Innodb_(buffer_pool|data|row_lock)"
+    "|Max_used|Open_tables|Opened_tables|Qcache|Queries|Questions|Slow_queries|Table_open_cache|Threads|Uptime$"
+)
+_GAUGES = (
+    *("Threads_cached", "Threads_connected", "Threads_running", "Open_tables", "Max_used_", "Uptime", "Qcache_free"),
+    *("Qcache_queries", "Qcache_total", "Innodb_buffer_pool_pages", "Innodb_buffer_pool_bytes", "Innodb_data_pending"),
+    *("Innodb_row_lock_current", "Innodb_row_lock_time_avg", "Innodb_row_lock_time_max", "Innodb_buffer_pool_dump"),
+    *("Innodb_buffer_pool_load", "Innodb_buffer_pool_resize", "Table_open_cache_active"),
+)
+
+
+def parse(page: str) -> PageMetrics:
+    rows = [(name, value) for name, tab, value in (line.partition("\t") for line in page.splitlines()) if tab]
+    values = {name: metric for name, value in rows if (metric := number(value)) is not None}
+    if "Threads_connected" not in values:
+        raise NotThePageError(
+            "no Threads_connected in it: the URL should end in the server's socket, as unix:/run/mysqld/mysqld.sock"
+        )
+    return PageMetrics(values, {name: value for name, value in rows if name not in values and value})
+
+
+STATUS = StatusPageKind(
+    name="mariadb",
+    url="unix:/run/mysqld/mysqld.sock",
+    parse=parse,
+    not_found="the URL should be the server's socket, as unix:/run/mysqld/mysqld.sock",
+    forbidden="the URL should be the server's socket, as unix:/run/mysqld/mysqld.sock",
+    is_counter=lambda name: not name.startswith(_GAUGES),
+    means={"connected": "Threads_connected", "running": "Threads_running"},
+    rates={
+        "queries": "Queries",
+        "connections": "Connections",
+        "slow": "Slow_queries",
+        "disk_reads": "Innodb_buffer_pool_reads",
+        "opened_tables": "Opened_tables",
+    },
+    age="Uptime",
+    program=f'mariadb --no-defaults --socket="$1" -NBe "SHOW GLOBAL STATUS WHERE Variable_name RLIKE \'^({_NAMES})\'"',
+)

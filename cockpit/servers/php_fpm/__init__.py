@@ -1,0 +1,117 @@
+"""PHP-FPM: its running masters, their pools, and OPcache of their PHP."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator
+
+from cockpit.servers.inventory import Inventory, Process, safe_path
+from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind, running
+from cockpit.servers.php_fpm.editor import PhpFpmGrammar
+from cockpit.servers.php_fpm.settings import SETTINGS
+from cockpit.servers.php_fpm.status import STATUS
+from cockpit.servers.startup import Startup, command, doubt
+
+_NAMES = "php-fpm*"
+_DEBIAN = re.compile(r"/etc/php/(\d\.\d{1,2})/fpm/php-fpm\.conf")
+_VERSIONS = ("7.4", *(f"8.{minor}" for minor in range(6)))
+_LOGS = (*(f"/var/log/php{version}-fpm.log" for version in _VERSIONS), "/var/log/php-fpm/error.log")
+_TEXTS = (
+    *("/etc/php/*/fpm/php-fpm.conf", "/etc/php/*/fpm/pool.d/*.conf"),
+    *("/etc/php-fpm.conf", "/etc/php-fpm.d/*.conf"),
+)
+# The titles of a master and of its processes.
+_MASTER = re.compile(r"php-fpm: master process \((/[^()]{1,1000})\)")
+_WORKER = re.compile(r"php-fpm: pool ([\w.-]{1,100})")
+_POOL = re.compile(r"(?m)^[ \t]*\[([\w.-]{1,100})\]")
+_LOGGED = re.compile(r"(?m)^[ \t]*(error_log|slowlog)[ \t]*=[ \t]*([^\s;]{1,1000})")
+_INI = re.compile(r"(?m)^(?:Loaded Configuration File|Additional .ini files parsed) => (/.*)$|^(/[^,\s]+\.ini),?$")
+_INI_PATH = re.compile(r"(?m)^Configuration File \(php\.ini\) Path => (/.*)$")
+_USUAL = "pm pm.max_children pm.start_servers pm.min_spare_servers pm.max_spare_servers pm.max_requests"
+_MORE = "pm.process_idle_timeout listen.backlog request_terminate_timeout request_slowlog_timeout"
+_OPCACHE = "enable memory_consumption interned_strings_buffer max_accelerated_files validate_timestamps revalidate_freq"
+
+
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    """The configuration by the title of the master; php.ini by its program if it is in the same folder."""
+    title = _MASTER.match(" ".join(process.command))
+    file = safe_path(title[1]) if title else ""
+    debian = _DEBIAN.fullmatch(file)
+    if process.unit:
+        reload = command("systemctl", "reload", process.unit)
+    elif debian:
+        reload = f"service php{debian[1]}-fpm reload"
+    else:
+        pattern = re.escape(title[0]).replace("\\ ", " ").replace("\\-", "-") if title else ""
+        reload = f"pkill -USR2 -x -f {shlex.quote(pattern)}" if pattern else ""
+    files = (file, *_ini_files(file, inventory.builds.get(process.program, ""))) if file else ()
+    test = command(process.program or process.name, "-t", "-y", file)
+    return Startup("php-fpm", files, posixpath.dirname(file), test, reload, doubt(process, file, False))
+
+
+def _ini_files(file: str, build: str) -> tuple[str, ...]:
+    """php.ini and the files behind it, of a master that was started with the compiled folder; else unknown."""
+    folder = _INI_PATH.search(build)
+    if folder is None or safe_path(folder[1].strip()) != posixpath.dirname(file):
+        return ()
+    found = (name.strip().rstrip(",") for names in _INI.findall(build) for name in names if name)
+    return tuple(path for path in map(safe_path, found) if path)
+
+
+def _pools(master: Process, startup: Startup, inventory: Inventory) -> list[str]:
+    """By the titles of its processes, and by the texts of a packaged configuration (a pool may have no process)."""
+    tree = inventory.tree(master.pid)
+    titles = (_WORKER.match(" ".join(process.command)) for process in inventory.processes if process.pid in tree)
+    named = [title[1] for title in titles if title]
+    return sorted({*named, *_POOL.findall(_texts(startup, inventory))} - {"global"})
+
+
+def _texts(startup: Startup, inventory: Inventory) -> str:
+    texts = (text for file, text in inventory.texts.items() if startup.root and file.startswith(_folder(startup)))
+    return "\n".join(texts)
+
+
+def _folder(startup: Startup) -> str:
+    return f"{startup.root}/php-fpm" if startup.root == "/etc" else f"{startup.root}/"
+
+
+def _discover(inventory: Inventory) -> Iterator[RunningServer]:
+    started = [(master, _startup(master, inventory)) for master in inventory.masters(_NAMES)]
+    pools = [_pools(master, startup, inventory) for master, startup in started]
+    is_one = sum(map(len, pools)) == 1
+    for (master, startup), names in zip(started, pools, strict=True):
+        logged = [(key, safe_path(path)) for key, path in _LOGGED.findall(_texts(startup, inventory))]
+        log = next((path for key, path in logged if key == "error_log" and path), "")
+        main = ConfigFile("php-fpm", startup.file, startup.test, startup.reload, log=log)
+        tails = tuple(f"tail -n 3 -F {shlex.quote(path)}" for _, path in logged if path)
+        candidates = tuple(_candidates(main, startup, names, is_one))
+        yield running(f"PHP-FPM ({master.name})", _NAMES, inventory, master, startup, candidates, tails)
+
+
+def _candidates(main: ConfigFile, startup: Startup, pools: list[str], is_one: bool) -> Iterator[CandidateKnob]:
+    for pool in pools:
+        label = "" if is_one else pool
+        yield from main.candidates(_USUAL, usual=True, section=pool, label=label)
+        yield from main.candidates(_MORE, usual=False, section=pool, label=label)
+    if len(startup.files) > 1:
+        names = " ".join(f"opcache.{name}" for name in _OPCACHE.split())
+        yield from main._replace(file=startup.files[1]).candidates(names, usual=False)
+
+
+KIND = ServerKind(
+    name="php-fpm",
+    processes=(_NAMES,),
+    discover=_discover,
+    texts=_TEXTS,
+    grammar=PhpFpmGrammar(),
+    status=(STATUS,),
+    error_logs=_LOGS,
+    failure=r"\[\d\d-\w{3}-\d{4} [\d:]{8}\] (?:ERROR|ALERT): (.*)",
+    reload_replaces=("php-fpm",),
+    startup=_startup,
+    version="-i",
+    include=r"^\s*include\s*=\s*(.+?)\s*$",
+    settings=SETTINGS,
+)

@@ -1,0 +1,18 @@
+"""Settings of PHP-FPM's pools (`[www]`), and of php.ini, whose sections mean nothing. Pure."""
+
+from __future__ import annotations
+
+from cockpit.servers.editing import ConfigError
+from cockpit.servers.ini import IniGrammar
+
+# Sections of php.ini that hold for a single host or directory.
+_SCOPED = ("HOST=", "PATH=")
+
+
+class PhpFpmGrammar(IniGrammar):
+    including = ("include",)
+
+    def counts(self, section: str, key: str, wanted: str) -> bool:
+        if section.upper().startswith(_SCOPED):
+            raise ConfigError(f"{key} is set in [{section[:80]}], for a part of the requests; change it by hand")
+        return section == wanted

@@ -1,0 +1,95 @@
+"""Known settings of servers: one line of help, the form of their values, and the step that makes a change active. Pure.
+
+A table of a kind of server names its settings as the server's manual does; the forms are checked before the server's
+own test. Names without an entry are not checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple
+
+_QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z%]{0,9})")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_FIRST = re.compile(r"[\w-]*")
+_LIMIT = 10**18
+
+
+class Impact(StrEnum):
+    """The step that makes a written value active; live: a command sets it in the running server."""
+
+    LIVE = "live"
+    RELOAD = "reload"
+    RESTART = "restart"
+
+
+class ValueForm(NamedTuple):
+    """The form of a value in words, as `a time such as 65s`; `choices` are all values, () if they cannot be listed."""
+
+    words: str
+    takes: Callable[[str], bool]
+    choices: tuple[str, ...] = ()
+
+    def or_word(self, *words: str) -> ValueForm:
+        """This form, or one of some words."""
+        return ValueForm(f"{self.words}, or {' or '.join(words)}", lambda value: value in words or self.takes(value))
+
+
+class KnownSetting(NamedTuple):
+    """`help` is one line: the effect of the setting, and when it matters. `form`: None if any value may be right.
+
+    `printed` is a value as the running server prints it: `268435456` for `256M`.
+    """
+
+    help: str
+    form: ValueForm | None = None
+    impact: Impact = Impact.RELOAD
+    printed: Callable[[str], str] = str
+
+    def accepts(self, value: str) -> bool:
+        """Whether the server may take the value, quoted or not; one with a variable ($NAME) is left to the server."""
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        return self.form is None or "$" in value or self.form.takes(value[1:-1] if quoted else value)
+
+
+def integer(least: int = 0, most: int | None = None) -> ValueForm:
+    words = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+    limit = _LIMIT if most is None else most
+    return ValueForm(words, lambda value: bool(_WHOLE.fullmatch(value)) and least <= int(value) <= limit)
+
+
+def quantity(what: str, example: str, units: str = "") -> ValueForm:
+    """Numbers with or without one of these units, several separated by spaces as nginx' `1h 30m`."""
+    known = frozenset(("", *units.lower().split()))
+
+    def takes(value: str) -> bool:
+        parts = _QUANTITY.findall(value)
+        return bool(parts) and not _QUANTITY.sub("", value).strip() and all(unit.lower() in known for _, unit in parts)
+
+    return ValueForm(f"{what} such as {example}", takes)
+
+
+def choice(*values: str) -> ValueForm:
+    known = frozenset(map(str.lower, values))
+    return ValueForm(" or ".join(values), lambda value: value.lower() in known, values)
+
+
+def leading(*names: str) -> ValueForm:
+    """One of some words, perhaps with arguments, as HAProxy's `hdr(host)` and squid's `rock /var/spool/squid 300`."""
+    known = frozenset(map(str.lower, names))
+    return ValueForm(f"one of {', '.join(names)}", lambda value: (_FIRST.match(value) or [""])[0].lower() in known)
+
+
+def parameters(words: str, *, others: bool = False, **forms: ValueForm) -> ValueForm:
+    """Words NAME=VALUE, the value in the form of its name; `others`: words without a form may be among them."""
+
+    def takes(value: str) -> bool:
+        pairs = [word.partition("=") for word in value.split()]
+        return all(forms[name].takes(rest) if name in forms else others for name, _, rest in pairs)
+
+    return ValueForm(words, takes)
+
+
+ON_OFF = choice("on", "off")

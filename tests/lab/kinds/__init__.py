@@ -1,0 +1,43 @@
+"""Kinds of servers for the matrix of test_kinds.py: a module each, whose CASE is listed in CASES there.
+
+An instance runs on web1 with the packaged configuration, a second one of the same kind beside it with its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cockpit.model.hosts import StatusPage
+
+
+class KindChange(NamedTuple):
+    """A new value of an offered knob, and a command on the host that prints what the running server has: `active`."""
+
+    knob: str
+    value: str
+    command: str
+    active: str
+
+
+class KindCase(NamedTuple):
+    """`title` is the beginning of the title that discovery gives; `port` is that of the target. `start` and `stop` are
+    commands for both instances, and may be repeated; a command of `second` prints something that only a change of the
+    second instance alters. `places` hold the configuration.
+
+    `malformed` and `failing` are a knob, a value, and words of the refusal: by its form, and by the server itself.
+    `own` prints `NAME=VALUE` of a gauge by the server's own tool, by the name on the `page`; `load` asks it something.
+    """
+
+    name: str
+    title: str
+    port: int
+    start: str
+    stop: str
+    second: str
+    places: str
+    changes: tuple[KindChange, ...]
+    malformed: tuple[str, str, str]
+    failing: tuple[str, str, str]
+    page: StatusPage | None = None
+    own: str = ""
+    load: str = "true"

@@ -1,0 +1,49 @@
+"""gunicorn with its default configuration file, and a second master with a file by -c."""
+
+from tests.lab.kinds import KindCase, KindChange
+
+PORT = 8086
+_APP = """\
+import os
+
+
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return ["{} {}".format(os.getpid(), environ["wsgi.multithread"]).encode()]
+"""
+_CONFIG = """\
+# The file of the lab.
+workers = 2  # one per CPU
+worker_class = "sync"
+"""
+_CHILDREN = "pgrep -c -P $(cat /run/{}.pid)"
+_ASK = f"curl -sS --fail http://localhost:{PORT}/"
+
+CASE = KindCase(
+    name="gunicorn",
+    title="gunicorn",
+    port=PORT,
+    start=f"""
+        export PYTHONDONTWRITEBYTECODE=1
+        install -d /srv/gunicorn /srv/gunicorn2
+        printf %s '{_APP}' | tee /srv/gunicorn/app.py >/srv/gunicorn2/app.py
+        printf %s '{_CONFIG}' | tee /srv/gunicorn/gunicorn.conf.py >/srv/gunicorn2/second.py
+        cd /srv/gunicorn
+        gunicorn -D -p /run/gunicorn.pid -b 0.0.0.0:{PORT} app:application
+        cd /srv/gunicorn2
+        gunicorn -D -p /run/gunicorn2.pid -b 0.0.0.0:{PORT + 1} -c second.py app:application
+        for i in $(seq 200); do {_ASK} && curl -sS --fail http://localhost:{PORT + 1}/ && break; sleep 0.05; done
+    """,
+    stop="""
+        kill $(cat /run/gunicorn.pid /run/gunicorn2.pid)
+        while pgrep gunicorn; do sleep 0.02; done
+    """,
+    second="pgrep -P $(cat /run/gunicorn2.pid) | sort",
+    places="/srv/gunicorn /srv/gunicorn2",
+    changes=(
+        KindChange("workers", "3", _CHILDREN.format("gunicorn"), "3"),
+        KindChange("worker_class", "gthread", f"{_ASK} | cut -d ' ' -f 2", "True"),
+    ),
+    malformed=("workers", "many", "workers takes a whole number of at least 1, not 'many'"),
+    failing=("worker_class", "nosuch.Class", "nosuch"),
+)

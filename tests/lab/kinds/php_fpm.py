@@ -1,0 +1,89 @@
+"""PHP-FPM behind an nginx of its own: Debian's pool www, and a second master with the pool api."""
+
+from cockpit.model.hosts import StatusPage
+from tests.lab.kinds import KindCase, KindChange
+
+PORT = 8085
+_POOL = "/etc/php/*/fpm/pool.d/www.conf"
+_NGINX = f"""\
+user www-data;
+pid /run/kinds-nginx.pid;
+error_log /var/log/kinds-nginx.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    server {{
+        listen {PORT};
+        location / {{
+            include /etc/nginx/fastcgi_params;
+            fastcgi_param SCRIPT_FILENAME /srv/php/index.php;
+            fastcgi_pass unix:/run/php/php-www.sock;
+        }}
+        location /status {{
+            include /etc/nginx/fastcgi_params;
+            fastcgi_param SCRIPT_FILENAME $fastcgi_script_name;
+            fastcgi_pass unix:/run/php/php-www.sock;
+        }}
+    }}
+}}
+"""
+_SECOND = """\
+[global]
+pid = /run/php/second.pid
+error_log = /var/log/php-second.log
+[api]
+user = www-data
+group = www-data
+listen = /run/php/php-api.sock
+pm = static
+pm.max_children = 2
+"""
+_PAGE = '<?php echo isset($_GET["ini"]) ? ini_get($_GET["ini"]) : getmypid();'
+_COUNT = "pgrep -c -f '^php-fpm: pool {}'"
+_ASK = f"curl -sS --fail 'http://localhost:{PORT}/{{}}'"
+
+_PROCESSES = f"for n in 1 2 3 4 5 6 7 8 9; do {_ASK.format('')}; echo; done | sort -u | wc -l"
+
+
+def _ini(name: str) -> str:
+    return _ASK.format(f"?ini={name}")
+
+
+CASE = KindCase(
+    name="php-fpm",
+    title="PHP-FPM",
+    port=PORT,
+    start=f"""
+        install -d /srv/php /srv/second && install -d -o www-data /run/php
+        printf %s '{_NGINX}' >/etc/kinds-nginx.conf
+        printf %s '{_PAGE}' >/srv/php/index.php
+        printf %s '{_SECOND}' >/srv/second/php-fpm.conf
+        sed -i 's|^listen = .*|listen = /run/php/php-www.sock|; s|^;pm.status_path.*|pm.status_path = /status|' {_POOL}
+        fpm=$(ls /usr/sbin/php-fpm?.? | head -n 1)
+        version=${{fpm#/usr/sbin/php-fpm}}
+        "$fpm" -D -y "/etc/php/$version/fpm/php-fpm.conf" && "$fpm" -D -y /srv/second/php-fpm.conf
+        nginx -c /etc/kinds-nginx.conf
+    """,
+    stop="""
+        kill $(cat /run/kinds-nginx.pid); pkill -TERM -f '^php-fpm: master'
+        while pgrep '^php-fpm' || [ -e /run/kinds-nginx.pid ]; do sleep 0.02; done
+    """,
+    second="pgrep -f '^php-fpm: pool api' | sort",
+    places="/etc/php /srv/second",
+    changes=(
+        KindChange("pm.start_servers-www", "4", _COUNT.format("www"), "4"),
+        KindChange("pm.min_spare_servers-www", "4", _COUNT.format("www"), "4"),
+        KindChange("pm.max_spare_servers-www", "5", _COUNT.format("www"), "4"),
+        KindChange("pm.max_children-www", "9", _COUNT.format("www"), "4"),
+        # Each request ends its process.
+        KindChange("pm.max_requests-www", "1", _PROCESSES, "9"),
+        KindChange("opcache.max_accelerated_files", "4321", _ini("opcache.max_accelerated_files"), "4321"),
+        KindChange("opcache.memory_consumption", "64", _ini("opcache.memory_consumption"), "64"),
+    ),
+    malformed=("pm.max_children-www", "many", "pm.max_children takes a whole number of at least 1, not 'many'"),
+    failing=("pm.max_spare_servers-www", "1", "pm.max_spare_servers"),
+    page=StatusPage(kind="php-fpm", url=f"http://localhost:{PORT}/status?json"),
+    # The page counts the process that serves it.
+    own=f"echo total processes=$({_COUNT.format('www')})",
+    load=_ASK.format(""),
+)

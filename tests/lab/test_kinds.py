@@ -1,0 +1,146 @@
+"""Each kind of server with its packaged configuration beside a second instance: found, examined, tuned, watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from cockpit.hosts.ssh import SshShell, connect
+from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.profiles.reader import parse_profile
+from cockpit.profiles.writing import profile_text
+from cockpit.setup.doctor_host import examine_host
+from cockpit.setup.profile_draft import Surveyed, draft_of
+from cockpit.tuning.server_discovery import DiscoveredHost, discover
+from cockpit.tuning.tuner import Tuner
+from tests.lab.kinds import KindCase, gunicorn, mariadb, php_fpm
+from tests.lab.lab import Host, Lab
+from tests.lab.test_knobs import config
+from tests.lab.test_status_pages import host as watched
+from tests.lab.test_status_pages import watching
+from tests.tuning.conftest import until
+
+CASES = (php_fpm.CASE, mariadb.CASE, gunicorn.CASE)
+WITH_PAGE = tuple(case for case in CASES if case.page)
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+
+class KindHost:
+    """A host with both instances of a kind, and what discovery found there."""
+
+    def __init__(self, case: KindCase, host: Host, shell: SshShell, found: DiscoveredHost) -> None:
+        self.case = case
+        self.host = host
+        self.shell = shell
+        self.found = found
+
+    def knob(self, name: str) -> Knob:
+        return next(one.knob for one in self.found.offered if one.knob.name == name)
+
+    def output(self, command: str) -> str:
+        return self.host.run(command).stdout.strip()
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
+def instances(lab: Lab, request: pytest.FixtureRequest) -> Iterator[tuple[KindCase, Host]]:
+    case: KindCase = request.param
+    lab.web1.run(f"{{ set -e; {case.start}\n}} >/tmp/{case.name}.out 2>&1")
+    try:
+        yield case, lab.web1
+    finally:
+        lab.web1.run(f"{{ {case.stop}\n}} >/dev/null 2>&1", check=False)
+
+
+@asynccontextmanager
+async def discovered(instances: tuple[KindCase, Host]) -> AsyncIterator[KindHost]:
+    case, host = instances
+    shell = await connect(HostConfig(name="web1", ssh="web1"), host.ssh_config)
+    try:
+        yield KindHost(case, host, shell, await discover(shell, "web1", case.port))
+    finally:
+        await shell.close()
+
+
+async def test_both_instances_are_found_and_the_doctor_is_content(instances: tuple[KindCase, Host]) -> None:
+    async with discovered(instances) as kind:
+        case, servers = kind.case, [one for one in kind.found.servers if one.title.startswith(kind.case.title)]
+        assert len(servers) == 2 and len({one.startup for one in servers}) == 2
+        offered = {(one.knob.host, one.knob.name) for one in kind.found.offered}
+        changed = [("web1", change.knob) for change in case.changes]
+        assert set(changed) <= offered
+        config = HostConfig(name="web1", ssh="web1")
+        draft = draft_of(f"http://localhost:{case.port}/", [Surveyed(config, kind.found)], changed)
+        text = profile_text(draft)
+        assert all(f"# {kind.knob(name).help}\n[[knob]]" in text for _, name in changed)
+        profile = parse_profile(text, "new", "new")
+        findings = await examine_host(profile, profile.hosts[0], kind.host.ssh_config)
+        assert [finding for finding in findings if finding.level == "wrong"] == []
+
+
+async def test_each_knob_is_set_active_and_undone_byte_for_byte(instances: tuple[KindCase, Host]) -> None:
+    async with discovered(instances) as kind:
+        case, tuner = kind.case, Tuner()
+        before, second = config(kind.host, case.places), kind.output(case.second)
+        active = {change.knob: kind.output(change.command) for change in case.changes}
+        values = {change.knob: await tuner.read(kind.shell, kind.knob(change.knob)) for change in case.changes}
+        assert all(active[change.knob] != change.active for change in case.changes)
+        applied = await tuner.apply(kind.shell, "web1", [(kind.knob(one.knob), one.value) for one in case.changes])
+        try:
+            for change in case.changes:
+                await until(lambda change=change: kind.output(change.command) == change.active)  # type: ignore[misc]
+                value = await tuner.read(kind.shell, kind.knob(change.knob))
+                assert value in (change.value, change.active)
+            assert config(kind.host, case.places) != before
+        finally:
+            await tuner.undo(kind.shell, applied)
+        assert config(kind.host, case.places) == before and kind.output(case.second) == second
+        for change in case.changes:
+            assert await tuner.read(kind.shell, kind.knob(change.knob)) == values[change.knob]
+
+
+@pytest.mark.parametrize("instances", [php_fpm.CASE], indirect=True, ids=["php-fpm"])
+async def test_the_second_instance_is_changed_alone(instances: tuple[KindCase, Host]) -> None:
+    async with discovered(instances) as kind:
+        packaged, before = kind.output("pgrep -f '^php-fpm: pool www'"), config(kind.host, kind.case.places)
+        knob = kind.knob("pm.max_children-api")
+        assert knob.file == "/srv/second/php-fpm.conf"
+        applied = await Tuner().apply(kind.shell, "web1", [(knob, "3")])
+        await until(lambda: len(kind.output(kind.case.second).split()) == 3)
+        await Tuner().undo(kind.shell, applied)
+        await until(lambda: len(kind.output(kind.case.second).split()) == 2)
+        assert kind.output("pgrep -f '^php-fpm: pool www'") == packaged
+        assert config(kind.host, kind.case.places) == before
+
+
+async def test_an_invalid_value_never_reaches_the_server(instances: tuple[KindCase, Host]) -> None:
+    async with discovered(instances) as kind:
+        name, value, words = kind.case.malformed
+        with pytest.raises(ChangeRefused) as refused:
+            await Tuner().apply(kind.shell, "web1", [(kind.knob(name), value)])
+        assert str(refused.value) == words
+
+
+async def test_a_value_that_the_servers_test_refuses_is_rolled_back(instances: tuple[KindCase, Host]) -> None:
+    async with discovered(instances) as kind:
+        before = config(kind.host, kind.case.places)
+        name, value, words = kind.case.failing
+        with pytest.raises(ChangeUndone, match=words):
+            await Tuner().apply(kind.shell, "web1", [(kind.knob(name), value)])
+        assert config(kind.host, kind.case.places) == before
+
+
+@pytest.mark.parametrize("instances", WITH_PAGE, indirect=True, ids=lambda case: case.name)
+async def test_the_status_agrees_with_the_servers_own_tool(lab: Lab, instances: tuple[KindCase, Host]) -> None:
+    case, host = instances
+    assert case.page
+    async with watching(watched("web1", case.page), lab.ssh_config) as session:
+        await session.until(lambda: session.page.t is not None and not session.page.detail)
+        await asyncio.to_thread(host.run, case.load)
+        await session.until(lambda: bool(session.page.rates))
+        name, _, value = host.run(case.own).stdout.strip().partition("=")
+        await session.until(lambda: session.page.values[name] == float(value))

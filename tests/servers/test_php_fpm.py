@@ -1,0 +1,88 @@
+"""PHP-FPM: its masters by their titles, their pools and php.ini, its status page."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.servers import registry
+from cockpit.servers.inventory import parse_inventory
+from cockpit.servers.kind import RunningServer
+from cockpit.servers.status import NotThePageError
+
+BUILT = """\
+built\t/usr/sbin/php-fpm8.2\tConfiguration File (php.ini) Path => /etc/php/8.2/fpm
+built\t/usr/sbin/php-fpm8.2\tLoaded Configuration File => /etc/php/8.2/fpm/php.ini
+built\t/usr/sbin/php-fpm8.2\tAdditional .ini files parsed => /etc/php/8.2/fpm/conf.d/10-opcache.ini,
+built\t/usr/sbin/php-fpm8.2\t/etc/php/8.2/fpm/conf.d/20-ctype.ini
+"""
+TEXTS = """\
+text\t/etc/php/8.2/fpm/php-fpm.conf\t[global]
+text\t/etc/php/8.2/fpm/php-fpm.conf\terror_log = /var/log/php8.2-fpm.log
+text\t/etc/php/8.2/fpm/pool.d/www.conf\t[www]
+text\t/etc/php/8.2/fpm/pool.d/www.conf\tslowlog = /var/log/slow log
+text\t/etc/php/8.2/fpm/pool.d/www.conf\t;[old]
+"""
+
+
+def master(pid: int, file: str, unit: str = "") -> str:
+    return (
+        f"process\t{pid}\t1\tphp-fpm8.2\tphp-fpm: master process ({file})\t\n"
+        f"master\t{pid}\t/usr/sbin/php-fpm8.2\t/\tyes\t{unit}\thost\n"
+    )
+
+
+def found(text: str) -> list[RunningServer]:
+    servers = registry.running_servers(parse_inventory(f"user\troot\n{text}", registry.FILES, registry.TEXTS))
+    return [one for one in servers if one.title.startswith("PHP-FPM")]
+
+
+def test_a_packaged_master_has_its_pool_its_php_ini_and_its_logs() -> None:
+    (server,) = found(master(9, "/etc/php/8.2/fpm/php-fpm.conf") + BUILT + TEXTS)
+    startup = server.startup
+    assert startup is not None and startup.files[1:3] == (
+        "/etc/php/8.2/fpm/php.ini",
+        "/etc/php/8.2/fpm/conf.d/10-opcache.ini",
+    )
+    assert startup.test == "/usr/sbin/php-fpm8.2 -t -y /etc/php/8.2/fpm/php-fpm.conf"
+    assert startup.reload == "service php8.2-fpm reload"
+    knobs = {one.name: one for one in server.candidates}
+    assert knobs["pm.max_children"].section == "www" and knobs["pm.max_children"].log == "/var/log/php8.2-fpm.log"
+    assert knobs["opcache.enable"].file == "/etc/php/8.2/fpm/php.ini"
+    assert server.tail == ("tail -n 3 -F /var/log/php8.2-fpm.log", "tail -n 3 -F /var/log/slow")
+
+
+def test_of_two_masters_each_has_its_own_pools_and_commands() -> None:
+    second = master(20, "/srv/api/fpm.conf") + "process\t21\t20\tphp-fpm8.2\tphp-fpm: pool api\t\n"
+    first, other = found(master(9, "/etc/php/8.2/fpm/php-fpm.conf", "php8.2-fpm.service") + second + BUILT + TEXTS)
+    assert first.startup is not None and first.startup.reload == "systemctl reload php8.2-fpm.service"
+    assert {one.name for one in first.candidates if one.directive == "pm"} == {"pm-www"}
+    assert {one.name for one in other.candidates} >= {"pm-api", "pm.max_children-api"}
+    assert not any(one.directive.startswith("opcache") for one in other.candidates), "its php.ini is unknown"
+    assert other.startup is not None
+    assert other.startup.reload == r"pkill -USR2 -x -f 'php-fpm: master process \(/srv/api/fpm\.conf\)'"
+
+
+def test_a_master_without_a_known_file_offers_nothing() -> None:
+    (server,) = found("process\t9\t1\tphp-fpm8.2\tphp-fpm: something else\t\n")
+    assert server.candidates == () and server.startup is not None and server.startup.file == ""
+
+
+PAGE = (
+    '{"pool":"www","process manager":"dynamic","start time":1700000000,"start since":60,"accepted conn":12,'
+    '"listen queue":3,"max listen queue":4,"listen queue len":511,"idle processes":1,"active processes":4,'
+    '"total processes":5,"max active processes":5,"max children reached":2,"slow requests":1,"processes":[{"pid":1}]}'
+)
+
+
+def test_the_status_page() -> None:
+    page = registry.STATUS_PAGES["php-fpm"]
+    values, text = page.parse(PAGE)
+    assert (values["active processes"], values["listen queue"], values["max children reached"]) == (4, 3, 2)
+    assert text == {"pool": "www", "process manager": "dynamic"} and "processes" not in values
+    assert page.is_counter("slow requests") and not page.is_counter("listen queue")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"active processes":"4"}', '{"active processes":1e400}', "[" * 9999])
+def test_another_json_is_refused(text: str) -> None:
+    with pytest.raises(NotThePageError, match=r"the URL should end in pm\.status_path and \?json"):
+        registry.STATUS_PAGES["php-fpm"].parse(text)
