@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.namesakes import Namesakes
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import QUEUE_ROUND
 from cockpit.model.hosts import HostReading, ProcessCounters
-from tests.hosts.conftest import TAG, running
+from tests.hosts.conftest import TAG, put_first, running
 from tests.model.test_fold_hosts import process
 
 NAME = f"{TAG}-same"
@@ -84,6 +88,18 @@ async def test_a_port_on_which_no_watched_process_listens_says_so() -> None:
             assert (watched, reading.left_out) == (one | other, None)
             async with running(NAME) as probe:
                 assert (await read(probe, 1))[1].left_out == 0, "the target is on another host"
+
+
+async def test_a_user_who_may_not_read_who_listens_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("needs root and setpriv, to be another user")
+    nobody = "#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups /bin/sh -s\n"
+    put_first(tmp_path / "bin", monkeypatch, sh=nobody)
+    port, elsewhere = free_ports()
+    with serving(port) as one, serving(elsewhere) as other:
+        async with running(NAME, port=port) as probe:
+            watched, reading = await read(probe, 1)
+            assert (watched, reading.left_out) == (one | other, None)
 
 
 def tree(root: int, *workers: int, comm: str = "nginx") -> list[ProcessCounters]:
