@@ -44,6 +44,8 @@ PAGES = {
     "tomcat": pages.TOMCAT,
     "lighttpd": pages.LIGHTTPD,
     "haproxy": pages.HAPROXY,
+    "php-fpm": pages.PHP_FPM,
+    "mariadb": pages.MARIADB,
 }
 HOST = HostConfig(name="web1", status=tuple(StatusPage(kind=kind, url="http://localhost/") for kind in KINDS))
 _NUMBER = re.compile(rb"\d[\d.]*")

@@ -107,3 +107,36 @@ app,app2,0,0,0,0,,0,0,0,,4,0,0,DOWN,1,0,0,,0,
 app,BACKEND,1,2,2,5,200,80,6400,32000,0,4,0,1,UP,1,3,1,,12,
 stats,FRONTEND,,,1,1,2000,7,700,9000,0,,,,OPEN,,1,0,7,,
 """
+
+PHP_FPM = (
+    '{"pool":"www","process manager":"dynamic","start time":1763880000,"start since":75,"accepted conn":4312,'
+    '"listen queue":2,"max listen queue":9,"listen queue len":511,"idle processes":1,"active processes":4,'
+    '"total processes":5,"max active processes":5,"max children reached":1,"slow requests":0}'
+)
+
+MARIADB = """\
+Aborted_clients\t0
+Aborted_connects\t0
+Bytes_received\t31415
+Bytes_sent\t9265358
+Com_delete\t0
+Com_insert\t97
+Com_select\t9323
+Com_update\t84
+Connections\t626
+Created_tmp_disk_tables\t4
+Innodb_buffer_pool_dump_status\t
+Innodb_buffer_pool_load_status\tBuffer pool(s) load completed at 251123  8:00:00
+Innodb_buffer_pool_pages_free\t7747
+Innodb_buffer_pool_reads\t338
+Innodb_row_lock_waits\t3
+Max_used_connections\t27
+Open_tables\t95
+Opened_tables\t28
+Queries\t84197
+Slow_queries\t1
+Threads_cached\t6
+Threads_connected\t9
+Threads_running\t3
+Uptime\t9937
+"""
