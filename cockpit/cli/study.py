@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from cockpit.cli.addresses import addresses_of
 from cockpit.cli.appearance_options import appearance_of
+from cockpit.cli.crew import crew_of
 from cockpit.cli.live import Keeping, report_gaps
 from cockpit.cli.load_options import named_profile
 from cockpit.cli.report import study_as
@@ -139,19 +140,20 @@ async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place,
     """Run what is left, with the screen on a terminal; return whether somebody interrupted it."""
     screen = not options.no_tui and not options.json and on_terminal()
     questions = Questions() if screen else None
-    recorder = Keeping(place.recording).recorder(profile.name)
-    live = LiveSession(profile, recorder, ssh_config=options.ssh_config, questions=questions)
-    journal = _journal(options, profile, chosen, place.journal)
-    runner = Runner(live, chosen, place.folder, journal, earlier)
-    try:
-        if not screen:
-            return await _headless(live, runner)
-        live.source.controls = StudyControls(live.source.controls)
-        return await _on_screen(live, runner, appearance_of(options))
-    finally:
-        report_gaps(recorder)
-        if not live.state.runs:
-            place.recording.unlink(missing_ok=True)
+    async with crew_of(profile, options.ssh_config) as crew:
+        recorder = Keeping(place.recording).recorder(profile.name)
+        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, questions=questions, crew=crew)
+        journal = _journal(options, profile, chosen, place.journal)
+        runner = Runner(live, chosen, place.folder, journal, earlier)
+        try:
+            if not screen:
+                return await _headless(live, runner)
+            live.source.controls = StudyControls(live.source.controls)
+            return await _on_screen(live, runner, appearance_of(options))
+        finally:
+            report_gaps(recorder)
+            if not live.state.runs:
+                place.recording.unlink(missing_ok=True)
 
 
 async def _headless(live: LiveSession, runner: Runner) -> bool:

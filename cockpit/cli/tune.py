@@ -15,6 +15,7 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.rounds import Order, RoundsPlan, rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words, window_words
 from cockpit.analysis.words import verdict_line
+from cockpit.cli.crew import crew_of
 from cockpit.cli.live import Keeping, discard, report_gaps, report_recording
 from cockpit.cli.load_options import flagged, named_profile
 from cockpit.cli.signals import cancelled_by_signals
@@ -241,13 +242,23 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
     values = _assignments(options, profile)
     order = Order.MIRRORED if options.mirrored else Order.RANDOM
     plan = RoundsPlan(options.rounds, options.seconds, order, options.seed)
-    recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
-    live = LiveSession(profile, recorder, ssh_config=options.ssh_config)
+    async with crew_of(profile, options.ssh_config) as crew:
+        recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
+        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew)
+        try:
+            return await _rounds(options, live, values, plan)
+        finally:
+            report_gaps(recorder)
+            if recorder:
+                report_recording(recorder.path)
+
+
+async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, str], plan: RoundsPlan) -> int:
     showing = asyncio.create_task(_show_rounds(live.session))
     proven: Proven | None = None
     afterwards = Afterwards.CHOSEN if options.keep else Afterwards.RESTORED
     try:
-        with Secrets(profile).out_of_errors(), cancelled_by_signals() as ignore_signals:
+        with Secrets(live.profile).out_of_errors(), cancelled_by_signals() as ignore_signals:
             async with live:
                 try:
                     await live.hosts_read()
@@ -259,9 +270,6 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
     finally:
         showing.cancel()
         await asyncio.gather(showing, return_exceptions=True)
-        report_gaps(recorder)
-        if recorder:
-            report_recording(recorder.path)
     if proven is None:
         return EXIT_INTERRUPTED
     known = live.state.rounds[-1]

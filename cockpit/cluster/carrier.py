@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import platform
 from collections.abc import Sequence
 from time import monotonic
 
@@ -12,7 +10,7 @@ import msgspec
 from distributed.worker import get_worker
 
 from cockpit import __version__
-from cockpit.load import protocol
+from cockpit.load import limits, protocol
 from cockpit.load.workers import WorkerProcess, start_workers
 from cockpit.model.errors import CockpitError
 
@@ -21,18 +19,17 @@ SILENCE = 5.0
 
 
 class GeneratorFacts(msgspec.Struct, frozen=True):
-    """Versions of cockpit and Python, and the CPUs that the generator may use."""
+    """Version of cockpit, and `files` and `ports` of the generator as in limits.Capacity."""
 
     version: str
-    python: str
-    cpus: int
+    files: int | None
+    ports: int
 
 
 class Carrier:
     """The load workers of a generator; a Dask actor, whose methods run on the loop of its Dask worker.
 
-    Each line of a load worker is logged to the topic as (`place`, worker, line); after its last one an empty line with
-    the reason of its end.
+    Each line of a load worker is logged to the topic as a WorkerLine, without its sender, which the scheduler adds.
     """
 
     def __init__(self, topic: str, place: int) -> None:
@@ -44,8 +41,8 @@ class Carrier:
         self._timer: asyncio.TimerHandle | None = None
 
     async def facts(self) -> bytes:
-        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return msgspec.json.encode(GeneratorFacts(__version__, platform.python_version(), cpus))
+        here = limits.capacity_here()
+        return msgspec.json.encode(GeneratorFacts(__version__, here.files, here.ports))
 
     async def moment(self) -> float:
         """Return this machine's time.monotonic(). The load ends if the cockpit stops asking."""
@@ -87,8 +84,12 @@ class Carrier:
     async def _follow(self, worker: WorkerProcess) -> None:
         number = worker.assignment.worker
         while line := await worker.line():
-            self._dask_worker.log_event(self._topic, (self._place, number, line, ""))
-        self._dask_worker.log_event(self._topic, (self._place, number, b"", await worker.death()))
+            self._log(number, line)
+        self._log(number, b"", await worker.death())
+
+    def _log(self, number: int, line: bytes, ending: str = "") -> None:
+        message = {"place": self._place, "number": number, "line": line, "ending": ending}
+        self._dask_worker.log_event(self._topic, message)
 
     def _kill(self) -> None:
         """Nobody wants the load any more: the cockpit was silent for too long."""

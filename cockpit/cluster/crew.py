@@ -9,16 +9,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.cluster.machine import Machine, RemoteWorker
+from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
+from cockpit.load.limits import Capacity
 from cockpit.load.protocol import Assignment
 from cockpit.load.workers import Assigned, WorkerHandle
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.events import AnyEvent
 from cockpit.model.generator_events import GeneratorClock, GeneratorLost
+from cockpit.model.text import neutral
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -30,6 +33,8 @@ Emit = Callable[[AnyEvent], None]
 _CONNECT, _JOIN, _PLACE = 10.0, 30.0, 20.0
 # Seconds between two pings, and pings before the first run.
 _PING, _FIRST_PINGS = 0.5, 20
+# Maximum characters of a machine's name, and of a reason.
+_NAME, _REASON = 64, 200
 
 
 class DaskCrew:
@@ -75,11 +80,22 @@ class DaskCrew:
     def attach(self, clock: Clock, emit: Emit) -> None:
         self._clock, self._emit = clock, emit
 
-    async def workers(self, assigned: Assigned) -> Sequence[WorkerHandle]:
-        """Start the plan's number of load workers on each machine, dealt in turn."""
+    @property
+    def capacity(self) -> Capacity:
+        """Of the generators that are left. Each has the same share of the load, so that the least decides."""
+        left = self._left()
+        files = [machine.files for machine in left if machine.files is not None]
+        return Capacity(min(files, default=None), len(left) * min(machine.ports for machine in left), len(left))
+
+    def _left(self) -> list[Machine]:
         machines = [machine for machine in self.generators if not machine.lost]
         if not machines:
             raise CockpitError("every generator is lost")
+        return machines
+
+    async def workers(self, assigned: Assigned) -> Sequence[WorkerHandle]:
+        """Start the plan's number of load workers on each machine, dealt in turn."""
+        machines = self._left()
         workers = [
             RemoteWorker(_pinned(share, at // len(machines)), machines[at % len(machines)])
             for at, share in enumerate(assigned(len(machines)))
@@ -129,13 +145,13 @@ class DaskCrew:
 
         assert self.client is not None
         client = self.client
-        client.subscribe_topic(self.topic, self._take)
+        client.subscribe_topic(self.topic, self.take)
         client.subscribe_topic("all", self._note)
         workers = client.scheduler_info(n_workers=-1)["workers"]
         for place, (address, facts) in enumerate(sorted(workers.items(), key=lambda one: str(one[1]["name"]))):
-            name = str(facts["name"])
+            name = neutral(str(facts["name"] if facts["name"] != address else facts["host"]), _NAME)
             future = client.submit(Carrier, self.topic, place, actor=True, workers=[address], pure=False)
-            machine = Machine(name if name != address else facts["host"], address)
+            machine = Machine(name if name not in self.names else f"{name}-{place}", address)
             self.generators.append(machine)
             try:
                 async with asyncio.timeout(_PLACE):
@@ -148,9 +164,16 @@ class DaskCrew:
             except (OSError, RuntimeError, ImportError) as error:
                 raise HostError(_reason(error), subject=machine.name) from None
 
-    def _take(self, event: tuple[float, tuple[int, int, bytes, str]]) -> None:
-        place, number, line, ending = event[1]
-        self.generators[place].take(number, line, ending)
+    def take(self, event: tuple[float, Any]) -> None:
+        """Take a line from the generator that sent it, from no other."""
+        with suppress(msgspec.ValidationError):
+            told = msgspec.convert(event[1], WorkerLine)
+            for machine in self.generators[told.place : told.place + 1]:
+                if machine.address == told.worker and not machine.lost:
+                    try:
+                        machine.take(told)
+                    except HostError as error:
+                        self._lose(machine, error.problem)
 
     def _note(self, event: tuple[float, dict[str, Any]]) -> None:
         """A message of the scheduler on its workers."""
@@ -169,7 +192,7 @@ class DaskCrew:
             except TimeoutError:
                 if machine.silence > machine.patience:
                     self._lose(machine, f"no answer for {machine.silence:.1f} s")
-            except (OSError, RuntimeError) as error:
+            except (OSError, RuntimeError, HostError) as error:
                 self._lose(machine, _reason(error))
             else:
                 self._report_clock(machine)
@@ -202,4 +225,4 @@ def _on(machine: Machine, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]
 def _reason(error: BaseException) -> str:
     """The first line of an error, or of what caused it."""
     text = str(error) or str(error.__cause__ or "") or type(error).__name__
-    return text.strip().splitlines()[0]
+    return neutral(text.strip(), _REASON)

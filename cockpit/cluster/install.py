@@ -57,7 +57,7 @@ def wheel() -> tuple[str, bytes]:
 
 async def install(config: GeneratorConfig, ssh_config: Path | None) -> None:
     """Install this cockpit with Dask into ~/.local/state/cockpit/venv of a generator. Raises HostError."""
-    shell = await open_shell(HostConfig(name=config.name, ssh=None if config.ssh == "." else config.ssh), ssh_config)
+    shell = await open_shell(HostConfig.of_generator(config), ssh_config)
     try:
         await _install(shell, config.name)
     finally:

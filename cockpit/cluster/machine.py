@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from math import isfinite
 from time import monotonic
 from typing import Any
 
@@ -15,11 +16,27 @@ from cockpit.load import protocol
 from cockpit.load.protocol import Assignment, Done, Extend, Start
 from cockpit.load.workers import Message
 from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.text import neutral
 
 # Seconds without any message after which a machine is lost; load workers send a tick ten times per second.
 _PATIENCE = 1.0
+# Maximum bytes of lines that nobody has read yet, and what one costs beside its text.
+_BACKLOG, _LINE_COST = 64 * 1024 * 1024, 200
+# Maximum characters of a reason that a generator gives.
+_REASON = 200
 # Timeout (s) for the load workers to end.
 _CLOSING = 5.0
+
+
+class WorkerLine(msgspec.Struct, frozen=True):
+    """A line of load worker `number` of the generator in this `place`; an empty one is its last, with the reason of its
+    end. `worker` is the address of the Dask worker that sent it, by the scheduler."""
+
+    worker: str
+    place: int
+    number: int
+    line: bytes
+    ending: str
 
 
 class Machine:
@@ -32,9 +49,12 @@ class Machine:
         self.address = address
         self.carrier: Any = None
         self.clock = MachineClock()
+        self.files: int | None = None
+        self.ports = 0
         self.lost = ""
         self._heard = monotonic()
         self._lines: dict[int, asyncio.Queue[bytes]] = {}
+        self._unread = 0
         self._endings: dict[int, str] = {}
         self._outgoing: list[tuple[int, bytes]] = []
         self._sending: asyncio.Task[None] | None = None
@@ -45,38 +65,49 @@ class Machine:
         return monotonic() - self._heard
 
     async def check(self, version: str) -> None:
-        """Raises HostError if it has another version of cockpit."""
+        """Ask for its limits. Raises HostError if it has another version of cockpit."""
         from cockpit.cluster.carrier import GeneratorFacts
 
-        facts = msgspec.json.decode(await self.carrier.facts(), type=GeneratorFacts)
+        try:
+            facts = msgspec.json.decode(await self.carrier.facts(), type=GeneratorFacts)
+        except (msgspec.MsgspecError, TypeError):
+            raise HostError("its answer is not cockpit's", subject=self.name) from None
         if facts.version != version:
-            raise HostError(f"cockpit {facts.version} there, {version} here: install the same one", subject=self.name)
+            other = neutral(facts.version, _REASON)
+            raise HostError(f"cockpit {other} there, {version} here: install the same one", subject=self.name)
+        self.files, self.ports = facts.files, facts.ports
 
     async def ping(self) -> None:
         sent = monotonic()
         there = await self.carrier.moment()
         self._heard = monotonic()
+        if not isinstance(there, float) or not isfinite(there):
+            raise HostError("its answer is no instant", subject=self.name)
         self.clock.take(Ping(sent, there, self._heard))
 
     def expect(self, workers: Sequence[RemoteWorker]) -> None:
         """Take lines of these load workers from now on."""
         self._lines = {worker.assignment.worker: asyncio.Queue() for worker in workers}
-        self._endings = {}
+        self._endings, self._unread = {}, 0
 
     async def begin(self, workers: Sequence[RemoteWorker]) -> None:
         """Start the load workers there. Raises CockpitError."""
         self.expect(workers)
         problem = await self.carrier.begin([protocol.encode(worker.assignment) for worker in workers])
         if problem:
-            raise CockpitError(f"{self.name}: {problem}")
+            raise CockpitError(f"{self.name}: {neutral(str(problem), _REASON)}")
 
-    def take(self, worker: int, line: bytes, ending: str) -> None:
-        """A line of a load worker; an empty one is its last, with the reason of its end."""
+    def take(self, told: WorkerLine) -> None:
+        """Keep a line until it is read. Raises HostError if too many are left unread."""
         self._heard = monotonic()
-        if worker in self._lines:
-            if not line:
-                self._endings[worker] = ending
-            self._lines[worker].put_nowait(line)
+        if told.number not in self._lines:
+            return
+        if not told.line:
+            self._endings[told.number] = neutral(told.ending, _REASON)
+        self._unread += len(told.line) + _LINE_COST
+        if self._unread > _BACKLOG:
+            raise HostError("it sends more than can be read", subject=self.name)
+        self._lines[told.number].put_nowait(told.line)
 
     def send(self, worker: int, line: bytes) -> None:
         """Send a command to a load worker, after those before it."""
@@ -102,10 +133,13 @@ class Machine:
             lines.put_nowait(b"")
 
     async def line(self, worker: int) -> bytes:
-        return await self._lines[worker].get()
+        line = await self._lines[worker].get()
+        self._unread -= len(line) + _LINE_COST
+        return line
 
     def ending(self, worker: int) -> str:
-        return f"{self.name}: {self._endings.get(worker, self.lost)}"
+        reason = self._endings.get(worker) or self.lost or "it sent a line that is no message of its run"
+        return f"{self.name}: {reason}"
 
     async def close(self) -> None:
         """End the load workers there."""

@@ -89,7 +89,7 @@ async def _local_scheduler(certificate: Certificate) -> AsyncIterator[str]:
 async def _generator(
     config: GeneratorConfig, certificate: Certificate, scheduler: str, ssh_config: Path | None
 ) -> AsyncIterator[None]:
-    shell = await open_shell(HostConfig(name=config.name, ssh=None if config.ssh == "." else config.ssh), ssh_config)
+    shell = await open_shell(HostConfig.of_generator(config), ssh_config)
     try:
         python = config.python or (sys.executable if config.ssh == "." else "")
         channel = await shell.open(_LAUNCH.replace("@PYTHON@", quote(python)))
@@ -193,7 +193,8 @@ def _check(offer: Offer, config: GeneratorConfig) -> None:
     there = (offer.version, ".".join(offer.python.split(".")[:2]), offer.dask)
     for name, mine, other in zip(("cockpit", "Python", "Dask"), here, there, strict=True):
         if mine != other:
-            raise NotInstalled(f"{name} {other} there, {mine} here: install the same version", subject=config.name)
+            said = neutral(other, 40)
+            raise NotInstalled(f"{name} {said} there, {mine} here: install the same version", subject=config.name)
 
 
 def _started(line: bytes, name: str) -> str:
@@ -202,5 +203,5 @@ def _started(line: bytes, name: str) -> str:
     except msgspec.MsgspecError:
         raise CockpitError(f"{name} did not start") from None
     if started.problem:
-        raise HostError(started.problem, subject=name)
+        raise HostError(neutral(started.problem, 200), subject=name)
     return started.address

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from cockpit.cluster.certificates import Certificate
@@ -29,7 +31,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     python: str
     dask: str
-    port: int
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
 class Started(msgspec.Struct, frozen=True):

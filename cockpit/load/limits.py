@@ -1,4 +1,4 @@
-"""Limits of this machine for load: file descriptors, CPUs and local ports; and invalid plans."""
+"""Limits of machines for load: file descriptors, CPUs and local ports; and invalid plans."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from math import inf, isfinite
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,19 +30,39 @@ _POSITIVE = (
 )
 
 
-def check(plan: LoadPlan) -> None:
-    """Check a plan. Raises UsageError if it is invalid, or if this machine lacks resources for its workers."""
+class Capacity(NamedTuple):
+    """What `machines` that load comes from allow: `files` are connections of a load worker (None: unlimited), `ports`
+    the local ports of all of them together (0: unknown). `here`: load comes from this machine."""
+
+    files: int | None
+    ports: int
+    machines: int = 1
+    here: bool = False
+
+
+def capacity_here() -> Capacity:
+    return Capacity(most_connections_here(), local_ports(), here=True)
+
+
+def check(plan: LoadPlan, capacity: Capacity | None = None) -> None:
+    """Check a plan. Raises UsageError if it is invalid, or if the machines (default: this one) lack resources for its
+    workers. CPUs and local addresses are known of this machine alone."""
+    capacity = capacity or capacity_here()
     _check_numbers(plan)
     _check_stages(plan)
     request_order.check(plan)
-    _check_addresses(plan)
+    if plan.unix and (plan.connect_to or plan.local_addresses):
+        raise UsageError("a Unix socket has no addresses: leave out where to connect to and where from")
+    for address in plan.local_addresses:
+        _check_address(address, capacity.here)
     if target_of_plan(plan).secure:
         from cockpit.load.tls import context_of
 
         context_of(plan.tls)
     if not plan.open:
-        _check_files(plan)
-    if plan.cpus and sys.platform == "linux":
+        shares = assignments(replace(plan, workers=plan.workers * capacity.machines), 0, ())
+        check_concurrency(most_connections(plan), len(shares), capacity.files)
+    if capacity.here and plan.cpus and sys.platform == "linux":
         allowed = os.sched_getaffinity(0)
         missing = [cpu for cpu in plan.cpus if cpu not in allowed]
         if missing:
@@ -49,43 +70,45 @@ def check(plan: LoadPlan) -> None:
             raise UsageError(f"CPU {missing[0]} is not one this process may use; it may use {names}")
 
 
-def check_concurrency(wanted: int, workers: int) -> None:
-    """Raises UsageError if the workers of this machine cannot have this many connections."""
-    most = most_connections_here()
+def check_concurrency(wanted: int, workers: int, most: int | None) -> None:
+    """Raises UsageError if workers with at most `most` connections each cannot have this many."""
     share = -(-wanted // workers)
     if most is not None and share > most:
         needed = share + OWN_FILES
         raise UsageError(
-            f"{wanted} connections need {needed} open files in a worker and this machine allows {most + OWN_FILES}:"
+            f"{wanted} connections need {needed} open files in a worker and its machine allows {most + OWN_FILES}:"
             f" raise the hard limit (ulimit -Hn {needed}), ask for more workers or fewer connections"
         )
 
 
-def fitted(plan: LoadPlan) -> tuple[LoadPlan, tuple[str, ...]]:
-    """Limit the plan's requests in flight to this machine's file descriptors; with a warning if that is fewer.
+def fitted(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[LoadPlan, tuple[str, ...]]:
+    """Limit the plan's requests in flight to the file descriptors of the machines (default: this one); with a warning
+    if that is fewer.
 
     Closed plans stay as they are: for those `check` reports the shortage.
     """
-    most = most_connections_here()
+    capacity = capacity or capacity_here()
+    most = capacity.files
     if not plan.open or most is None:
         return plan, ()
-    workers = assignments(plan, 0, ())[0].workers
+    workers = assignments(replace(plan, workers=plan.workers * capacity.machines), 0, ())[0].workers
     if plan.max_in_flight <= most * workers:
         return plan, ()
     lowered = replace(plan, max_in_flight=max(1, most * workers))
     files = most + OWN_FILES
     return lowered, (
-        f"at most {lowered.max_in_flight} requests in flight, not {plan.max_in_flight}: a process here may have"
+        f"at most {lowered.max_in_flight} requests in flight, not {plan.max_in_flight}: a load worker may have"
         f" {files} files open (ulimit -Hn)",
     )
 
 
-def warnings(plan: LoadPlan) -> tuple[str, ...]:
-    """Return warnings that are known before a run, one line each."""
+def warnings(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[str, ...]:
+    """Return warnings that are known before a run on these machines (default: this one), one line each."""
+    capacity = capacity or capacity_here()
     lines = list(read_log(plan).warnings) if plan.replay is not None else []
-    if plan.cpus and sys.platform != "linux":
+    if capacity.here and plan.cpus and sys.platform != "linux":
         lines.append("workers cannot be pinned to CPUs on this system; the scheduler places them")
-    ports = local_ports() * max(1, len(set(plan.local_addresses)))
+    ports = capacity.ports * max(1, len(set(plan.local_addresses)))
     each = plan.requests_per_connection if plan.keepalive else 1
     if each is None or plan.unix or not ports:
         return tuple(lines)
@@ -159,22 +182,16 @@ def _check_stages(plan: LoadPlan) -> None:
             raise UsageError(f"stage {number}: {kind} {value:g} for {stage.duration:g} s; both must be more than 0")
 
 
-def _check_addresses(plan: LoadPlan) -> None:
-    if plan.unix and (plan.connect_to or plan.local_addresses):
-        raise UsageError("a Unix socket has no addresses: leave out where to connect to and where from")
-    for address in plan.local_addresses:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+def _check_address(address: str, here: bool) -> None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        socket.inet_pton(family, address)
+    except OSError:
+        raise UsageError(f"local address {address!r}: not an IP address") from None
+    if not here:
+        return
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
         try:
-            socket.inet_pton(family, address)
-        except OSError:
-            raise UsageError(f"local address {address!r}: not an IP address") from None
-        with socket.socket(family, socket.SOCK_STREAM) as sock:
-            try:
-                bind(sock, address)
-            except OSError as error:
-                raise UsageError(f"local address {address}: {(error.strerror or str(error)).lower()}") from None
-
-
-def _check_files(plan: LoadPlan) -> None:
-    shares = assignments(plan, 0, ())
-    check_concurrency(most_connections(plan), len(shares))
+            bind(sock, address)
+        except OSError as error:
+            raise UsageError(f"local address {address}: {(error.strerror or str(error)).lower()}") from None

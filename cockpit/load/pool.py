@@ -24,24 +24,35 @@ Emit = Callable[[AnyEvent], None]
 
 # Timeout (s) for a worker to stop.
 _STOPPING = 3.0
+# How far (s) the times of a tick can be off: the clocks of two machines were compared over a network.
+_CLOCK_ERROR = 1.0
 
 
 class LoadRun:
     """A run that has begun. Its events go to the `emit` given to `launch`; RunEnded is the last of them."""
 
     def __init__(
-        self, plan: LoadPlan, run: int, clock: Clock, emit: Emit, workers: Sequence[WorkerHandle], began: float
+        self,
+        plan: LoadPlan,
+        run: int,
+        clock: Clock,
+        emit: Emit,
+        workers: Sequence[WorkerHandle],
+        began: float,
+        files: int | None = None,
     ) -> None:
-        """`began` is the session time of its RunStarted."""
+        """`began` is the session time of its RunStarted, `files` as in limits.Capacity."""
         self.plan = plan
         self.run = run
         self._clock = clock
         self._emit = emit
         self._workers = workers
+        self._files = files
         # Session time before which the plan does not end the run, as far as that is known beforehand.
         self._lasts = math.inf if plan.requests is None else began
         if plan.duration is not None:
             self._lasts = min(self._lasts, began + plan.warmup + plan.duration)
+        self._began = began
         self._extended = False
         self._stopping = False
         self._lost: dict[int, str] = {}
@@ -124,7 +135,7 @@ class LoadRun:
         counted = self.plan.requests is not None or (self.plan.paths is not None and self.plan.paths.order == "once")
         if counted and concurrency < workers:
             raise UsageError(f"concurrency is {concurrency}; each of the {workers} workers has requests left for one")
-        limits.check_concurrency(concurrency, workers)
+        limits.check_concurrency(concurrency, workers, self._files)
 
     def _kill_stuck(self) -> None:
         for worker in self._workers:
@@ -140,25 +151,33 @@ class LoadRun:
         number = worker.assignment.worker
         while line := await worker.line():
             try:
-                if line.startswith(protocol.SAYING):
-                    message = protocol.decode_saying.decode(line)
-                    worker.done = message if isinstance(message, Done) else worker.done
-                else:
-                    self._tick(events.decode(line), worker)
+                self._take(line, worker)
             except msgspec.MsgspecError:
-                # A killed worker may leave half a line.
+                # A killed worker may leave half a line; one that sends anything else is ended.
+                worker.kill()
                 break
         if worker.done is None:
             detail = await worker.death()
             self._lost[number] = detail
             self._emit(WorkerLost(t=self._clock.now(), run=self.run, worker=number, detail=detail))
-            if not self._stopping and self.plan.adjustable(self.plan) and len(self._lost) < len(self._workers):
+            if self.plan.on_loss == "stop":
+                self.stop()
+            elif not self._stopping and self.plan.adjustable(self.plan) and len(self._lost) < len(self._workers):
                 self._deal()
 
-    def _tick(self, event: AnyEvent, worker: WorkerHandle) -> None:
-        if isinstance(event, Tick):
-            t, start = (self._clock.at(worker.here(instant)) for instant in (event.t, event.start))
-            self._emit(replace(event, t=t, start=start))
+    def _take(self, line: bytes, worker: WorkerHandle) -> None:
+        """Raises msgspec.MsgspecError for a line that is no message of this worker and run."""
+        if line.startswith(protocol.SAYING):
+            message = protocol.decode_saying.decode(line)
+            worker.done = message if isinstance(message, Done) else worker.done
+            return
+        tick = events.decode(line)
+        if not isinstance(tick, Tick) or (tick.run, tick.worker) != (self.run, worker.assignment.worker):
+            raise msgspec.ValidationError("not a tick of this worker and run")
+        t, start = (self._clock.at(worker.here(instant)) for instant in (tick.t, tick.start))
+        if not self._began - _CLOCK_ERROR <= start <= t <= self._clock.now() + _CLOCK_ERROR:
+            raise msgspec.ValidationError("a tick of another time")
+        self._emit(replace(tick, t=t, start=start))
 
     def _ending(self) -> RunEnded:
         t, total = self._clock.now(), len(self._workers)
@@ -185,23 +204,25 @@ async def launch(
     `found` is the result of a preflight; without it the name is resolved here and the target is not contacted.
     Raises UsageError, TargetError, or CockpitError if a worker does not start.
     """
-    limits.check(plan)
+    crew = crew or LocalCrew()
+    capacity = crew.capacity
+    limits.check(plan, capacity)
     log = await asyncio.to_thread(read_log, plan) if plan.replay is not None else None
     if log is not None:
         requests = log.total if plan.requests is None else min(plan.requests, log.total)
         plan = replace(plan, requests=requests, replay=replace(log.replay, seconds=log.seconds))
-    plan, lowered = limits.fitted(plan)
+    plan, lowered = limits.fitted(plan, capacity)
     if found is None:
         addresses = await preflight.resolve(plan)
         names = tuple(dict.fromkeys(str(address[0]) for address in addresses))
-        found = preflight.Preflight(address=addresses[0], addresses=names, warnings=(*lowered, *limits.warnings(plan)))
+        warnings = (*lowered, *limits.warnings(plan, capacity))
+        found = preflight.Preflight(address=addresses[0], addresses=names, warnings=warnings)
     address = found.address
 
     def assigned(machines: int) -> list[Assignment]:
         shares = protocol.assignments(replace(plan, workers=plan.workers * machines), run, address)
         return shares if log is None else [replace(one, log=log.share(one.worker, one.workers)) for one in shares]
 
-    crew = crew or LocalCrew()
     workers = await crew.workers(assigned)
     now = clock.now() + crew.lead
     for worker in workers:
@@ -214,4 +235,4 @@ async def launch(
             t=now, run=run, plan=shown, addresses=found.addresses, warnings=found.warnings, machines=crew.machines
         )
     )
-    return LoadRun(plan, run, clock, emit, workers, now)
+    return LoadRun(plan, run, clock, emit, workers, now, capacity.files)

@@ -65,13 +65,13 @@ async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
     return list(dict.fromkeys(entry[4] for entry in found))
 
 
-async def preflight(plan: LoadPlan) -> Preflight:
-    """Request the target before the run.
+async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> Preflight:
+    """Request the target before a run on machines of this capacity (default: this one).
 
-    Raises UsageError for a plan that cannot be carried out here, TargetError for a target that cannot be reached,
+    Raises UsageError for a plan that cannot be carried out there, TargetError for a target that cannot be reached,
     whose certificate is not trusted, or that does not answer as HTTP.
     """
-    limits.check(plan)
+    limits.check(plan, capacity)
     asked = requests_of(plan)[0]
     request = (await _order(plan)).next_request().request
     addresses = await resolve(plan)
@@ -86,7 +86,7 @@ async def preflight(plan: LoadPlan) -> Preflight:
         writer.transport.abort()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-    notes = [*limits.fitted(plan)[1], *limits.warnings(plan)]
+    notes = [*limits.fitted(plan, capacity)[1], *limits.warnings(plan, capacity)]
     if status is not None and status >= 400 and not Expectation(asked.expect).allows(status):
         notes.append(f"{url_without_password(asked.url)} answers {status}: its responses will count as failed")
     if location:

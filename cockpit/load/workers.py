@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from cockpit.load import protocol
+from cockpit.load.limits import Capacity, capacity_here
 from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Start, Stop
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
@@ -62,6 +63,10 @@ class Crew(Protocol):
 
     lead: float
     machines: tuple[str, ...]
+
+    @property
+    def capacity(self) -> Capacity:
+        """What the machines allow. Raises CockpitError if none is left."""
 
     def attach(self, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
         """Emit events on the machines from now on, at times of this clock."""
@@ -160,6 +165,10 @@ class LocalCrew:
 
     lead = 0.0
     machines: tuple[str, ...] = ()
+
+    @property
+    def capacity(self) -> Capacity:
+        return capacity_here()
 
     def attach(self, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
         """This machine is observed by the session itself."""

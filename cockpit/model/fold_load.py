@@ -165,6 +165,12 @@ def silent(tick: ev.Tick) -> bool:
     return min(tick.silence, tick.oldest) >= SILENCE
 
 
+def _silence(tick: ev.Tick) -> float:
+    """Return the seconds of a silent tick, with those before it if it is the first that counts as silent."""
+    waited, span = min(tick.silence, tick.oldest), tick.t - tick.start
+    return waited if waited - span < SILENCE else span
+
+
 def _open_windows(state: State, idle_since: float | None = None) -> dict[str, HostWindow]:
     """Return a window of each host that is up, with its metrics since `idle_since` if there was an interval; None:
     the host is under load."""
@@ -273,7 +279,7 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
         saturated_worker_seconds=total(segment.saturated_worker_seconds, lost),
         worker_cpu=_more(segment.worker_cpu, tick.worker, tick.cpu),
         worker_wait=_more(segment.worker_wait, tick.worker, tick.cpu_wait),
-        worker_silence=_more(segment.worker_silence, tick.worker, tick.t - tick.start)
+        worker_silence=_more(segment.worker_silence, tick.worker, _silence(tick))
         if silent(tick)
         else segment.worker_silence,
     )

@@ -29,11 +29,12 @@ class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class GeneratorConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A machine that load comes from, reached by `ssh`; ".": this one. Cockpit is installed for its `python`; "": in
-    the virtual environment that cockpit makes there, else for python3."""
+    the virtual environment that cockpit makes there, else for python3. `watch`: it is among the watched hosts."""
 
     name: str
     ssh: str
     python: str = ""
+    watch: bool = False
 
 
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,10 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     def watched(self) -> str:
         """The names of the watched processes, for a person; "" without any."""
         return ", ".join(self.processes)
+
+    @classmethod
+    def of_generator(cls, generator: GeneratorConfig) -> HostConfig:
+        return cls(name=generator.name, ssh=None if generator.ssh == "." else generator.ssh)
 
     def without_secrets(self) -> HostConfig:
         """As it may be recorded."""

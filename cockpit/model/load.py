@@ -152,6 +152,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     queued then are never sent, and counted. The first `warmup` seconds are sent and not counted.
     `timeout` (s) is for a whole request from its send, connect included. `workers` processes share it exactly;
     worker i is pinned to `cpus[i % len(cpus)]` if cpus is not empty.
+    `on_loss` of a worker its load is dealt to the others, where that is possible, or the run stops.
     `extend` (s) is the maximum extension of a run after a change under load, for the verdict; 0: none.
     `binary` replaces a `body` that is not text.
     `mix` in rotation by weight replaces url, method, headers, body and `expect`; `paths` replaces the URL's path.
@@ -192,6 +193,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     local_addresses: tuple[str, ...] = ()
     workers: int = 1
     cpus: tuple[int, ...] = ()
+    on_loss: Literal["deal", "stop"] = "deal"
     tick: float = 0.1
     binary: bytes | None = None
 

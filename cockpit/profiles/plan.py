@@ -89,6 +89,7 @@ def make_plan(
         local_addresses=load.local_addresses,
         workers=load.workers,
         cpus=load.cpus,
+        on_loss=load.on_loss,
     )
     check_plan(plan)
     return plan

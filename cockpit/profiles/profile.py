@@ -57,8 +57,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:
     """The profile that the sections describe; `files` reads the files that they name. Raises Wrong."""
-    _names_once("host", [host.name for host in file.host])
     _names_once("generator", [generator.name for generator in file.generator])
+    generators = tuple(msgspec.convert(msgspec.to_builtins(one), GeneratorConfig) for one in file.generator)
+    machines = tuple(HostConfig.of_generator(one) for one in generators if one.watch)
+    _names_once("host", [host.name for host in (*file.host, *machines)])
     _names_once("knob", [knob.name for knob in file.knob])
     _names_once("action", [action.name for action in file.action])
     hosts = {host.name: host for host in file.host}
@@ -77,7 +79,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         name=name,
         question=file.question.strip(),
         plan=make_plan(file.target, file.load, file.tls, file.request, files),
-        hosts=tuple(msgspec.convert(msgspec.to_builtins(host), HostConfig) for host in file.host),
+        hosts=(*(msgspec.convert(msgspec.to_builtins(host), HostConfig) for host in file.host), *machines),
         knobs=knobs,
         actions=tuple(msgspec.convert(msgspec.to_builtins(action), ServerAction) for action in file.action),
         thresholds=file.check.thresholds,
@@ -86,7 +88,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         check_runs=file.check.runs,
         steady=file.check.steady,
         cap=seconds_of("check.cap", file.check.cap),
-        generators=tuple(msgspec.convert(msgspec.to_builtins(one), GeneratorConfig) for one in file.generator),
+        generators=generators,
         study=study,
         short_study=to_study(file, knobs, files, short=True) if file.study else None,
     )

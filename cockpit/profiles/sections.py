@@ -93,6 +93,7 @@ class LoadSection(Section, frozen=True, kw_only=True):
     local_addresses: tuple[str, ...] = ()
     workers: Positive = 1
     cpus: tuple[Annotated[int, Meta(ge=0)], ...] = ()
+    on_loss: Literal["deal", "stop"] = "deal"
 
 
 class TlsSection(Tls, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -65,7 +65,7 @@ class LiveLoad:
         if self._run is not None or self._asking is not None:
             return
         async with self._beginning:
-            self._asking = asyncio.get_running_loop().create_task(preflight(plan))
+            self._asking = asyncio.get_running_loop().create_task(preflight(plan, self._crew.capacity))
             try:
                 await asyncio.wait([self._asking])
                 if self._asking.cancelled():

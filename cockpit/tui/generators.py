@@ -1,16 +1,33 @@
-"""The machines that load comes from, a line each."""
+"""The machines that load comes from: a line each, and a table of all that is known of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
 from cockpit.model.fold_load import SATURATED_CPU, SATURATED_LAG
 from cockpit.model.generator_state import GeneratorState
+from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, neutral, si
+from cockpit.session.loop import Session
+from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_names import key_hints
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, Piece, clip, fit
 
 # Maximum lines, and cells of a name.
 MOST, _NAME = 6, 16
+# Seconds between two frames of the table.
+_FRAME = 0.5
+_TITLES = ("generator", "workers", "req/s", "cpu", "cpu wait", "lag p99", "clock offset", "±", "drift")
+_WIDTHS = (_NAME, 7, 7, 5, 9, 9, 15, 9, 10)
 
 
 class Generators(Lines):
@@ -40,3 +57,70 @@ def _line(one: GeneratorState, longest: int) -> Line:
     if one.drift:
         line.append((f", drifts {one.drift * 1e6:+.0f} µs/s", "dim"))
     return tuple(line)
+
+
+class GeneratorScreen(Dialog[None]):
+    """A row per machine that load comes from, of its last whole second."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,m", "dismiss(None)", "close")]
+    DEFAULT_CSS = """
+    GeneratorScreen > VerticalScroll { width: 100; }
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as panel:
+            panel.border_title = "machines that load comes from"
+            yield Static(id="generators")
+            yield Static(key_hints(("Esc", ": close")), classes="hint")
+
+    def on_mount(self) -> None:
+        self.set_interval(_FRAME, self._update)
+        self._update()
+
+    def _update(self) -> None:
+        self.query_one("#generators", Static).update(Content("\n").join(_table(self.session.shown)))
+
+
+def _table(state: State) -> Iterator[Content]:
+    """Head, a row per machine, and what the columns mean."""
+    yield Content.styled(_row(_TITLES), "$cockpit-dim")
+    for one in state.generators.values():
+        name = fit(neutral(one.name), _NAME)
+        if one.lost is not None:
+            t, reason = one.lost
+            yield Content.styled(f"{name} LOST at {clock(t)}: {neutral(reason)}", "$cockpit-worse")
+            continue
+        last, known = one.last, one.offset is not None
+        saturated = last is not None and (last.cpu >= SATURATED_CPU or last.lag >= SATURATED_LAG)
+        cells = (
+            name,
+            str(state.machines.count(one.name)),
+            *(
+                ("", "", "", "")
+                if last is None
+                else (
+                    si(last.completed),
+                    f"{100 * last.cpu:.0f}%",
+                    f"{milliseconds(last.cpu_wait)} ms",
+                    f"{milliseconds(last.lag)} ms",
+                )
+            ),
+            f"{one.offset:+.4f} s" if one.offset is not None else "",
+            f"{milliseconds(one.uncertainty)} ms" if known else "",
+            f"{one.drift * 1e6:+.0f} µs/s" if one.drift else "",
+        )
+        yield Content.styled(_row(cells), "$cockpit-warn" if saturated else "")
+    yield Content.styled(
+        "cpu: of its busiest load worker · cpu wait: of all its workers, per second · lag: how late requests start"
+        "\nclock offset: what is added to its clock to get this machine's, off by at most ±",
+        "$cockpit-dim",
+    )
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    first, *more = zip(cells, _WIDTHS, strict=True)
+    return fit(*first) + " ".join(f"{cell:>{width}}" for cell, width in more)

@@ -26,7 +26,7 @@ from cockpit.tui.dialogs.load_form import LoadForm
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import LATENCY_VIEWS
 from cockpit.tui.footer import Footer
-from cockpit.tui.generators import MOST, Generators
+from cockpit.tui.generators import MOST, Generators, GeneratorScreen
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_names import action_key
@@ -83,6 +83,7 @@ class MainScreen(ViewKeys):
         Binding("c", "compare", "compare"),
         Binding("r", "rounds", "rounds"),
         Binding("x", "check", "check"),
+        Binding("m", "machines", "machines that load comes from"),
         Binding("ctrl+u", "undo", "undo the last change"),
         Binding("up", "up_or_down(-1)", "up"),
         Binding("down", "up_or_down(1)", "down"),
@@ -236,6 +237,13 @@ class MainScreen(ViewKeys):
             self.show_reason("No segment to compare yet. space: start a run; a change under load (t): next segment")
             return
         self.app.push_screen(CompareScreen(self.context, self.set_view))
+
+    def action_machines(self) -> None:
+        """Show all that is known of the machines that load comes from."""
+        if not self.session.shown.generators:
+            self.show_reason("load comes from this machine alone; more: cockpit help generators")
+            return
+        self.app.push_screen(GeneratorScreen(self.session))
 
     def action_check(self) -> None:
         """Check 15 s of load against the thresholds and the last baseline; start a run if none is active."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from tests.bench import agreement, arrivals, endurance, generator, generators, hosts, recording, screen
+from tests.bench import agreement, arrivals, endurance, four_generators, generator, generators, hosts, recording, screen
 
 ROWS: dict[str, Callable[[], bool]] = {
     "kept-20": generator.kept_20,
@@ -27,6 +27,7 @@ ROWS: dict[str, Callable[[], bool]] = {
     "agreement": agreement.agreement,
     "probe-cost": hosts.probe_cost,
     "hosts-scale": hosts.hosts_scale,
+    "generators-four": four_generators.four_generators,
     "generators-scale": generators.generators_scale,
     "recording-size": recording.recording_size,
     "recording-seek": recording.recording_seek,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Sequence
+from random import Random
 from time import monotonic
 
 from msgspec.structs import replace
@@ -28,6 +30,7 @@ from tests.conftest import TESTS
 
 GENERATORS, PROGRAMS, RATE = 100, 2, 10.0
 SECONDS, START = 20.0, 3.0
+LATE = 0.003  # s, on average, from the instant of a tick until it is sent
 BAR_SHARE, BAR_ARRIVAL = 30.0, 100.0  # per cent of a core; ms, p99
 RECORDED = TESTS / "recordings" / "two-hosts.cockpit"
 
@@ -72,7 +75,7 @@ async def _replayed(crew: DaskCrew) -> tuple[float, list[float], int]:
         state = fold(state, event)
 
     plan = LoadPlan(url="http://127.0.0.1/", rate=1000.0, duration=3600.0)
-    crew.generators = [Machine(f"gen{number}", real.address) for number in range(GENERATORS)]
+    crew.generators = [Machine(f"gen{number}", addresses[number % PROGRAMS]) for number in range(GENERATORS)]
     workers = [RemoteWorker(_assignment(plan, number), machine) for number, machine in enumerate(crew.generators)]
     for machine, worker in zip(crew.generators, workers, strict=True):
         machine.expect([worker])
@@ -95,23 +98,30 @@ async def _replayed(crew: DaskCrew) -> tuple[float, list[float], int]:
 
 
 def replay(topic: str, places: Sequence[int], line: bytes) -> None:
-    """Log the tick of each place ten times a second, spread evenly, then the end of its worker; on a Dask worker."""
+    """Log the tick of each place ten times a second, then the end of its worker; on a Dask worker.
+
+    As in a run, all begin at one instant and tick at the same ones, each some milliseconds late.
+    """
     from distributed.worker import get_worker
 
-    worker = get_worker()
+    worker, late = get_worker(), Random(1)
     tick = events.decode(line)
     assert isinstance(tick, Tick)
-    end, due = monotonic() + START + SECONDS + 1, monotonic()
-    while due < end:
-        for place in places:
-            due += 1 / RATE / len(places)
-            time.sleep(max(0.0, due - monotonic()))
+
+    def log(place: int, line: bytes) -> None:
+        worker.log_event(topic, {"place": place, "number": place, "line": line, "ending": ""})
+
+    # Both programs are on this machine, so that they have a clock in common.
+    second = math.ceil(monotonic())
+    for instant in range(int((START + SECONDS + 1) * RATE)):
+        for delay, place in sorted((late.expovariate(1 / LATE), place) for place in places):
+            time.sleep(max(0.0, second + instant / RATE + delay - monotonic()))
             now = monotonic()
             own = replace(tick, t=now, start=now - 1 / RATE, run=1, worker=place, stage=0, warmup=False)
-            worker.log_event(topic, (place, place, events.encode(own), ""))
+            log(place, events.encode(own))
     for place in places:
-        worker.log_event(topic, (place, place, encode(Done("completed")), ""))
-        worker.log_event(topic, (place, place, b"", ""))
+        log(place, encode(Done("completed")))
+        log(place, b"")
 
 
 def _recorded() -> bytes:

@@ -11,18 +11,23 @@ from pathlib import Path
 
 import psutil
 import pytest
+from distributed import get_worker
 
 from cockpit.cluster.certificates import session_certificate
 from cockpit.cluster.crew import DaskCrew
 from cockpit.cluster.install import install
+from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
 from cockpit.cluster.over_ssh import cluster_over_ssh
+from cockpit.load.limits import Capacity, capacity_here
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import preflight
+from cockpit.load.protocol import assignments
 from cockpit.model.clock import Clock
-from cockpit.model.errors import HostError, NotInstalled
+from cockpit.model.errors import HostError, NotInstalled, UsageError
 from cockpit.model.generator_events import GeneratorClock, GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan, LogReplay
+from tests.conftest import TESTS
 from tests.hosts.sshd import Sshd
 from tests.load.servers import DEADLINE, SMALL, Outcome, always, plan, serving
 
@@ -71,7 +76,7 @@ def a_generator(sshd: Sshd) -> psutil.Process:
 async def begun(crew: DaskCrew, load: LoadPlan, outcome: Outcome) -> LoadRun:
     clock = Clock()
     crew.attach(clock, outcome.emit)
-    return await launch(load, 1, clock, outcome.emit, await preflight(load), crew)
+    return await launch(load, 1, clock, outcome.emit, await preflight(load, crew.capacity), crew)
 
 
 def lost(outcome: Outcome) -> list[GeneratorLost]:
@@ -144,6 +149,65 @@ async def test_a_generator_that_hangs_is_lost_after_a_second(sshd: Sshd) -> None
             hanging.resume()
         run.stop()
         await run.wait()
+
+
+def forge(topic: str, place: int, number: int, line: bytes, ending: str) -> None:
+    """Log this as a line of a load worker; on a Dask worker."""
+    get_worker().log_event(topic, {"place": place, "number": number, "line": line, "ending": ending})
+
+
+async def test_a_generator_cannot_speak_for_another(sshd: Sshd) -> None:
+    sshd.environment["PYTHONPATH"] = str(TESTS.parent)
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
+        run = await begun(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
+        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
+        assert crew.client is not None
+        second = crew.generators[1]
+        # Of these, the last one is its own, and ends its load worker.
+        for place, number in ((0, 0), (-2, 0), (9, 0), (1, 7), (1, 1)):
+            message = (crew.topic, place, number, b'{"event":"session_ended","t":0}', "")
+            await crew.client.submit(forge, *message, workers=[second.address], pure=False)
+        await outcome.until(lambda seen: bool(seen.lost))
+        assert [(one.worker, one.detail) for one in outcome.lost] == [
+            (1, f"{second.name}: it sent a line that is no message of its run")
+        ]
+        since = outcome.lost[0].t
+        await outcome.until(lambda seen: seen.ticks[-1].t > since + 2)
+        assert {tick.worker for tick in outcome.ticks if tick.start > since + 1} == {0}
+        run.stop()
+        await run.wait()
+
+
+async def test_a_run_stops_with_a_generator_if_its_plan_says_so(sshd: Sshd) -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
+        run = await begun(crew, plan(server.url, rate=100.0, duration=600.0, on_loss="stop"), outcome)
+        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
+        a_generator(sshd).kill()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert outcome.ended.reason == "stopped" and len(outcome.lost) == 1
+
+
+async def test_lines_that_nobody_reads_are_bounded() -> None:
+    machine = Machine("gen1", "tls://127.0.0.1:1")
+    machine.expect([RemoteWorker(assignments(plan("http://127.0.0.1/"), 1, ())[0], machine)])
+    line = WorkerLine("tls://127.0.0.1:1", 0, 0, bytes(2**20), "")
+    with pytest.raises(HostError, match="gen1: it sends more than can be read"):
+        for _ in range(100):
+            machine.take(line)
+
+
+async def test_the_limits_are_those_of_the_generators(sshd: Sshd) -> None:
+    async with crew_over(sshd) as crew:
+        here = capacity_here()
+        assert crew.capacity == Capacity(here.files, len(NAMES) * here.ports, len(NAMES))
+        crew.generators[0].files = 40
+        with pytest.raises(
+            UsageError, match="100 connections need 82 open files in a worker and its machine allows 72"
+        ):
+            await begun(crew, plan("http://127.0.0.1:9/", concurrency=100, workers=1), Outcome())
 
 
 async def test_a_machine_with_another_clock_is_converted(sshd: Sshd, tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import shlex
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +17,11 @@ from cockpit.model.clock import Clock
 from cockpit.model.generator_events import GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
+from tests.lab.generator_hosts import PYTHON, give_python
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Lab
 from tests.load.servers import DEADLINE, Outcome
 
-# On a host only the system's Python can be seen; its version is that of the tests.
-PYTHON = "/usr/local/bin/cockpit-python"
 # The hosts that load comes from; the target is web1's Apache.
 GENERATORS = ("app1", "origin1", "proxy1", "web1")
 PROFILE = """
@@ -39,12 +36,7 @@ requests = 2000
 
 @pytest.fixture(scope="module")
 def generators(whole_lab: Lab) -> Lab:
-    """The lab, with a Python on each host that finds this cockpit and its dependencies."""
-    paths = f"{REPOSITORY}:{sysconfig.get_path('purelib')}"
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    for name in GENERATORS:
-        script = f'#!/bin/sh\nPYTHONPATH={paths} exec /usr/bin/python{version} "$@"\n'
-        whole_lab.hosts[name].run(f"printf %s {shlex.quote(script)} >{PYTHON} && chmod 755 {PYTHON}")
+    give_python(whole_lab, GENERATORS)
     return whole_lab
 
 

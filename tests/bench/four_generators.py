@@ -1,0 +1,136 @@
+"""Load from four lab hosts over SSH and Dask, beside the same load from this machine: exact, on time, as expensive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from cockpit.cluster.crew import DaskCrew
+from cockpit.cluster.over_ssh import cluster_over_ssh
+from cockpit.load.pool import launch
+from cockpit.load.preflight import preflight
+from cockpit.load.workers import Crew, LocalCrew
+from cockpit.model.clock import Clock
+from cockpit.model.events import AnyEvent, Tick
+from cockpit.model.histogram import Histogram
+from cockpit.model.hosts import GeneratorConfig
+from cockpit.model.load import LoadPlan
+from tests.bench.table import at_most, exactly, neighbours, show
+from tests.lab.cpus import generator_cpu
+from tests.lab.generator_hosts import PYTHON, give_python
+from tests.lab.lab import Lab
+from tests.lab.requirements import missing
+
+NAMES = ("app1", "origin1", "proxy1", "web1")
+RATE, SECONDS, ROUNDS = 10_000.0, 10.0, 4
+PORT = 8099
+# One worker, nothing logged; its files are in memory.
+_NGINX = f"""
+worker_processes 1; pid /run/bench.pid; error_log /dev/null;
+events {{ worker_connections 16000; }}
+http {{ access_log off; keepalive_requests 1000000000; server {{ listen {PORT}; return 200 "{"x" * 92}"; }} }}
+"""
+_PERCENTILES = (50.0, 99.0, 99.9)
+# Differences of latency (s) that are the scheduler's of the operating system.
+_GRAIN = 0.0005
+
+
+class Measured:
+    """A run: its ticks, the seconds that each took to arrive, and of each worker the instant of its start."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.ticks: list[Tick] = []
+        self.arrivals: list[float] = []
+
+    def emit(self, event: AnyEvent) -> None:
+        if isinstance(event, Tick):
+            self.ticks.append(event)
+            self.arrivals.append(self.clock.now() - event.t)
+
+    def total(self, name: str) -> int:
+        return sum(getattr(tick, name) for tick in self.ticks)
+
+    @property
+    def cost(self) -> float:
+        """CPU per request, microseconds."""
+        return sum(tick.cpu for tick in self.ticks) / self.total("completed") * 1e6
+
+    @property
+    def latency(self) -> Histogram:
+        return Histogram.merged(tick.response for tick in self.ticks)
+
+
+def four_generators() -> bool:
+    """An open load over four hosts: exact in sum, on time, and the latencies and the cost of one machine's."""
+    title = f"open model, {RATE:g}/s for {SECONDS:g} s over {len(NAMES)} hosts, beside one machine"
+    if lacking := missing():
+        return show(f"{title}: left out, the lab lacks {', '.join(lacking)}", [], [])
+    print(f"{title} ...")
+    with Lab.start(*NAMES) as lab, neighbours(lab.web1.pid):
+        give_python(lab, NAMES)
+        lab.web1.run(f"printf %s '{_NGINX}' >/tmp/bench.conf && nginx -c /tmp/bench.conf")
+        url = f"http://{lab.web1.address}:{PORT}/"
+        skew, local, remote = asyncio.run(_measured(lab, url))
+    due = RATE * SECONDS
+    off = max(abs(run.total("sent") / due - 1) for run in remote) * 100
+    arrivals = sorted(arrival for run in remote for arrival in run.arrivals)
+    costs = [there.cost / here.cost for here, there in zip(local, remote, strict=True)]
+    lines = [f"{name}: {_words(runs)}" for name, runs in (("one machine", local), ("four hosts", remote))]
+    bars = [
+        at_most("off the rate asked for", off, 0.1, " %"),
+        exactly("errors", sum(sum(tick.errors.values()) for run in remote for tick in run.ticks), 0),
+        at_most("skew of the start", skew * 1e3, 5.0, " ms"),
+        at_most("a tick arrives, p99", arrivals[int(0.99 * len(arrivals))] * 1e3, 100.0, " ms"),
+        at_most("CPU per request, x of one machine's", median(costs), 1.03),
+    ]
+    bars += [
+        at_most(f"p{percent:g} apart, x of the runs' own spread", _apart(local, remote, percent), 1.0)
+        for percent in _PERCENTILES
+    ]
+    return show(title, lines, bars)
+
+
+async def _measured(lab: Lab, url: str) -> tuple[float, list[Measured], list[Measured]]:
+    """The skew of the start, and the runs in turns: of this machine with four workers, of the four hosts with one."""
+    plan = LoadPlan(url=url, rate=RATE, duration=SECONDS, cpus=(generator_cpu(),))
+    machines = [GeneratorConfig(name=name, ssh=name, python=PYTHON) for name in NAMES]
+    local, remote = [], []
+    async with (
+        cluster_over_ssh(machines, lab.ssh_config) as (address, security),
+        DaskCrew(address, security, len(NAMES)) as crew,
+    ):
+        for _ in range(ROUNDS):
+            local.append(await _run(plan, len(NAMES), LocalCrew()))
+            remote.append(await _run(plan, 1, crew))
+        # The hosts are on this machine, so that the true offset of each clock is 0.
+        errors = [abs(machine.clock.best.offset) for machine in crew.generators]
+    late = max(tick.lag.max for run in remote for tick in run.ticks if tick.start < run.ticks[0].start + 0.05)
+    return max(errors) + late, local, remote
+
+
+async def _run(plan: LoadPlan, workers: int, crew: Crew) -> Measured:
+    clock = Clock()
+    measured = Measured(clock)
+    crew.attach(clock, measured.emit)
+    plan = LoadPlan(url=plan.url, rate=plan.rate, duration=plan.duration, cpus=plan.cpus, workers=workers)
+    run = await launch(plan, 1, clock, measured.emit, await preflight(plan, crew.capacity), crew)
+    await run.wait()
+    return measured
+
+
+def _apart(local: Sequence[Measured], remote: Sequence[Measured], percent: float) -> float:
+    """How far the medians are apart, in units of the widest step between runs of one kind that follow each other."""
+    here, there = ([run.latency.percentile(percent) for run in runs] for runs in (local, remote))
+    spread = max(abs(two - one) for values in (here, there) for one, two in pairwise(values))
+    return abs(median(there) - median(here)) / max(spread, _GRAIN)
+
+
+def _words(runs: Sequence[Measured]) -> str:
+    parts = [
+        f"p{percent:g} {median(run.latency.percentile(percent) for run in runs) * 1e3:.2f} ms"
+        for percent in _PERCENTILES
+    ]
+    return f"{', '.join(parts)}, {median(run.cost for run in runs):.1f} µs of CPU per request"
