@@ -62,7 +62,7 @@ def _line(one: GeneratorState, longest: int) -> Line:
 class GeneratorScreen(Dialog[None]):
     """A row per machine that load comes from, of its last whole second."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,m", "dismiss(None)", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,L", "dismiss(None)", "close")]
     DEFAULT_CSS = """
     GeneratorScreen > VerticalScroll { width: 100; }
     """

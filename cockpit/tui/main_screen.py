@@ -83,7 +83,7 @@ class MainScreen(ViewKeys):
         Binding("c", "compare", "compare"),
         Binding("r", "rounds", "rounds"),
         Binding("x", "check", "check"),
-        Binding("m", "machines", "machines that load comes from"),
+        Binding("L", "machines", "machines that load comes from"),
         Binding("ctrl+u", "undo", "undo the last change"),
         Binding("up", "up_or_down(-1)", "up"),
         Binding("down", "up_or_down(1)", "down"),

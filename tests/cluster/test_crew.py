@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import platform
+import shlex
 import sys
 import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 from distributed import get_worker
 
+from cockpit import __version__
 from cockpit.cluster.certificates import session_certificate
 from cockpit.cluster.crew import DaskCrew
 from cockpit.cluster.install import install
 from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
 from cockpit.cluster.over_ssh import cluster_over_ssh
+from cockpit.cluster.programs import Offer
 from cockpit.load.limits import Capacity, capacity_here
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import preflight
@@ -156,8 +163,9 @@ def forge(topic: str, place: int, number: int, line: bytes, ending: str) -> None
     get_worker().log_event(topic, {"place": place, "number": number, "line": line, "ending": ending})
 
 
-async def test_a_generator_cannot_speak_for_another(sshd: Sshd) -> None:
-    sshd.environment["PYTHONPATH"] = str(TESTS.parent)
+async def test_a_generator_cannot_speak_for_another(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Where scheduler and Dask workers find `forge`.
+    monkeypatch.setenv("PYTHONPATH", str(TESTS.parent))
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
         run = await begun(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
@@ -268,6 +276,28 @@ def connections(outcome: Outcome) -> int:
 async def test_a_python_without_cockpit_is_named(sshd: Sshd) -> None:
     with pytest.raises(HostError, match=r"gen[12].*does not start.*install cockpit\[cluster\]"):
         async with cluster_over_ssh(generators(python="/usr/bin/false"), sshd.ssh_config):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"version": "9.9\x1b[2J"}, r"gen[12]: cockpit 9\.9·\[2J there, .* here: install the same version"),
+        ({"python": "2.7.1"}, r"gen[12]: Python 2\.7 there, 3\.\d+ here: install the same version"),
+        ({"dask": "1.0"}, r"gen[12]: Dask 1\.0 there, .* here: install the same version"),
+        ({"port": 0}, r"gen[12].*does not start"),
+    ],
+)
+async def test_a_generator_of_another_version_is_named(
+    sshd: Sshd, tmp_path: Path, other: dict[str, object], words: str
+) -> None:
+    own = Offer(version=__version__, python=platform.python_version(), dask=version("distributed"), port=5)
+    offer = json.dumps({**msgspec.to_builtins(own), **other})
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho {shlex.quote(offer)}\ncat\n")
+    program.chmod(0o755)
+    with pytest.raises(NotInstalled, match=words):
+        async with cluster_over_ssh(generators(python=str(program)), sshd.ssh_config):
             pass
 
 

@@ -27,6 +27,7 @@ from cockpit.session.live import LiveSource
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.dialogs.asking import AskingScreen
+from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_names import action_key
 from cockpit.tui.start.new_profile import Checklist, FoundScreen, NewProfileScreen, Wanted
 from cockpit.tui.start.profile_files import DeleteScreen
@@ -58,6 +59,10 @@ class Row(NamedTuple):
 async def push_asking(pilot: Pilot[Any]) -> None:
     question = Question("web1", "passphrase", None, asyncio.get_running_loop().create_future())
     await pilot.app.push_screen(AskingScreen(lambda: question, question))
+
+
+async def push_machines(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(GeneratorScreen(main(pilot.app).session))
 
 
 async def push_trust(pilot: Pilot[Any]) -> None:
@@ -111,7 +116,7 @@ ROWS = (
     Row("ViewKeys", "e i l"),
     Row("ViewKeys", "o", before="i"),
     Row("PickScreen", "escape l q", before="l"),
-    Row("MainScreen", "T t v c r x ctrl+u equals_sign up question_mark q"),
+    Row("MainScreen", "T t v c r x L ctrl+u equals_sign up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
     Row("ViewKeys", "tab shift+tab p d D enter w a f slash s S z"),
     Row("ViewKeys", "pagedown G", before="enter"),
@@ -119,6 +124,7 @@ ROWS = (
     Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u", prepare=tune),
     Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_a_value),
     Row("CheckScreen", "escape q x", before="x"),
+    Row("GeneratorScreen", "escape q L", prepare=push_machines),
     Row("LoadForm", "escape enter up down", before="equals_sign"),
     Row("Toggle", "space", before="equals_sign down down down down"),
     Row("UndoScreen", "enter escape q", before="ctrl+u"),
@@ -180,6 +186,7 @@ def test_every_binding_has_a_row_and_no_row_is_of_one_that_is_gone() -> None:
 
 # Letters and signs with several texts for one meaning: it opens and closes a dialog, or does the same in another place.
 ONE_MEANING = {
+    "L": {"machines that load comes from", "close"},
     "c": {"compare", "close"},
     "h": {"doctor: check a profile", "close"},
     "l": {"list of markers", "close"},

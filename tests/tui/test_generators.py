@@ -45,11 +45,11 @@ def test_load_of_this_machine_has_no_line() -> None:
     assert lines([session_started(), ev.RunStarted(t=0.0, run=1, plan=plan())]) == []
 
 
-async def test_m_shows_all_that_is_known_of_them() -> None:
+async def test_l_shows_all_that_is_known_of_them() -> None:
     clock = GeneratorClock(t=2.5, machine="gen1", offset=-3600.0, uncertainty=0.0004, drift=25e-6)
     lost = GeneratorLost(t=3.0, machine="gen2", detail="no answer for 1.2 s\x1b[2J")
     async with driven([*run(3), clock, lost]) as (pilot, _):
-        await press(pilot, "m")
+        await press(pilot, "L")
         assert isinstance(pilot.app.screen, GeneratorScreen)
         _, first, second, *_ = str(pilot.app.screen.query_one("#generators", Static).content).splitlines()
         assert " ".join(first.split()) == "gen1 1 100 20% 0.00 ms 0.00 ms -3600.0000 s 0.40 ms +25 µs/s"
@@ -58,7 +58,7 @@ async def test_m_shows_all_that_is_known_of_them() -> None:
         assert pilot.app.screen is main(pilot.app)
 
 
-async def test_m_says_that_load_comes_from_this_machine() -> None:
+async def test_l_says_that_load_comes_from_this_machine() -> None:
     async with driven([session_started(), ev.RunStarted(t=0.0, run=1, plan=plan())]) as (pilot, _):
-        await press(pilot, "m")
+        await press(pilot, "L")
         assert pilot.app.screen is main(pilot.app)
