@@ -73,9 +73,7 @@ def _run(options: Namespace) -> CheckResult | None:
     thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
     abort_on = _abort_on(profile, options)
     breaker = Breaker(abort_on, base)
-    cap = options.cap or (QUICK if options.quick and profile.plan.stages else profile.cap)
-    if cap is None and profile.plan.duration is None and not profile.plan.stages:
-        cap = DEFAULT_CAP
+    cap = options.cap or (QUICK if options.quick and profile.plan.stages else default_cap(profile))
     with hlog_into(options.hlog) as listen:
         outcome = headless(
             profile,
@@ -105,6 +103,13 @@ def _run(options: Namespace) -> CheckResult | None:
     )
     _save(options, found, outcome.state, runs)
     return found
+
+
+def default_cap(profile: Profile) -> float | None:
+    """Return the limit (s) of the profile, else of a plan that nothing ends; a replayed log ends by itself."""
+    plan = profile.plan
+    endless = plan.duration is None and not plan.stages and plan.replay is None
+    return DEFAULT_CAP if profile.cap is None and endless else profile.cap
 
 
 def _held(

@@ -82,11 +82,17 @@ def chosen_profile(options: Namespace) -> Profile:
         check_plan(plan)
     except Wrong as error:
         raise flagged(error, FLAGS) from None
-    if profile.hosts and (name := urlsplit(plan.url).hostname):
-        plan = located(plan, addresses_of([name], options.ssh_config))
     if plan.replay is not None:
         _announce(plan)
-    return _from_machines(replace(profile, plan=plan), options)
+    return _from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options)
+
+
+def at_address(profile: Profile, ssh_config: Path | None) -> Profile:
+    """Return the profile with the address of a target whose name only ssh_config has."""
+    name = urlsplit(profile.plan.url).hostname
+    if not profile.hosts or not name:
+        return profile
+    return replace(profile, plan=located(profile.plan, addresses_of([name], ssh_config)))
 
 
 def _from_machines(profile: Profile, options: Namespace) -> Profile:

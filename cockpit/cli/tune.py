@@ -17,7 +17,7 @@ from cockpit.analysis.rounds_words import announcement_words, ended_words, windo
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.crew import crew_of
 from cockpit.cli.live import Keeping, discard, report_gaps, report_recording
-from cockpit.cli.load_options import flagged, named_profile
+from cockpit.cli.load_options import at_address, flagged, named_profile
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import require_trust
@@ -70,7 +70,7 @@ def _profile(options: Namespace) -> Profile:
             profile = replace(profile, plan=replace(profile.plan, url=checked_url(url)))
     except Wrong as error:
         raise flagged(error, {"target.url": "--target"}) from None
-    return profile
+    return at_address(profile, options.ssh_config)
 
 
 @asynccontextmanager

@@ -172,7 +172,10 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def malformed(self, value: str) -> str:
         """Return why the server cannot take a value of this form; "" if it may."""
-        if self.known is None or self.known.form is None or self.known.accepts(value):
+        variable = GRAMMARS[self.kind].variable if self.kind in GRAMMARS else None
+        if self.known is None or self.known.form is None or (variable and variable.fullmatch(value)):
+            return ""
+        if self.known.accepts(value):
             return ""
         return f"{self.directive or self.key} takes {self.known.form.words}, not {self.shown(value, 80)!r}"
 

@@ -6,7 +6,7 @@ A grammar gives the directives and the ends of blocks in the order of the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from cockpit.servers.editing import (
@@ -77,6 +77,15 @@ def locate(text: bytes, name: str, path: BlockPath, items: Iterable[BlockItem], 
     return Location(
         tuple(_statement(text, item) for item in found), lambda: _insertion(text, name, close, indent, style)
     )
+
+
+def sections_of(items: Iterable[BlockItem], names: Collection[str], style: BlockStyle) -> dict[str, set[str]]:
+    """The blocks, each with those of the directives that it has."""
+    found: dict[str, set[str]] = {}
+    for item in items:
+        if path := item.closes or item.within:
+            found.setdefault(_written(path, style), set()).update({item.name.decode("utf-8", "replace")} & set(names))
+    return found
 
 
 def _check_place(

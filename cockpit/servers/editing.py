@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 # A UTF-8 text may begin with it. It is kept, and is not part of the first word.
@@ -81,6 +81,8 @@ class Grammar(ABC):
     names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
     # Directives that include files.
     including: tuple[str, ...] = ()
+    # A value that is a variable, whose form only the server knows; None: the grammar has none.
+    variable: re.Pattern[str] | None = None
 
     @abstractmethod
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
@@ -120,6 +122,10 @@ class Grammar(ABC):
                 continue
             found += [(statement.shown.strip("\"'"), statement.line) for statement in statements]
         return sorted(found, key=lambda one: one[1])
+
+    def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
+        """The sections of a text, each with those of the settings that it has. Raises ConfigError."""
+        return {}
 
     def number(self, text: bytes, name: str, section: str | None) -> int | None:
         """The value if it is a number of at most 18 digits; None if not, or if it cannot be read."""

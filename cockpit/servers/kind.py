@@ -45,6 +45,14 @@ class StatusPageKind(NamedTuple):
         return bool(self.command or self.program)
 
 
+class CandidateOption(NamedTuple):
+    """An option of a choice: `set` switches to it, `when` succeeds while it is active."""
+
+    name: str
+    set: str
+    when: str
+
+
 class CandidateKnob(NamedTuple):
     """A setting to offer, with the fields of a knob; `usual`: preselected."""
 
@@ -61,6 +69,7 @@ class CandidateKnob(NamedTuple):
     values: tuple[str, ...] = ()
     workers: str = ""
     log: str = ""
+    option: tuple[CandidateOption, ...] = ()
     usual: bool = False
 
 
@@ -98,7 +107,9 @@ class ServerKind(NamedTuple):
     `startup` finds a running server's configuration; `version` is the option that makes its program print its compiled
     defaults. `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly
     quoted), `upstream` the address of a server to which it passes requests (groups: the address, or host and port),
-    `own_log` the file of its error log (group 1).
+    `own_log` the file of its error log (group 1). `in_sections` are settings offered in each section whose header
+    begins with the word, set or not; others are offered in the sections that have them. `choices` finds the values that
+    its configuration allows for settings, () if it does not have them at all.
     """
 
     name: str
@@ -121,6 +132,8 @@ class ServerKind(NamedTuple):
     include: str = ""
     upstream: re.Pattern[str] | None = None
     own_log: re.Pattern[str] | None = None
+    in_sections: Mapping[str, tuple[str, ...]] = {}
+    choices: Callable[[str], Mapping[str, tuple[str, ...]]] | None = None
 
 
 def on_command_line(title: str, name: str, *processes: str) -> ServerKind:

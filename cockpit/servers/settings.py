@@ -49,9 +49,9 @@ class KnownSetting(NamedTuple):
     printed: Callable[[str], str] = str
 
     def accepts(self, value: str) -> bool:
-        """Whether the server may take the value, quoted or not; one with a variable ($NAME) is left to the server."""
+        """Whether the server may take the value, quoted or not."""
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-        return self.form is None or "$" in value or self.form.takes(value[1:-1] if quoted else value)
+        return self.form is None or self.form.takes(value[1:-1] if quoted else value)
 
 
 def integer(least: int = 0, most: int | None = None) -> ValueForm:
@@ -69,6 +69,15 @@ def quantity(what: str, example: str, units: str = "") -> ValueForm:
         return bool(parts) and not _QUANTITY.sub("", value).strip() and all(unit.lower() in known for _, unit in parts)
 
     return ValueForm(f"{what} such as {example}", takes)
+
+
+def whole_size(example: str, units: str) -> ValueForm:
+    """A whole number with or without one of these letters."""
+
+    def takes(value: str) -> bool:
+        return bool(_WHOLE.fullmatch(value[:-1] if value[-1:].upper() in units else value))
+
+    return ValueForm(f"a size such as {example}", takes)
 
 
 def choice(*values: str) -> ValueForm:

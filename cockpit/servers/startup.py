@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from cockpit.servers.inventory import Process, safe_path
+
+_SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
 
 
 class Startup(NamedTuple):
@@ -93,6 +96,12 @@ def doubt(process: Process, file: str, default: bool) -> str:
     if default and not process.is_certain:
         return "its program cannot be read by this user: log in as root, or set sudo = true"
     return ""
+
+
+def signal_command(name: str, process: Process) -> str:
+    """The command that signals a master by its command line; its workers may have the same, it is the oldest."""
+    line = _SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(process.command))
+    return f"pkill -{name} -o -x -f -- {shlex.quote(line)}"
 
 
 def command(*words: str) -> str:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from cockpit.servers.inventory import Inventory
+from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import UPSTREAMS
 from cockpit.servers.upstreams import Hop, Upstream, hops, upstreams
-from cockpit.tuning.host_inventory import configuration_text
-from cockpit.tuning.remote import Remote
+from cockpit.tuning.host_inventory import Configuration
 
 # Steps of a chain that are followed.
 _MOST = 50
 
 
-async def follow(
-    remote: Remote, inventory: Inventory, servers: Sequence[RunningServer], target: RunningServer, port: int
+def follow(
+    configurations: Mapping[Process | None, Configuration],
+    inventory: Inventory,
+    servers: Sequence[RunningServer],
+    target: RunningServer,
+    port: int,
 ) -> tuple[Hop, ...]:
-    """The steps from the target's server on, nearest first. Raises HostError."""
+    """The steps from the target's server on, nearest first. `configurations` are those of the master processes."""
     found: list[Hop] = []
     fronts = [(target, f"{target.title} :{port}")]
     for server, front in fronts:
-        for hop in hops(front, await _upstreams(remote, server), inventory, servers):
+        for hop in hops(front, _upstreams(server, configurations[server.master]), inventory, servers):
             if hop.server is server or len(found) >= _MOST:
                 continue
             found.append(hop)
@@ -31,8 +34,8 @@ async def follow(
     return tuple(found)
 
 
-async def _upstreams(remote: Remote, server: RunningServer) -> tuple[Upstream, ...]:
+def _upstreams(server: RunningServer, configuration: Configuration) -> tuple[Upstream, ...]:
     """The addresses in a server's configuration; none if its files are only assumed."""
     startup = server.startup
     pattern = UPSTREAMS.get(startup.kind) if startup and not startup.doubt else None
-    return upstreams((await configuration_text(remote, server))[0], pattern) if pattern else ()
+    return upstreams(configuration.text, pattern) if pattern else ()

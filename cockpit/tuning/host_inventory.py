@@ -18,8 +18,8 @@ from cockpit.tuning.scripts import INVENTORY, UNTRUSTED
 
 # Includes within includes, and files of one configuration, that are followed.
 _DEEPEST, _MOST_FILES = 10, 2000
-# At most 64 KiB of a file, 1 MiB of all.
-_TEXTS = 'for file; do head -c 65536 -- "$file"; echo; done | head -c 1048576'
+# Lines behind the numbers of their files; at most 64 KiB of a file, 1 MiB of all.
+_TEXTS = 'n=0; for file; do head -c 65536 -- "$file" | sed "s/^/$n /"; echo; n=$((n + 1)); done | head -c 1048576'
 
 
 class ConfigurationFiles(NamedTuple):
@@ -36,6 +36,17 @@ class ConfigurationFiles(NamedTuple):
 
     def has(self, file: str, real: str) -> bool:
         return file in self.files or real in self.files.values()
+
+
+class Configuration(NamedTuple):
+    """The files of a running server, and their texts without comments by their real paths."""
+
+    read: ConfigurationFiles
+    texts: dict[str, str]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts.values())
 
 
 async def take_inventory(remote: Remote, host: str) -> Inventory:
@@ -86,15 +97,20 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
     return ConfigurationFiles(found, tuple(dict.fromkeys(gaps)), tuple(foreign), root)
 
 
-async def configuration_text(remote: Remote, server: RunningServer) -> tuple[str, str]:
-    """The texts of a server's files without comments, main ones first, and where its relative paths begin; "" without
-    a known configuration. Raises HostError."""
+async def configuration(remote: Remote, server: RunningServer) -> Configuration:
+    """The configuration of a running server; no files if it is unknown. Raises HostError."""
     if server.startup is None or server.master is None:
-        return "", ""
+        return Configuration(ConfigurationFiles({}), {})
     read = await configuration_files(remote, Instance(server.title, server.master, server.ports, server.startup))
-    done = await files.run(remote, _TEXTS, *dict.fromkeys(read.files.values()))
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("#")), read.root
+    reals = list(dict.fromkeys(read.files.values()))
+    done = await files.run(remote, _TEXTS, *reals)
+    texts: dict[str, str] = {}
+    for row in done.stdout.decode("utf-8", "replace").splitlines():
+        number, _, line = row.partition(" ")
+        if number.isascii() and number.isdigit() and len(number) < 5 and int(number) < len(reals):
+            line = "" if line.lstrip().startswith("#") else line
+            texts[reals[int(number)]] = texts.get(reals[int(number)], "") + line + "\n"
+    return Configuration(read, texts)
 
 
 def _server_root(line: str, root: str) -> str:

@@ -12,21 +12,22 @@ from cockpit.model.knobs import Knob
 from cockpit.servers.editing import ConfigError, ConfigValue
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import GRAMMARS
-from cockpit.servers.startup import Instance, absolute
+from cockpit.servers.startup import absolute
 from cockpit.tuning import configuration, files
 from cockpit.tuning.files import HostFile
-from cockpit.tuning.host_inventory import configuration_files
+from cockpit.tuning.host_inventory import ConfigurationFiles
 from cockpit.tuning.remote import Remote
 
 _NAMING = 'name=$1; shift; grep -liE -- "$name" "$@"'
 
 
-async def follow_includes(remote: Remote, host: str, server: RunningServer) -> tuple[CandidateKnob, ...]:
+async def follow_includes(
+    remote: Remote, host: str, server: RunningServer, read: ConfigurationFiles
+) -> tuple[CandidateKnob, ...]:
     """The server's candidates, each in the file whose value is active. Raises HostError."""
     startup = server.startup
-    if startup is None or server.master is None or all(one.file != startup.file for one in server.candidates):
+    if startup is None or all(one.file != startup.file for one in server.candidates):
         return server.candidates
-    read = await configuration_files(remote, Instance(server.title, server.master, server.ports, startup))
     try:
         main = await files.read(remote, host, startup.file)
         included = await _naming(remote, host, server.candidates, set(read.files.values()) - {main.real})

@@ -9,32 +9,31 @@ from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import OWN_LOGS
 from cockpit.servers.startup import absolute
 from cockpit.tuning import files
-from cockpit.tuning.host_inventory import configuration_text
+from cockpit.tuning.host_inventory import Configuration
 from cockpit.tuning.remote import Remote
 
 _READABLE = '[ -f "$1" ] && [ -r "$1" ]'
 
 
-async def with_own_log(remote: Remote, server: RunningServer) -> RunningServer:
+async def with_own_log(remote: Remote, server: RunningServer, configuration: Configuration) -> RunningServer:
     """The server with its error log as a tail and in its candidates, if none is known yet. Raises HostError."""
     startup = server.startup
     if startup is None or startup.doubt or server.tail or any(one.log for one in server.candidates):
         return server
-    log = startup.log or await _configured(remote, server)
+    log = startup.log or _configured(server, configuration)
     if not log or (await files.run(remote, _READABLE, log)).exit_status != 0:
         return server
     candidates = tuple(one._replace(log=log) for one in server.candidates)
     return server._replace(candidates=candidates, tail=(f"tail -n 3 -F {shlex.quote(log)}",))
 
 
-async def _configured(remote: Remote, server: RunningServer) -> str:
+def _configured(server: RunningServer, configuration: Configuration) -> str:
     """The first log that the configuration names; "" if it is none, or no file (syslog:, stderr, a pipe)."""
     startup = server.startup
     pattern = OWN_LOGS.get(startup.kind) if startup else None
     if pattern is None or startup is None:
         return ""
-    text, root = await configuration_text(remote, server)
-    named = pattern.search(text)
+    named = pattern.search(configuration.text)
     if named is None or ":" in named[1] or "$" in named[1] or named[1] in ("stderr", "none"):
         return ""
-    return safe_path(absolute(named[1], startup.prefix or root))
+    return safe_path(absolute(named[1], startup.prefix or configuration.read.root))

@@ -178,6 +178,8 @@ def _reloads_another(knobs: Iterable[Knob], instance: Instance, every: Iterable[
     """A reload command that acts on another running server; "" without any."""
     for knob in knobs:
         for other in every:
-            if knob.reload and knob.reload == other.startup.reload != instance.startup.reload:
+            # Of two masters with one command line, pkill chooses by their age.
+            is_shared = knob.reload != instance.startup.reload or knob.reload.startswith("pkill ")
+            if knob.reload and other is not instance and knob.reload == other.startup.reload and is_shared:
                 return f"{neutral(knob.reload, 200)!r} reloads {neutral(other.words, 300)}{_better(instance)}"
     return ""

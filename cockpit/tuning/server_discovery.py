@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.knobs import Knob
+from cockpit.model.knobs import Knob, Option
 from cockpit.servers import kernel
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import running_servers
+from cockpit.servers.sections import in_sections
 from cockpit.servers.upstreams import Hop
-from cockpit.tuning import files, plan
+from cockpit.tuning import files, live, plan
 from cockpit.tuning.chain import follow
+from cockpit.tuning.configuration import place as place_in_file
 from cockpit.tuning.files import HostFile
-from cockpit.tuning.host_inventory import take_inventory, untrusted
+from cockpit.tuning.host_inventory import configuration, take_inventory, untrusted
 from cockpit.tuning.included import follow_includes
 from cockpit.tuning.own_log import with_own_log
 from cockpit.tuning.remote import Remote
@@ -52,25 +56,56 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     """Discover the servers and knobs of a host. `answers`: the target is this host, so only servers that may listen on
     its port are preselected. Raises HostError, ChangeRefused if no command can be run there."""
     inventory = await take_inventory(remote, host)
-    servers = [await with_own_log(remote, await _checked(remote, server)) for server in running_servers(inventory)]
+    found = [await _checked(remote, server) for server in running_servers(inventory)]
+    configurations = {server.master: await configuration(remote, server) for server in found}
+    servers = [await with_own_log(remote, server, configurations[server.master]) for server in found]
     able = able_to_answer(inventory, servers, port) if answers else servers
     chosen = serving(able, port)
-    chain = await follow(remote, inventory, servers, chosen, port) if chosen and answers else ()
+    chain = follow(configurations, inventory, servers, chosen, port) if chosen and answers else ()
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
     picked = [chosen, *(hop.server for hop in chain)] if chosen else able
     rank = {id(server): place for place, server in reversed(list(enumerate(picked)))}
-    # The serving one and those behind it first: of two knobs of one name, its own is offered.
+    # The serving one and those behind it first: their knobs have the plain names.
     for server in sorted(servers, key=lambda server: rank.get(id(server), len(picked))):
-        preselected = id(server) in rank
-        for candidate in await follow_includes(remote, host, server):
+        preselected, own = id(server) in rank, configurations[server.master]
+        for candidate in (*await follow_includes(remote, host, server, own.read), *in_sections(server, own.texts)):
             offered += await _offered(remote, host, candidate, known, preselected, server)
     for candidate in kernel.CANDIDATES:
         offered += await _offered(remote, host, candidate, known, False, None)
-    first = {one.knob.name: one for one in reversed(offered)}
-    kept = tuple(one for one in offered if first[one.knob.name] is one)
+    kept = tuple(_apart(_once(offered, known)))
     listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
     return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, tuple(sorted(listening)), chain)
+
+
+def _once(offered: Iterable[Offered], known: Mapping[str, HostFile | None]) -> Iterable[Offered]:
+    """The first of the knobs for one place: two servers may read one file."""
+    first: dict[tuple[str, str], Offered] = {}
+    for one in offered:
+        file = known.get(one.knob.file) if one.knob.in_file else None
+        place = place_in_file(one.knob, file.real) if file else live.place(one.knob)
+        first.setdefault((place, one.knob.get), one)
+    return first.values()
+
+
+def _apart(offered: Iterable[Offered]) -> Iterator[Offered]:
+    """Each knob under a name of its own."""
+    taken: dict[str, RunningServer | None] = {}
+    for one in offered:
+        name = next(name for name in _names(one, taken) if name not in taken)
+        taken[name] = one.server
+        yield one._replace(knob=replace(one.knob, name=name))
+
+
+def _names(one: Offered, taken: Mapping[str, RunningServer | None]) -> Iterator[str]:
+    """The plain name, then those with the port of another server, the file, or a number."""
+    name, file = one.knob.name, PurePosixPath(one.knob.file).stem
+    yield name
+    if one.server and one.server.ports and one.server is not taken.get(name):
+        yield f"{name}-{one.server.ports[0]}"
+    if file:
+        yield f"{name}-{file}"
+    yield from (f"{name}-{number}" for number in count(2))
 
 
 async def _checked(remote: Remote, server: RunningServer) -> RunningServer:
@@ -102,7 +137,8 @@ def able_to_answer(inventory: Inventory, servers: Sequence[RunningServer], port:
 def knob_of(candidate: CandidateKnob, host: str) -> Knob:
     fields = candidate._asdict()
     del fields["usual"]
-    knob = Knob(host=host, **fields)
+    options = tuple(Option(**one._asdict()) for one in candidate.option)
+    knob = Knob(host=host, **fields | {"option": options})
     form = knob.known.form if knob.known else None
     return replace(knob, values=form.choices) if form and not knob.values else knob
 

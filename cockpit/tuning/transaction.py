@@ -100,17 +100,21 @@ def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:
 
 
 async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOptions) -> Applied:
-    """Set, test, reload, wait, read back, confirm. Raises Failure with the failed command and its message."""
+    """Set, test, reload, wait, read back, confirm. Raises Failure with the failed command and its message.
+
+    Values that are in a file, too, are set when the file has passed its test."""
     patience = options.patience
     watched = shell, plan.knobs, change, patience.lease, patience.effect, options.probe
     effect = EffectWatch(*watched, plan.master)
     await effect.begin()
-    switches = tuple([await _set(shell, plan, change, n, options) for n in range(len(plan.switches))])
+    is_set = {n: await _set(shell, plan, change, n, options) for n, s in enumerate(plan.switches) if not s.knob.in_file}
     options.report("written")
     for command in plan.tests:
         await _run(shell, change, command, options, effect)
     if plan.tests:
         options.report("tested")
+    is_set |= {n: await _set(shell, plan, change, n, options) for n, s in enumerate(plan.switches) if s.knob.in_file}
+    switches = tuple(is_set[number] for number in sorted(is_set))
     for command in plan.reloads:
         await _run(shell, change, command, options, effect, mark="reloading")
     if plan.reloads:

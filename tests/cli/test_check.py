@@ -23,10 +23,11 @@ from msgspec.structs import replace
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.thresholds import Breaker
 from cockpit.cli import main
+from cockpit.cli.check import DEFAULT_CAP, default_cap
 from cockpit.model.errors import TargetError
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, LogReplay
 from cockpit.profiles.profile import Profile
 from cockpit.report import baselines
 from cockpit.report.check_result import CheckJson
@@ -423,3 +424,12 @@ def test_quick_is_one_run_of_15_s_against_the_last_baseline_of_the_same_load(
     ladder = ["check", plan.url, "--ladder", "1,2:10m", "--quick"]
     assert main(ladder) == 3
     assert asked == {"seconds": None, "limit": 15.0, "runs": 1, "baseline": None}
+
+
+def test_only_a_load_that_nothing_ends_has_a_cap() -> None:
+    url = "http://localhost/"
+    endless = Profile(name="x", plan=LoadPlan(url=url))
+    assert default_cap(endless) == DEFAULT_CAP
+    assert default_cap(replace(endless, cap=3.0)) == 3.0
+    assert default_cap(replace(endless, plan=LoadPlan(url=url, duration=60.0))) is None
+    assert default_cap(replace(endless, plan=LoadPlan(url=url, replay=LogReplay(file="access.log")))) is None

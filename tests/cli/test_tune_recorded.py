@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tests.hosts.sshd import Sshd
 
 PROFILE = """\
 [target]
-url = "http://127.0.0.1:9/"
+url = "{url}"
 [[host]]
 name = "web1"
 ssh = "web"
@@ -47,8 +48,11 @@ class Tuned:
         self.file.write_text("Level=1\n")
         self._state = root / "state"
         self._profile = root / "p.toml"
-        self._profile.write_text(PROFILE.format(file=self.file))
+        self.aim("http://127.0.0.1:9/")
         self._options = ("--ssh-config", sshd.ssh_config)
+
+    def aim(self, url: str) -> None:
+        self._profile.write_text(PROFILE.format(file=self.file, url=url))
 
     async def run(self, *words: str, code: int = 0) -> str:
         """Return stdout and stderr."""
@@ -116,3 +120,20 @@ async def test_a_host_that_is_down_is_one_line(tuned: Tuned, tmp_path: Path) -> 
     (tmp_path / "sshd" / "authorized_keys").write_text("")
     assert (await tuned.run("show", code=3)).startswith("cockpit: web1: 127.0.0.1:")
     assert tuned.recorded() == []
+
+
+async def test_the_target_is_found_by_a_name_that_only_ssh_config_has(tuned: Tuned) -> None:
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        tuned.aim(f"http://web:{port}/")
+        await tuned.run("set", "Level=2")
+    assert tuned.file.read_text() == "Level=2\n"
+    assert f"Host: web:{port}\r\n".encode() in asked[0]

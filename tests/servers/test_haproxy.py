@@ -79,6 +79,35 @@ def test_keywords_that_cannot_be_read(name: str, section: str | None, reason: st
         HAPROXY.read(CONFIG, name, section)
 
 
+FLAGS = b"""\
+defaults
+\tmode http
+\tno option http-keep-alive # off
+\toption httpchk GET /up
+backend app
+    option  http-server-close
+"""
+
+
+def test_a_flag_is_on_or_off() -> None:
+    alive, close = "option http-keep-alive", "option http-server-close"
+    assert [HAPROXY.read(FLAGS, alive, "defaults").value, HAPROXY.read(FLAGS, alive, "backend app").value] == [
+        "off",
+        None,
+    ]
+    assert HAPROXY.read(FLAGS, close, "backend app").value == "on"
+    assert HAPROXY.read(FLAGS, "option httpchk", "defaults").value == "GET /up"
+    on = HAPROXY.change(FLAGS, alive, HAPROXY.spell_in(FLAGS, alive, "defaults", "on", None), "defaults")
+    assert on == FLAGS.replace(b"no option http-keep-alive", b"option http-keep-alive")
+    off = HAPROXY.change(FLAGS, close, HAPROXY.spell_in(FLAGS, close, "backend app", "off", None), "backend app")
+    assert off == FLAGS.replace(b"option  http-server-close", b"no option http-server-close")
+    added = HAPROXY.change(FLAGS, close, HAPROXY.spell_in(FLAGS, close, "defaults", "off", None), "defaults")
+    assert added == FLAGS.replace(b"GET /up\n", b"GET /up\n\tno option http-server-close\n")
+    assert HAPROXY.change(added, close, None, "defaults") == FLAGS
+    with pytest.raises(ConfigError, match="it is on or off"):
+        HAPROXY.spell_in(FLAGS, alive, "defaults", "GET /", None)
+
+
 def test_a_missing_keyword_needs_its_section() -> None:
     with pytest.raises(ConfigError, match="give the knob the section"):
         HAPROXY.change(CONFIG, "nbthread", b"2")

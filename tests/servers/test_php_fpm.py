@@ -59,7 +59,7 @@ def test_of_two_masters_each_has_its_own_pools_and_commands() -> None:
     assert {one.name for one in other.candidates} >= {"pm-api", "pm.max_children-api"}
     assert not any(one.directive.startswith("opcache") for one in other.candidates), "its php.ini is unknown"
     assert other.startup is not None
-    assert other.startup.reload == r"pkill -USR2 -x -f 'php-fpm: master process \(/srv/api/fpm\.conf\)'"
+    assert other.startup.reload == r"pkill -USR2 -o -x -f -- 'php-fpm: master process \(/srv/api/fpm\.conf\)'"
 
 
 def test_a_master_without_a_known_file_offers_nothing() -> None:

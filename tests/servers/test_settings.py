@@ -39,8 +39,6 @@ process\t700\t1\thttpd\t/usr/sbin/httpd\t-DFOREGROUND\t
 master\t700\t/usr/sbin/httpd\t/\tyes\t\thost
 file\t/etc/apache2/mods-enabled/deflate.conf
 file\t/etc/default/tomcat10
-text\t/etc/nginx/nginx.conf\tproxy_cache_path /var/cache levels=1 keys_zone=pages:1m;
-text\t/etc/nginx/conf.d/app.conf\tupstream app {
 text\t/etc/haproxy/haproxy.cfg\tbackend app
 text\t/etc/haproxy/haproxy.cfg\t    balance leastconn
 text\t/etc/lighttpd/conf-enabled/20-deflate.conf\tdeflate.mimetypes = ()
@@ -75,7 +73,7 @@ def test_each_setting_has_one_line_of_help_and_a_form_in_words(kind: str, name: 
         (
             "nginx",
             "keepalive_timeout",
-            ("65", "65s", "1h 30m", "1m30s", "75s 60s", "$timeout"),
+            ("65", "65s", "1h 30m", "1m30s", "75s 60s"),
             ("abc", "65q", "", "s"),
         ),
         ("nginx", "open_file_cache", ("off", "max=1000 inactive=20s"), ("on", "max=many", "1000")),
@@ -84,10 +82,12 @@ def test_each_setting_has_one_line_of_help_and_a_form_in_words(kind: str, name: 
         ("apache", "keepalivetimeout", ("5", "500ms"), ("5 5x", "soon")),
         ("apache", "allowoverride", ("None", "AuthConfig Indexes", "Options=Indexes"), ("On",)),
         ("apache", "deflatecompressionlevel", ("1", "9"), ("0", "10")),
-        ("apache", "maxrequestworkers", ("150", "${WORKERS}"), ("0", "1e3", "99999999999999999999")),
+        ("apache", "maxrequestworkers", ("150",), ("0", "1e3", "99999999999999999999", "${WORKERS}")),
         ("haproxy", "timeout client", ("50000", "30s", "500ms", "100us"), ("soon", "30 sec")),
+        ("haproxy", "option http-keep-alive", ("on", "off"), ("yes", "http-keep-alive")),
         ("haproxy", "balance", ("roundrobin", "hdr(host)", "uri depth 2"), ("fastest",)),
         ("lighttpd", "server.event-handler", ("linux-sysepoll",), ("kqueues",)),
+        ("mariadb", "innodb_buffer_pool_size", ("128M", "1g", "64"), ("1.5M", "1 M", "M", "1X", "")),
         ("squid", "cache_mem", ("256 MB", "1 GB", "1048576"), ("256 TBs", "much")),
         ("squid", "cache_replacement_policy", ("lru", "heap GDSF"), ("heap", "fifo")),
         ("squid", "cache_dir", ("rock /var/spool/squid 300", "ufs /x 100 16 256"), ("/var/spool/squid",)),
@@ -108,6 +108,29 @@ def test_a_value_of_another_form_is_refused_in_one_line_before_anything_is_plann
     assert str(refused.value) == "keepalive_timeout takes a time such as 65s, not 'abc'"
     assert plan.forward("web1", found, [(timeout, "30s")]).replacements
     assert plan.forward("web1", found, [(timeout, None)]).replacements
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "variable", "others"),
+    [
+        ("nginx", "keepalive_timeout", "$timeout", ("$", "a$b", "5$", "${a", "$a $b")),
+        ("nginx", "keepalive_timeout", "${timeout}", ()),
+        ("apache", "MaxRequestWorkers", "${WORKERS}", ("$WORKERS", "${WORKERS}0")),
+        ("php-fpm", "pm.max_children", "${CHILDREN}", ("$CHILDREN", "${}")),
+        ("php-fpm", "pm.max_children", "${CHILDREN:-5}", ()),
+        ("haproxy", "maxconn", "", ("$MAX", "${MAX}")),
+        ("lighttpd", "server.max-connections", "", ("$MAX", "${MAX}")),
+        ("squid", "cache_mem", "", ("$MEM", "${MEM}")),
+        ("mariadb", "max_connections", "", ("$MAX", "${MAX}")),
+        ("gunicorn", "workers", "", ("$N", "${N}")),
+    ],
+)
+def test_only_a_variable_of_the_grammar_has_no_form(
+    kind: str, name: str, variable: str, others: tuple[str, ...]
+) -> None:
+    one = knob(kind, name)
+    assert variable == "" or one.malformed(variable) == ""
+    assert all(one.malformed(value) for value in others)
 
 
 def test_names_without_an_entry_are_not_checked() -> None:
@@ -140,4 +163,5 @@ def test_a_draft_has_the_choices_and_the_line_of_help() -> None:
 def test_every_candidate_of_a_kind_has_an_entry(kind: ServerKind) -> None:
     candidates = [one for server in kind.discover(EVERYTHING) for one in server.candidates]
     assert candidates
-    assert [one.name for one in candidates if knob_of(one, "web1").known is None] == []
+    settings = [one for one in candidates if not one.option]
+    assert [one.name for one in settings if knob_of(one, "web1").known is None] == []

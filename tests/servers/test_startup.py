@@ -108,6 +108,8 @@ def test_of_squid_and_lighttpd() -> None:
     assert (named.file, named.reload) == ("/a/s.conf", "squid -n blue -f /a/s.conf -k reconfigure")
     other = startup("lighttpd", "lighttpd", "-D", "-f", "l.conf")
     assert (other.file, other.reload) == ("/srv/x/l.conf", "")
+    named = startup("lighttpd", "lighttpd", "-f", "/a/l.conf")
+    assert (named.file, named.reload) == ("/a/l.conf", r"pkill -USR1 -o -x -f -- 'lighttpd -f /a/l\.conf'")
 
 
 @pytest.mark.parametrize(

@@ -269,3 +269,28 @@ def test_a_mount_option_is_read(busybox: bool) -> None:
     nowhere = Knob(name="m", host="web1", kind="mount", mount="/nowhere at all")
     done = subprocess.run([*shell, "-c", live.getter(nowhere)], capture_output=True)
     assert done.returncode == 1 and b"nothing is mounted there" in done.stderr
+
+
+async def test_a_live_value_is_set_when_its_file_has_passed_the_test(server: Server, shell: Interfering) -> None:
+    file, level, calls = server.directory / "my.cnf", server.state / "level", server.state / "calls"
+    file.write_text("[mysqld]\nmax_connections = 50\n")
+    level.write_text("50\n")
+    knob = Knob(
+        name="connections",
+        host="web1",
+        kind="mariadb",
+        file=str(file),
+        section="mysqld",
+        directive="max_connections",
+        get=f"cat {shlex.quote(str(level))}",
+        set=f'echo "$1" | tee -a {shlex.quote(str(calls))} >{shlex.quote(str(level))}',
+        test=f"! grep 60 {shlex.quote(str(file))} >&2",
+    )
+    with pytest.raises(ChangeUndone, match="max_connections = 60"):
+        await Tuner().apply(shell, "web1", [(knob, "60")])
+    assert not calls.exists(), "the running server never had the value"
+    assert (file.read_text(), level.read_text()) == ("[mysqld]\nmax_connections = 50\n", "50\n")
+    applied = await Tuner().apply(shell, "web1", [(knob, "70")])
+    assert (file.read_text(), level.read_text()) == ("[mysqld]\nmax_connections = 70\n", "70\n")
+    await Tuner().undo(shell, applied)
+    assert (file.read_text(), calls.read_text()) == ("[mysqld]\nmax_connections = 50\n", "70\n50\n")

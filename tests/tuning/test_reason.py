@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.tuning.effect import gave_up
 from cockpit.tuning.reason import last_part, useful_line
 
 APACHE = b"""\
@@ -50,3 +51,23 @@ def test_useful_line(stderr: bytes, stdout: bytes, line: str) -> None:
 )
 def test_last_part(complaint: str, reason: str) -> None:
     assert last_part(complaint) == reason
+
+
+_APACHE = "[Mon Nov 23 11:41:48.636126 2026] [{}:alert] [pid 26178:tid 26178] {}\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        # A user without a name: the server serves.
+        (_APACHE.format("unixd", "AH02155: getpwuid: couldn't determine user name from uid 4294967295"), ""),
+        (_APACHE.format("core", "AH00050: Child 7 returned a Fatal error"), "AH00050: Child 7 returned a Fatal error"),
+        (
+            _APACHE.format("unixd", "AH02155: getpwuid: x") + _APACHE.format("unixd", "AH02162: setuid: y"),
+            "AH02162: setuid: y",
+        ),
+        ("2026/11/23 11:00:00 [emerg] 7#7: bind() failed\n", "bind() failed"),
+    ],
+)
+def test_a_line_of_a_log_about_an_abandoned_start(log: str, reason: str) -> None:
+    assert gave_up(log) == reason

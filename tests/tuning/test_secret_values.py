@@ -97,9 +97,9 @@ async def test_a_value_of_somebody_else_is_in_no_error(server: Server, shell: In
 
 async def test_the_history_and_the_diff_hide_it(server: Server, shell: Interfering) -> None:
     in_file = server.keep_alive(secret=True)
-    plan = await Tuner().prepare(shell, "web1", [(secret(server), NEW), (in_file, "$S0me-T0ken")])
+    plan = await Tuner().prepare(shell, "web1", [(secret(server), NEW), (in_file, "${S0me_T0ken}")])
     assert "T0ken" not in plan.diff and SECRET in plan.diff
-    applied = await Tuner().apply(shell, "web1", [(secret(server), NEW), (in_file, "$S0me-T0ken")])
+    applied = await Tuner().apply(shell, "web1", [(secret(server), NEW), (in_file, "${S0me_T0ken}")])
     (past,) = await Tuner().history(shell, "web1")
     assert {(s.old, s.new) for s in past.about.settings} == {(SECRET, SECRET)}
     (change,) = server.changes()

@@ -11,7 +11,15 @@ from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.settings import SETTINGS
 from cockpit.servers.apache.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import (
+    CandidateKnob,
+    CandidateOption,
+    ConfigFile,
+    RunningServer,
+    ServerKind,
+    StatusAddress,
+    running,
+)
 from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
 
 MODULES = "/etc/apache2/mods-enabled"
@@ -36,6 +44,9 @@ _MORE_THREADS = f"{_MORE} ThreadsPerChild"
 _MAIN = "KeepAlive KeepAliveTimeout MaxKeepAliveRequests Timeout HostnameLookups EnableSendfile EnableMMAP"
 _MPM = re.compile(r"(?m)^Server MPM: +(\w{1,20})$")
 _DEFLATE = f"{MODULES}/deflate.conf"
+_CACHES = ("disk", "socache")
+_CACHE_FILE = "/etc/apache2/mods-available/cache_{}.conf"
+_CACHED = re.compile(r"(?im)^[ \t]*CacheEnable[ \t]")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -77,6 +88,7 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningS
     deflate = ConfigFile("apache", inventory.readable(_DEFLATE), *commands)
     candidates = (
         *_of_mpm(own, mpm),
+        *_modules(inventory, startup.test),
         *main.candidates(_MAIN, usual=False),
         *main.candidates("AllowOverride", usual=False, section="Directory /var/www/"),
         *(deflate.candidates("DeflateCompressionLevel", usual=False) if deflate.file else ()),
@@ -86,6 +98,29 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningS
     status = (StatusAddress("apache", f"http://localhost{STATUS.url}"),) if has_page else ()
     tails = inventory.tails(_DEBIAN_LOG)
     return running(f"Apache ({mpm})", master.name, inventory, master, startup, candidates, tails, status)
+
+
+def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
+    """Debian's modules of which one is chosen; a cache if its file enables it for some URLs."""
+    caches = [name for name in _CACHES if _CACHED.search(inventory.text(_CACHE_FILE.format(name)))]
+    yield _module("MPM", [_option(mpm, f"mpm_{mpm}", *(f"mpm_{other}" for other in _MPMS)) for mpm in _MPMS], test)
+    yield _module("mod_deflate", [_option("on", "deflate"), _option("off", "", "deflate")], test)
+    if caches:
+        others = [f"cache_{name}" for name in _CACHES]
+        options = [_option(name, f"cache_{name}", *others) for name in caches]
+        yield _module("mod_cache", [*options, _option("none", "", *others, "cache")], test)
+
+
+def _option(name: str, module: str, *others: str) -> CandidateOption:
+    """The option with the module instead of the others; without one, if none of them is enabled."""
+    off = [f"a2dismod -q -f {' '.join(other for other in others if other != module)}"] if others else []
+    on = [f"a2enmod -q {module}"] if module else []
+    enabled = " || ".join(f"[ -e {MODULES}/{one}.load ]" for one in ([module] if module else others))
+    return CandidateOption(name, " && ".join((*off, *on)), enabled if module else f"! {{ {enabled}; }}")
+
+
+def _module(name: str, options: list[CandidateOption], test: str) -> CandidateKnob:
+    return CandidateKnob(name, "choice", test=test, reload="service apache2 restart", option=tuple(options))
 
 
 def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
@@ -120,10 +155,12 @@ KIND = ServerKind(
         _DEBIAN_LOG,
         _RED_HAT_LOG,
     ),
+    texts=tuple(map(_CACHE_FILE.format, _CACHES)),
     grammar=ApacheGrammar(),
     status=(STATUS,),
     error_logs=(_DEBIAN_LOG, _RED_HAT_LOG),
-    failure=r"\[\w*:(?:emerg|alert|crit)\]\s*(?:\[[^\]]*\]\s*)*(.*)",
+    # AH02155: a user without a name; the server serves.
+    failure=r"\[\w*:(?:emerg|alert|crit)\](?>\s*(?:\[[^\]]*\]\s*)*)(?!AH02155:)(.*)",
     correction=r"AH\d{5}: .*",
     chatter=r"AH00558|AH00112|fully qualified domain name|Action '.*' failed|The Apache error log may",
     reload_replaces=("apache", "httpd"),

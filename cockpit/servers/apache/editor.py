@@ -7,6 +7,7 @@ single word that needs none are left out. Of several such directives Apache lets
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from cockpit.servers.apache.coercions import WHOLE_NUMBERS, coerced_pair
@@ -34,10 +35,23 @@ class ApacheGrammar(Grammar):
     that has the directive)."""
 
     including = ("Include", "IncludeOptional")
+    variable = re.compile(r"\$\{\w+\}")
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         survey = _survey(text, name, section)
         return Location(tuple(_statement(text, item) for item in survey.found), lambda: _insertion(text, name, survey))
+
+    def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
+        """Without conditions and macros."""
+        found: dict[str, set[str]] = {}
+        wanted = {name.lower(): name for name in names}
+        for item in items(text):
+            name = wanted.get(item.name.content.decode("utf-8", "replace").lower())
+            if not name or item.closes or not item.within or any(block.name == MACRO for block in item.within):
+                continue
+            if item.within[-1].name not in CONDITIONAL:
+                found.setdefault(item.within[-1].header, set()).add(name)
+        return found
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 import shlex
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ from cockpit.servers.gunicorn.editor import GunicornGrammar
 from cockpit.servers.gunicorn.settings import SETTINGS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
-from cockpit.servers.startup import Startup, absolute, command, doubt
+from cockpit.servers.startup import Startup, absolute, command, doubt, signal_command
 
 _NAMES = ("gunicorn", "gunicorn3")
 # The file that is read without -c, in the working directory.
@@ -30,7 +29,6 @@ for name, value in runpy.run_path(sys.argv[1]).items():
         config.set(name, value)
 config.worker_class
 """
-_ESCAPED = re.compile(r"[.^$*+?{}\[\]\\|()]")
 
 
 def _given(process: Process) -> dict[str, str]:
@@ -58,9 +56,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     elif pid:
         reload = f'kill -HUP "$(cat {shlex.quote(pid)})"'
     else:
-        # Its workers have the same command line; it is the oldest.
-        line = _ESCAPED.sub(lambda found: f"\\{found[0]}", " ".join(process.command))
-        reload = f"pkill -HUP -o -x -f -- {shlex.quote(line)}"
+        reload = signal_command("HUP", process)
     python = process.command[0] if process.command[0].startswith("/") else process.program
     test = f"cd {shlex.quote(process.directory or '/')} && {command(python, '-c', _CHECK, file)}"
     root = posixpath.dirname(file) if file else ""

@@ -6,23 +6,24 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from cockpit.servers.haproxy.editor import SECTIONS, HaproxyGrammar
+from cockpit.servers.haproxy.editor import FLAGS, SECTIONS, HaproxyGrammar
 from cockpit.servers.haproxy.logs import parse as parse_access
 from cockpit.servers.haproxy.logs import parse_request
 from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
-from cockpit.servers.startup import Startup, absolute, command, doubt
+from cockpit.servers.startup import Startup, absolute, command, doubt, signal_command
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
 # Debian's rsyslog writes HAProxy's messages there.
 _LOG = "/var/log/haproxy.log"
-_DEFAULTS = "timeout http-keep-alive, timeout http-request, timeout queue, retries, balance, http-reuse"
+_DEFAULTS = ", ".join(
+    ("timeout http-keep-alive, timeout http-request, timeout queue, retries, balance, http-reuse", *FLAGS)
+)
 # The lines of sections in words, each section's header first.
 _Sections = list[list[list[str]]]
 _BIND = re.compile(r"(\*|\[?::\]?|[0-9.]*):(\d{1,5})")
-_NAME = re.compile(r"[\w.-]{1,100}")
 _URI = re.compile(r"/[\w/.?&=-]*")
 _SOCKET = re.compile(r"/[\w/.-]+")
 _UPSTREAM = re.compile(r"(?m)^[ \t]*server[ \t]+\S+[ \t]+(\S+)")
@@ -64,8 +65,9 @@ def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
         return command("systemctl", "reload", process.unit)
     if files[0] == _CONFIG:
         return "service haproxy reload"
-    has_master = any(word in ("-W", "-Ws") for word in process.command)
-    return f'kill -USR2 "$(cat {shlex.quote(pid_file)})"' if has_master and pid_file else ""
+    if not any(word in ("-W", "-Ws") for word in process.command):
+        return ""
+    return f'kill -USR2 "$(cat {shlex.quote(pid_file)})"' if pid_file else signal_command("USR2", process)
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
@@ -78,11 +80,6 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
             *main.candidates("maxconn nbthread", usual=True, section="global"),
             *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
             *main.candidates(_DEFAULTS, usual=False, section="defaults"),
-            *(
-                one
-                for name in _balanced(sections)
-                for one in main.candidates("balance", usual=False, section=f"backend {name}", label=name)
-            ),
         )
         tails = inventory.tails(_LOG) if is_packaged else ()
         status = _statistics(sections, inventory.user == "root")
@@ -98,15 +95,6 @@ def _sections(config: str) -> _Sections:
         elif words and sections:
             sections[-1].append(words)
     return sections
-
-
-def _balanced(sections: _Sections) -> list[str]:
-    """The backends that name their own algorithm, so that the one of `defaults` does not count."""
-    return [
-        header[1]
-        for header, *lines in sections
-        if header[0] == "backend" and _NAME.fullmatch(header[-1]) and any(words[0] == "balance" for words in lines)
-    ]
 
 
 def _statistics(sections: _Sections, is_root: bool) -> tuple[StatusAddress, ...]:
@@ -144,4 +132,5 @@ KIND = ServerKind(
     upstream=_UPSTREAM,
     startup=_startup,
     settings=SETTINGS,
+    in_sections={"frontend": ("maxconn",), "listen": ("maxconn", "balance"), "backend": ("balance",)},
 )

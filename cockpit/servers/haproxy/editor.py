@@ -7,7 +7,7 @@ its header line: `global`, `defaults`, `frontend web`. Of several such lines the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from cockpit.servers import blocks
@@ -34,6 +34,9 @@ _WORD = re.compile(rb"""#[^\n]*|(?:\\[^\n]|"(?:\\[^\n]|[^"\\\n])*"|'[^'\n]*'|[^\
 _STYLE = BlockStyle(opener="")
 # Lines between .if and .endif are in a block of this name within their section.
 _CONDITION = ".if"
+# Keywords without arguments: `on` is the keyword, `off` the keyword behind `no`.
+FLAGS = ("option http-keep-alive", "option http-server-close", "option httpclose")
+_NO = b"no"
 
 
 class HaproxyGrammar(Grammar):
@@ -46,7 +49,25 @@ class HaproxyGrammar(Grammar):
         for item in items:
             if item.name == name.encode() and item.within == (*path[:1], _CONDITION):
                 raise ConfigError(f"{name} is in .if there; change it by hand", line_number(text, item.begin))
-        return blocks.locate(text, name, path, items, _STYLE) if path else Location((), _no_section)
+        if not path:
+            return Location((), _no_section)
+        location = blocks.locate(text, name, path, items, _STYLE)
+        return _as_flag(text, name, location) if name in FLAGS else location
+
+    def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
+        if name not in FLAGS:
+            return self.spell(value, like)
+        if value not in ("on", "off"):
+            raise ConfigError("it is on or off")
+        return name.encode() if value == "on" else _NO + b" " + name.encode()
+
+    def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for length in {len(name.split()) for name in names}:
+            items = (item for item in _items(text, length) if item.within[-1:] != (_CONDITION,))
+            for section, own in blocks.sections_of(items, names, _STYLE).items():
+                found[section] = found.get(section, set()) | own
+        return found
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)
@@ -98,7 +119,23 @@ def _items(text: bytes, length: int) -> Iterator[BlockItem]:
         yield _end(close, within)
 
 
+def _as_flag(text: bytes, name: str, location: Location) -> Location:
+    """The keyword itself as the value."""
+
+    def insertion() -> Insertion:
+        place = location.insertion()
+        return place._replace(before=place.before.removesuffix(name.encode() + _STYLE.assign))
+
+    found = (
+        one._replace(shown="off" if text.startswith(_NO, one.value[0]) else "on", bare=False) for one in location.found
+    )
+    return Location(tuple(found), insertion)
+
+
 def _keyword(text: bytes, words: list[_Word], length: int, within: BlockPath) -> BlockItem:
+    said = words[text[words[0].start : words[0].end] == _NO :][:length]
+    if (flag := _joined(text, said)).decode("utf-8", "replace") in FLAGS:
+        return BlockItem(flag, words[0].start, (words[0].start, said[-1].end), words[-1].end, within)
     head, rest = words[:length], words[length:]
     value = (rest[0].start, rest[-1].end) if rest else (words[-1].end, words[-1].end)
     return BlockItem(_joined(text, head), words[0].start, value, words[-1].end, within)

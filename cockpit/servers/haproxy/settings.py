@@ -1,6 +1,7 @@
 """HAProxy's settings: https://docs.haproxy.org/2.8/configuration.html"""
 
-from cockpit.servers.settings import KnownSetting, choice, integer, leading, quantity
+from cockpit.servers.haproxy.editor import FLAGS
+from cockpit.servers.settings import ON_OFF, KnownSetting, choice, integer, leading, quantity
 
 _TIME = quantity("a time", "30s or 500ms (a bare number is ms)", "us ms s m h d")
 _ALGORITHMS = "roundrobin static-rr leastconn first source uri url_param hdr random rdp-cookie hash log-hash sticky"
@@ -29,4 +30,7 @@ SETTINGS = {
         "sharing of idle connections to servers between clients; saves handshakes",
         choice("never", "safe", "aggressive", "always"),
     ),
+    FLAGS[0]: KnownSetting("keeps connections to clients and servers open (default); saves handshakes", ON_OFF),
+    FLAGS[1]: KnownSetting("closes the server's connection after each response; frees it for others", ON_OFF),
+    FLAGS[2]: KnownSetting("closes all connections after each response; each request costs a handshake", ON_OFF),
 }

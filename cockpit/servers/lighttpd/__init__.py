@@ -12,7 +12,7 @@ from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAd
 from cockpit.servers.lighttpd.editor import LighttpdGrammar
 from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
-from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
+from cockpit.servers.startup import Startup, absolute, command, doubt, last, options, signal_command
 
 _CONFIG = "/etc/lighttpd/lighttpd.conf"
 _LOG = "/var/log/lighttpd/error.log"
@@ -31,7 +31,8 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     """The configuration by -f, without which it does not start."""
     given = options(process.command[1:], "fmi")
     file = absolute(last(given, "f") or _CONFIG, process.directory)
-    reload = "service lighttpd reload" if file == _CONFIG else ""
+    reload = signal_command("USR1", process) if last(given, "f").startswith("/") else ""
+    reload = "service lighttpd reload" if file == _CONFIG else reload
     if process.unit and process.unit != "lighttpd.service":
         reload = command("systemctl", "reload", process.unit)
     program = process.program if process.program not in ("", "/usr/sbin/lighttpd") else "lighttpd"

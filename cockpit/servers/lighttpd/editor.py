@@ -8,7 +8,7 @@ single word are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from cockpit.servers import blocks
@@ -36,6 +36,9 @@ class LighttpdGrammar(Grammar):
                 raise ConfigError(f"{name} += adds to its value; change it by hand", line_number(text, item.begin))
         location = blocks.locate(text, name, path, items, _STYLE)
         return location._replace(found=tuple(one._replace(shown=_shown(one.shown)) for one in location.found))
+
+    def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
+        return blocks.sections_of(_items(text), names, _STYLE)
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)

@@ -19,6 +19,8 @@ _CONFIGS = ("/etc/my.cnf", "/etc/mysql/my.cnf")
 _LOGS = ("/var/log/mysql/error.log", "/var/log/mariadb/mariadb.log")
 _SOCKETS = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock")
 _USUAL = ("max_connections", "innodb_buffer_pool_size", "thread_cache_size", "table_open_cache")
+# For a wrong option of a plugin it prints an error and ends well.
+_TEST = 'out=$({} 2>&1 >/dev/null) && case $out in *"[ERROR]"*) false ;; esac || {{ echo "$out" >&2; exit 1; }}'
 # As the socket and the name, "$1" is no part of the statement before it is checked.
 _SET = 'case $1 in "" | *[!A-Za-z0-9_]*) echo "no value of a variable" >&2; exit 1 ;; esac; '
 
@@ -41,7 +43,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     known = tuple(name for name in _CONFIGS if name in inventory.files)
     files = () if "no_defaults" in given else (file,) if file else (*known, *([extra] if extra else []))
     own = [f"--defaults-file={file}"] if file else [f"--defaults-extra-file={extra}"] if extra else []
-    test = f"{command(process.program or process.name, *own, '--help', '--verbose')} >/dev/null"
+    test = _TEST.format(command(process.program or process.name, *own, "--help", "--verbose"))
     restart = command("systemctl", "restart", process.unit) if process.unit else "service mariadb restart"
     root = posixpath.dirname(files[0]) if files else ""
     reason = doubt(process, files[0] if files else "", False)

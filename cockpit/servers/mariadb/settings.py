@@ -1,6 +1,6 @@
 """MariaDB's settings: https://mariadb.com/kb/en/server-system-variables/"""
 
-from cockpit.servers.settings import Impact, KnownSetting, choice, integer, quantity
+from cockpit.servers.settings import Impact, KnownSetting, choice, integer, whole_size
 
 _FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -12,7 +12,7 @@ def _in_bytes(value: str) -> str:
 
 
 _LIVE = Impact.LIVE
-_SIZE = quantity("a size", "128M", "K M G T")
+_SIZE = whole_size("128M", "KMGT")
 
 # All are dynamic: SET GLOBAL makes a value active, the file keeps it over a restart.
 SETTINGS = {

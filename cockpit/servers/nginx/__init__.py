@@ -5,24 +5,20 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 from cockpit.servers.access_log import combined_request
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind, running
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
 from cockpit.servers.nginx.editor import NginxGrammar
 from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.settings import SETTINGS
 from cockpit.servers.nginx.status import STATUS
 from cockpit.servers.startup import Startup, absolute, command, doubt
 
-# Blocks of upstreams, and zones of caches.
-_UPSTREAM = re.compile(r"(?m)^[ \t]*upstream[ \t]+([\w.-]{1,100})[ \t]*\{")
-_ZONE = re.compile(r"\bproxy_cache_path\s[^;]{1,400}?\bkeys_zone=\w")
+_ZONE = re.compile(r"\bproxy_cache_path\s[^;]{1,400}?\bkeys_zone=([\w.-]{1,100})")
 _LOG = "/var/log/nginx/error.log"
 _CONFIG = "/etc/nginx/nginx.conf"
-_TEXTS = (_CONFIG, "/etc/nginx/conf.d/*.conf", "/etc/nginx/sites-enabled/*")
-_HTTP = "keepalive_requests sendfile tcp_nopush gzip gzip_comp_level open_file_cache access_log"
+_HTTP = "keepalive_requests sendfile tcp_nopush tcp_nodelay gzip gzip_comp_level open_file_cache access_log"
 _TITLE = "nginx: master process "
 # nginx joins its arguments with spaces in the title of its master: a value ends before the next option.
 _OPTION = re.compile(r"(?:^|(?<= ))-([cpgetTqsVvh?])\s*(.*?)(?= -[a-zA-Z?]|$)")
@@ -63,17 +59,10 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     )
 
 
-def _of_texts(main: ConfigFile, inventory: Inventory) -> Iterator[CandidateKnob]:
-    """Settings that need an upstream or a cache, which the texts of the packaged configuration have."""
-    if main.file != _CONFIG:
-        return
-    if _ZONE.search(inventory.text(*_TEXTS)):
-        yield from main.candidates("proxy_cache", usual=False, section="http {")
-    for file in (file for file in inventory.texts if any(fnmatchcase(file, pattern) for pattern in _TEXTS)):
-        outer = "http { " if file == _CONFIG else ""
-        for name in _UPSTREAM.findall(inventory.texts[file]):
-            section = f"{outer}upstream {name} {{"
-            yield from main._replace(file=file).candidates("keepalive", usual=False, section=section, label=name)
+def _choices(text: str) -> dict[str, tuple[str, ...]]:
+    """The caches that a configuration has."""
+    zones = tuple(dict.fromkeys(_ZONE.findall(text)))
+    return {"proxy_cache": ("off", *zones) if zones else ()}
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
@@ -83,10 +72,10 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         main = ConfigFile("nginx", startup.file, startup.test, startup.reload, log=inventory.readable(*logs))
         candidates = (
             *main.candidates("worker_processes", usual=True),
+            *main.candidates("worker_rlimit_nofile", usual=False),
             *main.candidates("worker_connections", usual=True, section="events {"),
             *main.candidates("keepalive_timeout", usual=True, section="http {"),
             *main.candidates(_HTTP, usual=False, section="http {"),
-            *_of_texts(main, inventory),
         )
         yield running("nginx", "nginx", inventory, master, startup, candidates, inventory.tails(*logs))
 
@@ -96,7 +85,6 @@ KIND = ServerKind(
     processes=("nginx",),
     discover=_discover,
     files=(_LOG,),
-    texts=_TEXTS,
     grammar=NginxGrammar(),
     status=(STATUS,),
     error_logs=(_LOG,),
@@ -110,6 +98,8 @@ KIND = ServerKind(
     version="-V",
     upstream=_UPSTREAM,
     own_log=_OWN_LOG,
+    in_sections={"upstream": ("keepalive",), "http": ("proxy_cache",)},
+    choices=_choices,
     include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",
     settings=SETTINGS,
 )

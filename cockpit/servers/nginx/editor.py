@@ -7,7 +7,7 @@ A value is the directive's arguments between its name and the `;`. A section is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from cockpit.servers import blocks
@@ -25,9 +25,13 @@ _STYLE = BlockStyle(terminator=b";", inline=True)
 
 class NginxGrammar(Grammar):
     including = ("include",)
+    variable = re.compile(r"\$\w+|\$\{\w+\}")
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         return blocks.locate(text, name, blocks.path_of(section), _items(text), _STYLE)
+
+    def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
+        return blocks.sections_of(_items(text), names, _STYLE)
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)

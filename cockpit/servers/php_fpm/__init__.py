@@ -12,7 +12,7 @@ from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, Serve
 from cockpit.servers.php_fpm.editor import PhpFpmGrammar
 from cockpit.servers.php_fpm.settings import SETTINGS
 from cockpit.servers.php_fpm.status import STATUS
-from cockpit.servers.startup import Startup, command, doubt
+from cockpit.servers.startup import Startup, command, doubt, signal_command
 
 _NAMES = "php-fpm*"
 _DEBIAN = re.compile(r"/etc/php/(\d\.\d{1,2})/fpm/php-fpm\.conf")
@@ -44,8 +44,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     elif debian:
         reload = f"service php{debian[1]}-fpm reload"
     else:
-        pattern = re.escape(title[0]).replace("\\ ", " ").replace("\\-", "-") if title else ""
-        reload = f"pkill -USR2 -x -f {shlex.quote(pattern)}" if pattern else ""
+        reload = signal_command("USR2", process) if title else ""
     files = (file, *_ini_files(file, inventory.builds.get(process.program, ""))) if file else ()
     test = command(process.program or process.name, "-t", "-y", file)
     return Startup("php-fpm", files, posixpath.dirname(file), test, reload, doubt(process, file, False))

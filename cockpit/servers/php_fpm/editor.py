@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.ini import IniGrammar
 
@@ -11,6 +13,7 @@ _SCOPED = ("HOST=", "PATH=")
 
 class PhpFpmGrammar(IniGrammar):
     including = ("include",)
+    variable = re.compile(r"\$\{\w+(?::-[^{}\"']{0,200})?\}|\$pool")
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if section.upper().startswith(_SCOPED):

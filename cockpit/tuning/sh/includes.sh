@@ -1,7 +1,9 @@
 # $1 PID of a server, then paths or patterns. Prints for each file: `file NAME REAL SAME`, parts separated by tabs, with
-# SAME yes or no: whether the server's own root has the same file (unknown: not readable), then its lines that may include
-# others: `line TEXT`. `missing NAME`: no such file, `unread NAME`: not readable.
+# SAME yes or no: whether the server's own root has the same file (unknown: not readable; yes for a file that the server
+# read before it went into a chroot), then its lines that may include others: `line TEXT`. `missing NAME`: no such file,
+# `unread NAME`: not readable.
 server=$1
+mounts=$(readlink /proc/self/ns/mnt)
 shift
 IFS=
 one() {
@@ -15,6 +17,7 @@ one() {
     if ls -d "/proc/$server/root/" >/dev/null 2>&1; then
         same=no
         [ ! "$1" -ef "/proc/$server/root$1" ] || same=yes
+        [ -e "/proc/$server/root$1" ] || [ "$(readlink "/proc/$server/ns/mnt")" != "$mounts" ] || same=yes
     fi
     printf 'file\t%s\t%s\t%s\n' "$1" "$real" "$same"
     grep -iE 'include|serverroot|jkworkersfile' -- "$1" | head -c 65536 | while read -r line || [ "$line" ]; do

@@ -24,7 +24,8 @@ class KindCase(NamedTuple):
     commands for both instances, and may be repeated; a command of `second` prints something that only a change of the
     second instance alters. `places` hold the configuration.
 
-    `malformed` and `failing` are a knob, a value, and words of the refusal: by its form, and by the server itself.
+    `malformed` and `failing` are a knob, a value, and words of the refusal: by its form, and by the server itself, for
+    the setting `unchecked` in place of the knob's own. `apart` is a change of the second instance alone.
     `own` prints `NAME=VALUE` of a gauge by the server's own tool, by the name on the `page`; `load` asks it something.
     """
 
@@ -38,6 +39,8 @@ class KindCase(NamedTuple):
     changes: tuple[KindChange, ...]
     malformed: tuple[str, str, str]
     failing: tuple[str, str, str]
+    apart: KindChange
+    unchecked: str = ""
     page: StatusPage | None = None
     own: str = ""
     load: str = "true"

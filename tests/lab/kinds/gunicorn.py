@@ -46,4 +46,5 @@ CASE = KindCase(
     ),
     malformed=("workers", "many", "workers takes a whole number of at least 1, not 'many'"),
     failing=("worker_class", "nosuch.Class", "nosuch"),
+    apart=KindChange(f"workers-{PORT + 1}", "3", _CHILDREN.format("gunicorn2"), "3"),
 )

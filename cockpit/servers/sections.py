@@ -1,0 +1,56 @@
+"""Settings in the sections of a server's configuration, as the maxconn of a frontend: a candidate for each. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from cockpit.servers import blocks
+from cockpit.servers.editing import ConfigError
+from cockpit.servers.kind import CandidateKnob, RunningServer
+from cockpit.servers.registry import DIRECTIVES, KINDS
+
+_ODD = re.compile(r"[^A-Za-z0-9_.]+")
+_LONGEST = 40
+# A configuration may have thousands of sections.
+_MOST = 100
+
+
+def in_sections(server: RunningServer, texts: Mapping[str, str]) -> tuple[CandidateKnob, ...]:
+    """The first candidates by the texts of the server's files; none if nothing else is offered of it."""
+    return tuple(islice(_candidates(server, texts), _MOST))
+
+
+def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[CandidateKnob]:
+    like = next((one for one in server.candidates if one.directive), None)
+    kind = next((kind for kind in KINDS if like and kind.name == like.kind), None)
+    if like is None or kind is None:
+        return
+    choices = kind.choices("\n".join(texts.values())) if kind.choices else {}
+    found = {file: _sections(kind.name, text, frozenset(kind.settings)) for file, text in texts.items()}
+    every = {name for sections in found.values() for names in sections.values() for name in names}
+    for file, sections in found.items():
+        for section, names in sections.items():
+            header = " ".join(blocks.path_of(section)[-1:]).split()
+            if not header:
+                continue
+            unset = {name for name in kind.in_sections.get(header[0], ()) if choices.get(name) and name not in every}
+            unset |= {name for name in kind.in_sections.get(header[0], ()) if name not in choices}
+            for name in sorted(names | unset):
+                label = _ODD.sub("-", " ".join(header[1:])).strip("-") or header[0]
+                yield like._replace(
+                    name=f"{name.replace(' ', '-')}-{label[:_LONGEST]}",
+                    file=file,
+                    section=section,
+                    directive=name,
+                    values=choices.get(name, ()),
+                    usual=False,
+                )
+
+
+def _sections(kind: str, text: str, names: frozenset[str]) -> dict[str, set[str]]:
+    try:
+        return DIRECTIVES[kind].sections_of(text.encode(), names)
+    except ConfigError:
+        return {}

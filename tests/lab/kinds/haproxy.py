@@ -1,0 +1,72 @@
+"""HAProxy with Debian's configuration in front of web1's Apache, and a second master with a file of its own."""
+
+from cockpit.model.hosts import StatusPage
+from tests.lab.haproxy import CONFIG, HAPROXY, PORT, STATS_PORT
+from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds.asking import connections
+
+_SECOND = """\
+global
+    maxconn 50
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 5s
+    timeout server 5s
+frontend own
+    bind 127.0.0.1:8094
+    http-request return status 204
+"""
+_PAGE = f"curl -sS --fail 'http://localhost:{STATS_PORT}/stats;csv'"
+_URL = f"http://localhost:{PORT}/hello.html"
+_SOCKET = (
+    'python3 -c \'import socket; s = socket.socket(socket.AF_UNIX); s.connect("/run/haproxy/admin.sock");'
+    ' s.sendall(b"show {}\\n"); print("".join(iter(lambda: s.recv(4096).decode(), "")))\''
+)
+
+
+def _column(proxy: str, row: str, name: str, csv: str = _SOCKET.format("stat")) -> str:
+    """A column of the statistics."""
+    head = "NR == 1 { for (n = 1; n <= NF; n++) at[$n] = n }"
+    program = f'{head} $1 == "{proxy}" && $2 == "{row}" {{ print $at["{name}"] }}'
+    return f"{csv} | awk -F, '{program}'"
+
+
+def _info(name: str) -> str:
+    return f"{_SOCKET.format('info')} | sed -n 's/^{name}: //p'"
+
+
+CASE = KindCase(
+    name="haproxy",
+    title="HAProxy",
+    port=PORT,
+    start=f"""
+        {"; ".join(HAPROXY.prepare)}
+        install -d /srv/haproxy2
+        printf %s '{_SECOND}' >/srv/haproxy2/own.cfg
+        {HAPROXY.start}
+        haproxy -W -D -p /run/haproxy2.pid -f /srv/haproxy2/own.cfg
+        until {_PAGE}; do sleep 0.02; done
+    """,
+    stop=HAPROXY.stop,
+    second="pgrep -P $(cat /run/haproxy2.pid) | sort",
+    places="/etc/haproxy /srv/haproxy2",
+    changes=(
+        KindChange("maxconn", "77", _info("Maxconn"), "77"),
+        KindChange("nbthread", "2", _info("Nbthread"), "2"),
+        KindChange("maxconn-web", "33", _column("web", "FRONTEND", "slim"), "33"),
+        KindChange("balance-app", "leastconn", _column("app", "BACKEND", "algo"), "leastconn"),
+        KindChange("option-httpclose", "on", connections(_URL), "1"),
+        KindChange("timeout-client", "9s", f"grep -c 'timeout client  9s' {CONFIG}", "1"),
+    ),
+    malformed=(
+        "timeout-client",
+        "soon",
+        "timeout client takes a time such as 30s or 500ms (a bare number is ms), not 'soon'",
+    ),
+    failing=("timeout-client", "99999999d", r"haproxy\.cfg"),
+    apart=KindChange("maxconn-8094", "60", "grep -c 'maxconn 60' /srv/haproxy2/own.cfg", "1"),
+    page=StatusPage(kind="haproxy", url="unix:/run/haproxy/admin.sock"),
+    own=f"echo web/FRONTEND req_tot=$({_column('web', 'FRONTEND', 'req_tot', _PAGE)})",
+    load=f"ab -q -n 50 {_URL}",
+)

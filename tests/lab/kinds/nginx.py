@@ -1,0 +1,76 @@
+"""nginx with Debian's configuration, a server and an upstream in conf.d, and a second master with a file of its own."""
+
+from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds.asking import connections, has_header, header
+
+PORT = 8088
+_SITE = f"""\
+proxy_cache_path /var/cache/kinds levels=1 keys_zone=kinds:1m;
+upstream app {{ server 127.0.0.1:80; }}
+server {{
+    listen {PORT};
+    root /var/www/html;
+    location /app/ {{
+        proxy_pass http://app/;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+    }}
+    location /kept/ {{
+        proxy_pass http://127.0.0.1:80/;
+        proxy_cache off;
+        proxy_cache_valid 200 1m;
+        add_header X-Cache $upstream_cache_status;
+    }}
+}}
+"""
+_SECOND = f"""\
+worker_processes 1;
+pid /run/nginx2.pid;
+error_log /var/log/nginx2.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    server {{ listen {PORT + 1}; return 204; }}
+}}
+"""
+_WORKERS = "pgrep -P $(cat /run/nginx.pid)"
+_URL = f"http://localhost:{PORT}"
+_OPEN = f"ls -l $(printf '/proc/%s/fd ' $({_WORKERS})) | grep -c '/hello.html$' | sed 's/[1-9].*/open/'"
+
+CASE = KindCase(
+    name="nginx",
+    title="nginx",
+    port=PORT,
+    start=f"""
+        rm -f /etc/nginx/sites-enabled/default
+        install -d /srv/nginx2 /var/log/nginx && install -d -o www-data /var/cache/kinds
+        printf %s '{_SITE}' >/etc/nginx/conf.d/kinds.conf
+        printf %s '{_SECOND}' >/srv/nginx2/nginx.conf
+        nginx && nginx -c /srv/nginx2/nginx.conf
+    """,
+    stop="""
+        kill $(cat /run/nginx.pid /run/nginx2.pid)
+        while [ -e /run/nginx.pid ] || [ -e /run/nginx2.pid ]; do sleep 0.02; done
+    """,
+    second="pgrep -P $(cat /run/nginx2.pid) | sort",
+    places="/etc/nginx /srv/nginx2",
+    changes=(
+        KindChange("worker_processes", "3", f"{_WORKERS} -f 'worker process$' | wc -l", "3"),
+        KindChange("keepalive_timeout", "9s 9s", header(f"{_URL}/hello.html", "keep-alive"), "timeout=9"),
+        KindChange("keepalive_requests", "2", connections(f"{_URL}/hello.html", 3), "1"),
+        KindChange("gzip", "off", has_header(f"{_URL}/hello.html", "content-encoding"), "0"),
+        KindChange(
+            "open_file_cache", "max=100 inactive=60s", f"curl -sS {_URL}/hello.html -o /dev/null; {_OPEN}", "open"
+        ),
+        KindChange("proxy_cache-kept", "kinds", header(f"{_URL}/kept/hello.html", "x-cache"), "HIT"),
+        KindChange(
+            "keepalive-app",
+            "4",
+            f"curl -sS {_URL}/app/hello.html -o /dev/null; ss -Htnp state established dport = :80 | grep -c nginx",
+            "1",
+        ),
+    ),
+    malformed=("keepalive_timeout", "soon", "keepalive_timeout takes a time such as 65s, not 'soon'"),
+    failing=("access_log", "/nowhere/a.log", "nowhere"),
+    apart=KindChange(f"worker_processes-{PORT + 1}", "2", "pgrep -P $(cat /run/nginx2.pid) | wc -l", "2"),
+)
