@@ -5,9 +5,11 @@ from tests.lab.kinds import KindCase, KindChange
 PORT = 8086
 _APP = """\
 import os
+import time
 
 
 def application(environ, start_response):
+    time.sleep(float(environ["QUERY_STRING"] or 0))
     start_response("200 OK", [("Content-Type", "text/plain")])
     return ["{} {}".format(os.getpid(), environ["wsgi.multithread"]).encode()]
 """

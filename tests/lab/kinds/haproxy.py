@@ -5,6 +5,19 @@ from tests.lab.haproxy import CONFIG, HAPROXY, PORT, STATS_PORT
 from tests.lab.kinds import KindCase, KindChange
 from tests.lab.kinds.asking import connections
 
+# A backend whose responses take 50 ms each.
+_SLOW = "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\nbackend slow\\n\\tserver slow 127.0.0.1:8096\\n"
+_BACKEND = """\
+import http.server, time
+
+class Slow(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        time.sleep(0.05)
+        self.send_response(204)
+        self.end_headers()
+
+http.server.ThreadingHTTPServer(("127.0.0.1", 8096), Slow).serve_forever()
+"""
 _SECOND = """\
 global
     maxconn 50
@@ -42,13 +55,16 @@ CASE = KindCase(
     port=PORT,
     start=f"""
         {"; ".join(HAPROXY.prepare)}
+        grep -q '^frontend slow' {CONFIG} || printf '{_SLOW}' >>{CONFIG}
         install -d /srv/haproxy2
         printf %s '{_SECOND}' >/srv/haproxy2/own.cfg
+        printf %s '{_BACKEND}' >/srv/haproxy2/slow.py
+        setsid python3 /srv/haproxy2/slow.py </dev/null >/dev/null 2>&1 & echo $! >/run/slow.pid
         {HAPROXY.start}
         haproxy -W -D -p /run/haproxy2.pid -f /srv/haproxy2/own.cfg
         until {_PAGE}; do sleep 0.02; done
     """,
-    stop=HAPROXY.stop,
+    stop=f"kill $(cat /run/slow.pid); {HAPROXY.stop}",
     second="pgrep -P $(cat /run/haproxy2.pid) | sort",
     places="/etc/haproxy /srv/haproxy2",
     changes=(
@@ -57,6 +73,7 @@ CASE = KindCase(
         KindChange("maxconn-web", "33", _column("web", "FRONTEND", "slim"), "33"),
         KindChange("balance-app", "leastconn", _column("app", "BACKEND", "algo"), "leastconn"),
         KindChange("option-httpclose", "on", connections(_URL), "1"),
+        # The running server does not print timeouts.
         KindChange("timeout-client", "9s", f"grep -c 'timeout client  9s' {CONFIG}", "1"),
     ),
     malformed=(

@@ -38,7 +38,7 @@ listen = /run/php/php-api.sock
 pm = static
 pm.max_children = 2
 """
-_PAGE = '<?php sleep((int) ($_GET["sleep"] ?? 0)); echo isset($_GET["ini"]) ? ini_get($_GET["ini"]) : getmypid();'
+_PAGE = '<?php usleep(1000 * (int) ($_GET["ms"] ?? 0)); echo isset($_GET["ini"]) ? ini_get($_GET["ini"]) : getmypid();'
 _COUNT = "pgrep -c -f '^php-fpm: pool {}'"
 _ASK = f"curl -sS --fail 'http://localhost:{PORT}/{{}}'"
 
@@ -77,7 +77,7 @@ CASE = KindCase(
         KindChange("pm.max_children-www", "9", _COUNT.format("www"), "4"),
         # Each request ends its process.
         KindChange("pm.max_requests-www", "1", _PROCESSES, "9"),
-        KindChange("request_terminate_timeout-www", "1s", f"{_ASK.format('?sleep=2')} >/dev/null && echo served", ""),
+        KindChange("request_terminate_timeout-www", "1s", f"{_ASK.format('?ms=2000')} >/dev/null && echo served", ""),
         KindChange("opcache.max_accelerated_files", "4321", _ini("opcache.max_accelerated_files"), "4321"),
         KindChange("opcache.memory_consumption", "64", _ini("opcache.memory_consumption"), "64"),
     ),

@@ -35,6 +35,7 @@ def _manager(page: str, port: int = PORT) -> str:
     return f"curl -sS --fail http://localhost:{port}/squid-internal-mgr/{page}"
 
 
+# The running server does not print these: the file has the value, and the reload ended well.
 def _written(name: str, file: str = _CONFIG) -> str:
     return f"sed -n 's/^{name} //p' {file}"
 
