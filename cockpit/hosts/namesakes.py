@@ -9,7 +9,8 @@ from cockpit.model.hosts import ProcessCounters, identity
 
 class Namesakes:
     """Leaves out the process trees of other servers. `left_out` is the number of their processes; None: which of
-    several servers listens on the port is unknown, so that all are counted.
+    several servers of one name is the target's is unknown, so that all are counted. So it is behind a proxy: only the
+    proxy listens on the port.
 
     A server stays the target's while it runs, and another one another. While none listens, as in a restart, only new
     trees are added.
@@ -29,8 +30,10 @@ class Namesakes:
             names = {trees[own].comm for own in self._own}
             self._others = {other for other, root in trees.items() if root.comm in names} - self._own
         own = [one for one in known if identity(roots[one.pid]) not in self._others]
-        is_known = not self._own.isdisjoint(trees) or len({root.comm for root in trees.values()}) == len(trees)
-        self.left_out = len(known) - len(own) if is_known else None
+        counted = {identity(roots[one.pid]) for one in own}
+        others = [trees[one].comm for one in counted - self._own]
+        left_out = len(known) - len(own)
+        self.left_out = left_out if left_out or len(set(others)) == len(others) else None
         return own
 
 

@@ -200,7 +200,7 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     (`pgfault`, `Tcp.InSegs`, memory in KiB, `cpu.some` of /proc/pressure in microseconds); what the host does not have
     is absent. `accept` has the connections in the accept queue of each listening TCP port, `backlog` their limit.
     `left_out` is the number of processes of other servers of the same name, which are not counted; None: which of them
-    listens on the target's port is unknown, so that all are counted.
+    is the target's is unknown, so that all are counted.
     """
 
     uptime: float

@@ -102,7 +102,7 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
         )
     left_out = window.last.reading.left_out
     if left_out is None:
-        lines.append(f"    {'':<{_NAME}}of all servers of that name: which one listens on the target's port is unknown")
+        lines.append(f"    {'':<{_NAME}}of all servers of that name: which one is the target's is unknown")
     elif left_out:
         lines.append(f"    {'':<{_NAME}}without {left_out} processes of other servers of that name")
     return lines

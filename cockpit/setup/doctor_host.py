@@ -174,8 +174,8 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
     if reading.left_out is None:
         yield note(
             config.name,
-            "which of several servers of that name listens on the target's port cannot be read",
-            "process metrics include all of them: log in as root",
+            "which of several servers of one name is the target's is unknown",
+            "process metrics include all of them; log in as root, unless they are behind a proxy",
         )
 
 

@@ -126,6 +126,17 @@ def test_servers_of_other_names_are_watched_too() -> None:
     assert namesakes.left_out == 1
 
 
+def test_of_several_servers_behind_a_proxy_all_count_and_that_is_said() -> None:
+    namesakes = Namesakes()
+    front, behind, stranger = tree(10, 11), tree(20, comm="java"), tree(30, comm="java")
+    assert numbers(namesakes.take(front + behind, [10])) == [10, 11, 20]
+    assert namesakes.left_out == 0, "it is the only one of that name"
+    assert numbers(namesakes.take(front + behind + stranger, [10])) == [10, 11, 20, 30]
+    assert namesakes.left_out is None
+    assert numbers(namesakes.take(front + behind + stranger, [10, 20])) == [10, 11, 20]
+    assert namesakes.left_out == 1
+
+
 def test_a_server_that_hands_its_port_to_its_successor_counts_until_it_ends() -> None:
     namesakes = Namesakes()
     namesakes.take(tree(10), [10])
