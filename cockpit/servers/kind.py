@@ -70,6 +70,7 @@ class CandidateKnob(NamedTuple):
     workers: str = ""
     log: str = ""
     option: tuple[CandidateOption, ...] = ()
+    cost: str = ""
     usual: bool = False
 
 

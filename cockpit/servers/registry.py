@@ -24,6 +24,7 @@ FOLDERS = (
     "tomcat",
     "lighttpd",
     "haproxy",
+    "varnish",
     "php_fpm",
     "mariadb",
     "gunicorn",

@@ -18,7 +18,7 @@ class Startup(NamedTuple):
     relative logs at `prefix`, "" as includes. `log` is its error log if its command line names it.
 
     `test` and `reload` are commands that act on this server alone, "" if unknown. `doubt` says why the files are only
-    assumed, "" if they are certain.
+    assumed, "" if they are certain; `fixed` why no setting can be changed in them, "" if they can.
     """
 
     kind: str
@@ -29,6 +29,7 @@ class Startup(NamedTuple):
     doubt: str = ""
     prefix: str = ""
     log: str = ""
+    fixed: str = ""
 
     @property
     def file(self) -> str:

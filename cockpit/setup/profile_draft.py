@@ -85,6 +85,8 @@ def _described(server: RunningServer) -> str:
     known = startup.listed or "configuration unknown"
     if startup.doubt:
         return f"{words}, {known} is only assumed: {startup.doubt}"
+    if startup.fixed:
+        return f"{words}, {known}; {startup.fixed}"
     return f"{words}, {known}" if startup.reload else f"{words}, {known}; no command is known that reloads it"
 
 

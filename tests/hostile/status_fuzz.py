@@ -46,6 +46,7 @@ PAGES = {
     "haproxy": pages.HAPROXY,
     "php-fpm": pages.PHP_FPM,
     "mariadb": pages.MARIADB,
+    "varnish": pages.VARNISH,
 }
 HOST = HostConfig(name="web1", status=tuple(StatusPage(kind=kind, url="http://localhost/") for kind in KINDS))
 _NUMBER = re.compile(rb"\d[\d.]*")

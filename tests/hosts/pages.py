@@ -140,3 +140,72 @@ Threads_connected\t9
 Threads_running\t3
 Uptime\t9937
 """
+
+VARNISH = """\
+{
+  "version": 1,
+  "timestamp": "2026-11-23T08:00:00",
+  "counters": {
+    "MAIN.uptime": {
+      "description": "Child process uptime",
+      "flag": "c",
+      "format": "d",
+      "value": 75
+    },
+    "MAIN.client_req": {
+      "description": "Good client requests received",
+      "flag": "c",
+      "format": "i",
+      "value": 431
+    },
+    "MAIN.cache_hit": {
+      "description": "Cache hits",
+      "flag": "c",
+      "format": "i",
+      "value": 334
+    },
+    "MAIN.cache_miss": {
+      "description": "Cache misses",
+      "flag": "c",
+      "format": "i",
+      "value": 97
+    },
+    "MAIN.threads": {
+      "description": "Total number of threads",
+      "flag": "g",
+      "format": "i",
+      "value": 200
+    },
+    "SMA.s0.g_bytes": {
+      "description": "Bytes outstanding",
+      "flag": "g",
+      "format": "B",
+      "value": 31415
+    },
+    "VBE.boot.default.happy": {
+      "description": "Happy health probes",
+      "flag": "b",
+      "format": "b",
+      "value": 0
+    },
+    "VBE.boot.default.conn": {
+      "description": "Concurrent connections used",
+      "flag": "g",
+      "format": "i",
+      "value": 2
+    },
+    "VBE.boot.default.req": {
+      "description": "Backend requests sent",
+      "flag": "c",
+      "format": "i",
+      "value": 97
+    },
+    "LCK.ban.locks": {
+      "description": "Lock Operations",
+      "flag": "c",
+      "format": "i",
+      "value": 926
+    }
+  }
+}
+"""

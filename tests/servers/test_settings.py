@@ -34,6 +34,10 @@ built\t/usr/sbin/php-fpm8.2\tLoaded Configuration File => /etc/php/8.2/fpm/php.i
 process\t900\t1\tmariadbd\t/usr/sbin/mariadbd\t--basedir=/usr\t
 file\t/etc/mysql/my.cnf
 file\t/run/mysqld/mysqld.sock
+process\t920\t1\tvarnishd\t/usr/sbin/varnishd\t-a\t:6081\t-P\t/run/varnishd.pid\t
+master\t920\t/usr/sbin/varnishd\t/var/lib/varnish/varnishd\tyes\t\thost
+text\t/etc/init.d/varnish\t#!/bin/sh
+text\t/etc/default/varnish\tDAEMON_OPTS="-a :6081"
 process\t950\t1\tgunicorn\t/usr/bin/python3\t/usr/bin/gunicorn\t-c\t/srv/g.py\tapp:app\t
 process\t700\t1\thttpd\t/usr/sbin/httpd\t-DFOREGROUND\t
 master\t700\t/usr/sbin/httpd\t/\tyes\t\thost

@@ -1,0 +1,123 @@
+"""Settings of varnishd on its command line: in a systemd unit's ExecStart or in DAEMON_OPTS of a shell file. Pure.
+
+A parameter is `-p NAME=VALUE`, default_ttl also `-t VALUE`; `storage` is `-s VALUE`. New options are added at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cockpit.servers.editing import (
+    ConfigError,
+    Grammar,
+    Insertion,
+    Location,
+    Span,
+    Statement,
+    check_text,
+    checked,
+    line_number,
+)
+from cockpit.servers.keyvalue import shell_grammar
+
+# varnishd(1): options with a value.
+TAKING = "abEfhIijlMnPprSsTtWx"
+_EXEC_START = re.compile(rb"(?m)^ExecStart[ \t]*=[ \t]*((?:[^\\\n]|\\[^\n]|\\\n)*)")
+_WORD = re.compile(rb"(?:[^\s\\]|\\[^\n])+")
+_PLAIN = re.compile(rb"[\w.,:/=+@~\[\]-]+")
+_VARIABLE = b"DAEMON_OPTS"
+STORAGE = "storage"
+
+
+class GivenOption(NamedTuple):
+    """An option of a command line: its value with its span, and the option from `start`."""
+
+    letter: str
+    value: str
+    start: int
+    span: Span
+
+
+class VarnishGrammar(Grammar):
+    sections = False
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        if section is not None:
+            raise ConfigError("a command line has no sections")
+        given, end = given_options(text)
+        found = tuple(_statement(text, *one) for option in given if (one := _setting(option, name)))
+        if name == STORAGE and len(found) > 1:
+            raise ConfigError("it has several storages; change them by hand", found[-1].line)
+        added = b" -s " if name == STORAGE else f" -p {name}=".encode()
+        return Location(found, lambda: Insertion(end, added, b""))
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        raw = checked(value)
+        if not _PLAIN.fullmatch(raw):
+            raise ConfigError("a value of a command line must not contain a space, a quote or a variable")
+        return raw
+
+
+def given_options(text: bytes) -> tuple[list[GivenOption], int]:
+    """The options that a file gives to varnishd, and the end of the last one. Raises ConfigError if they cannot be read
+    without running a shell."""
+    check_text(text)
+    start, end = _command_line(text)
+    words = [found.span() for found in _WORD.finditer(text, start, end)]
+    for first, last in words:
+        if not _PLAIN.fullmatch(text, first, last):
+            raise ConfigError(
+                "varnishd's options contain quotes or variables; change it by hand", line_number(text, first)
+            )
+    if not words:
+        raise ConfigError("it gives varnishd no options")
+    return list(_options(text, iter(words))), words[-1][1]
+
+
+def _command_line(text: bytes) -> Span:
+    """The span of the options."""
+    if commands := list(_EXEC_START.finditer(text)):
+        start, end = commands[-1].span(1)
+        program = _WORD.match(text, start, end)
+        if program is None or not program[0].lstrip(b"@-:+!").endswith(b"varnishd"):
+            raise ConfigError("its ExecStart does not start varnishd itself", line_number(text, start))
+        return program.end(), end
+    found = [one for one in shell_grammar.parse(text).assignments if one.name == _VARIABLE]
+    if not found or found[-1].append or found[-1].made_up or found[-1].one_command:
+        raise ConfigError("it has neither ExecStart nor DAEMON_OPTS with all options")
+    start, end = found[-1].value
+    quoted = end - start > 1 and text[start] == text[end - 1] and text[start] in b"\"'"
+    return (start + 1, end - 1) if quoted else (start, end)
+
+
+def _options(text: bytes, words: Iterator[Span]) -> Iterator[GivenOption]:
+    """As getopt(3) reads them."""
+    for start, end in words:
+        at = start + 1
+        while text[start : start + 1] == b"-" and at < end:
+            letter = chr(text[at])
+            at += 1
+            if letter not in TAKING:
+                yield GivenOption(letter, "", start, (at, at))
+                continue
+            span = (at, end) if at < end else next(words, (end, end))
+            yield GivenOption(letter, text[slice(*span)].decode(), start, span)
+            break
+
+
+def _setting(option: GivenOption, name: str) -> tuple[int, Span] | None:
+    """The option's start and its value's span, if it sets the name."""
+    if option.letter == {STORAGE: "s", "default_ttl": "t"}.get(name):
+        return option.start, option.span
+    if option.letter == "p" and option.value.startswith(f"{name}="):
+        return option.start, (option.span[0] + len(name) + 1, option.span[1])
+    return None
+
+
+def _statement(text: bytes, start: int, value: Span) -> Statement:
+    alone = text[start - 1 : start] in (b" ", b"\t")
+    return Statement(
+        text[slice(*value)].decode(), value, (start - 1, value[1]) if alone else None, line_number(text, start)
+    )
