@@ -18,7 +18,7 @@ from tests.lab.lab import Lab
 from tests.lab.test_knobs import config
 from tests.lab.test_screen_profiles import PROFILES
 
-SECONDS = 2.0
+SECONDS = 1.0
 
 
 class ProfileCase(NamedTuple):

@@ -77,7 +77,7 @@ CASE = KindCase(
         KindChange("pm.max_children-www", "9", _COUNT.format("www"), "4"),
         # Each request ends its process.
         KindChange("pm.max_requests-www", "1", _PROCESSES, "9"),
-        KindChange("request_terminate_timeout-www", "1s", f"{_ASK.format('?ms=2000')} >/dev/null && echo served", ""),
+        KindChange("request_terminate_timeout-www", "1s", f"{_ASK.format('?ms=1300')} >/dev/null && echo served", ""),
         KindChange("opcache.max_accelerated_files", "4321", _ini("opcache.max_accelerated_files"), "4321"),
         KindChange("opcache.memory_consumption", "64", _ini("opcache.memory_consumption"), "64"),
     ),
