@@ -13,7 +13,7 @@ from cockpit.model.study import located
 from cockpit.profiles.reader import read_profile
 from cockpit.session.live_session import LiveSession
 from tests.lab.cpus import generator_cpu
-from tests.lab.kinds import KindCase, gunicorn, haproxy, lighttpd, php_fpm
+from tests.lab.kinds import KindCase, gunicorn, haproxy, lighttpd, php_fpm, varnish
 from tests.lab.lab import Lab
 from tests.lab.test_knobs import config
 from tests.lab.test_screen_profiles import PROFILES
@@ -35,6 +35,8 @@ CASES = (
     ProfileCase("php-fpm", php_fpm.CASE, {"pm": "static", "pm.max_children": "2"}, {"pm.max_children": "10"}, 2 / 0.05),
     ProfileCase("haproxy", haproxy.CASE, {"maxconn": "2"}, {"maxconn": "20"}, 2 / 0.05),
     ProfileCase("gunicorn", gunicorn.CASE, {"workers": "1"}, {"workers": "8"}, 1 / 0.02),
+    # A few of the 40 URLs are cached by the requests before the first change.
+    ProfileCase("varnish", varnish.CASE, {"default_ttl": "0"}, {"default_ttl": "120"}, 8 / 0.05),
 )
 KEPT = "max-keep-alive-requests"
 

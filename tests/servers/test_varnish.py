@@ -69,6 +69,12 @@ def test_one_of_a_service_script_is_tuned_in_its_option_file_and_live() -> None:
     assert [page.url for page in server.status] == ["unix:/var/lib/varnish/web1"]
 
 
+def test_one_without_vcl_is_tested_with_its_backend() -> None:
+    files = SCRIPT + text("/etc/default/varnish", b'DAEMON_OPTS="-a :6081 -b app1:80"\n')
+    knobs = found("-a", ":6081", "-b", "app1:80", files=files).candidates
+    assert knobs and all(one.test.startswith("out=$(/usr/sbin/varnishd -C -b app1:80 2>&1) || ") for one in knobs)
+
+
 @pytest.mark.parametrize(
     ("options", "files"),
     [

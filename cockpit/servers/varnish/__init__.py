@@ -89,7 +89,8 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     fixed = _fixed(process, file)
     vcl = absolute(last(_given(process), "f"), _VCL_PATH)
     files = tuple(name for name in ("" if fixed else file, vcl) if name)
-    test = _REASON.format(command(process.program or process.name, "-C", "-f", vcl), 3) if vcl else ""
+    source = ("-f", vcl) if vcl else ("-b", last(_given(process), "b"))
+    test = _REASON.format(command(process.program or process.name, "-C", *source), 3)
     # Debian's `restart` fails in its own test, which needs the port of the running server.
     service = command("service", file.removeprefix(_DEFAULTS))
     restart = f"{service} stop && {service} start"

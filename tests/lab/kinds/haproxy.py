@@ -7,7 +7,7 @@ from tests.lab.kinds.asking import connections
 
 # A backend whose responses take 50 ms each.
 _SLOW = "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\nbackend slow\\n\\tserver slow 127.0.0.1:8096\\n"
-_BACKEND = """\
+BACKEND = """\
 import http.server, time
 
 class Slow(http.server.BaseHTTPRequestHandler):
@@ -58,7 +58,7 @@ CASE = KindCase(
         grep -q '^frontend slow' {CONFIG} || printf '{_SLOW}' >>{CONFIG}
         install -d /srv/haproxy2
         printf %s '{_SECOND}' >/srv/haproxy2/own.cfg
-        printf %s '{_BACKEND}' >/srv/haproxy2/slow.py
+        printf %s '{BACKEND}' >/srv/haproxy2/slow.py
         setsid python3 /srv/haproxy2/slow.py </dev/null >/dev/null 2>&1 & echo $! >/run/slow.pid
         {HAPROXY.start}
         haproxy -W -D -p /run/haproxy2.pid -f /srv/haproxy2/own.cfg

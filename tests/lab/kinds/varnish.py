@@ -1,7 +1,8 @@
-"""Varnish by Debian's service script, and a second instance by a script and an option file of its own."""
+"""Varnish by Debian's service script in front of a slow server, and a second instance by a script of its own."""
 
 from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds.haproxy import BACKEND
 
 _OPTIONS = "-n second -a :6083 -T localhost:6084 -b localhost:8080 -s malloc,8m -p thread_pool_min=7"
 _SECOND = "varnishadm -n second param.show {} | awk '/Value is/ {{ print $3 }}'"
@@ -21,9 +22,13 @@ CASE = KindCase(
         sed 's|/etc/default/varnish|&-second|; s|^NAME=.*|NAME=varnish-second|' /etc/init.d/varnish \\
             >/etc/init.d/varnish-second
         chmod +x /etc/init.d/varnish-second
+        install -d /srv/slow
+        printf %s '{BACKEND.replace("8096", "8080")}' >/srv/slow/slow.py
+        setsid python3 /srv/slow/slow.py </dev/null >/dev/null 2>&1 & echo $! >/run/slow.pid
         service varnish start && service varnish-second start
+        until curl -sS --fail http://localhost:8080/; do sleep 0.02; done
     """,
-    stop="service varnish stop; service varnish-second stop",
+    stop="kill $(cat /run/slow.pid); service varnish stop; service varnish-second stop",
     second=_SECOND.format("thread_pool_min"),
     places="/etc/default /etc/varnish",
     changes=(
