@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
+from cockpit.cluster.machine import REASON, Machine, RemoteWorker, WorkerLine
 from cockpit.load.limits import Capacity
 from cockpit.load.protocol import Assignment
 from cockpit.load.workers import Assigned, WorkerHandle
@@ -33,8 +33,8 @@ Emit = Callable[[AnyEvent], None]
 _CONNECT, _JOIN, _PLACE = 10.0, 30.0, 20.0
 # Seconds between two pings, and pings before the first run.
 _PING, _FIRST_PINGS = 0.5, 20
-# Maximum characters of a machine's name, and of a reason.
-_NAME, _REASON = 64, 200
+# Maximum characters of a machine's name.
+_NAME = 64
 
 
 class DaskCrew:
@@ -225,4 +225,4 @@ def _on(machine: Machine, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]
 def _reason(error: BaseException) -> str:
     """The first line of an error, or of what caused it."""
     text = str(error) or str(error.__cause__ or "") or type(error).__name__
-    return neutral(text.strip(), _REASON)
+    return neutral(text.strip(), REASON)

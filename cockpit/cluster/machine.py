@@ -23,7 +23,7 @@ _PATIENCE = 1.0
 # Maximum bytes of lines that nobody has read yet, and what one costs beside its text.
 _BACKLOG, _LINE_COST = 64 * 1024 * 1024, 200
 # Maximum characters of a reason that a generator gives.
-_REASON = 200
+REASON = 200
 # Timeout (s) for the load workers to end.
 _CLOSING = 5.0
 
@@ -73,7 +73,7 @@ class Machine:
         except (msgspec.MsgspecError, TypeError):
             raise HostError("its answer is not cockpit's", subject=self.name) from None
         if facts.version != version:
-            other = neutral(facts.version, _REASON)
+            other = neutral(facts.version, REASON)
             raise HostError(f"cockpit {other} there, {version} here: install the same one", subject=self.name)
         self.files, self.ports = facts.files, facts.ports
 
@@ -95,7 +95,7 @@ class Machine:
         self.expect(workers)
         problem = await self.carrier.begin([protocol.encode(worker.assignment) for worker in workers])
         if problem:
-            raise CockpitError(f"{self.name}: {neutral(str(problem), _REASON)}")
+            raise CockpitError(f"{self.name}: {neutral(str(problem), REASON)}")
 
     def take(self, told: WorkerLine) -> None:
         """Keep a line until it is read. Raises HostError if too many are left unread."""
@@ -103,7 +103,7 @@ class Machine:
         if told.number not in self._lines:
             return
         if not told.line:
-            self._endings[told.number] = neutral(told.ending, _REASON)
+            self._endings[told.number] = neutral(told.ending, REASON)
         self._unread += len(told.line) + _LINE_COST
         if self._unread > _BACKLOG:
             raise HostError("it sends more than can be read", subject=self.name)

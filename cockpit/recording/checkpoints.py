@@ -16,7 +16,7 @@ from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
 from cockpit.model.fold_load import load_second
-from cockpit.model.generator_state import GeneratorMachine
+from cockpit.model.generator_state import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import (
@@ -64,11 +64,13 @@ class KeptState(msgspec.Struct, frozen=True):
     markers: int
     extension: int
     rounds: int
+    machines: int
     segments: tuple[int | Segment, ...]
     hosts: dict[str, KeptHost]
     filling: tuple[Filling, ...]
     in_flight: dict[int, InFlight] = {}
     generator: GeneratorMachine | None = None
+    generators: dict[str, GeneratorState] = {}
 
 
 _PARTS: dict[str, Any] = {
@@ -80,6 +82,7 @@ _PARTS: dict[str, Any] = {
     "markers": tuple[Marker, ...],
     "extension": Extension | None,
     "rounds": tuple[RoundsState, ...],
+    "machines": tuple[str, ...],
 }
 
 
@@ -132,6 +135,7 @@ class CheckpointWriter:
             filling=state.filling,
             in_flight=dict(state.in_flight),
             generator=state.generator,
+            generators=dict(state.generators),
             **{name: part(getattr(state, name)) for name in _PARTS},
         )
         # What no state refers to any more will not come again.
@@ -179,6 +183,7 @@ class Restorer:
             filling=kept.filling,
             in_flight=kept.in_flight,
             generator=kept.generator,
+            generators=kept.generators,
             seconds=tuple(load_second(filling) for filling in kept.filling),
             **{name: self._part(getattr(kept, name), kind) for name, kind in _PARTS.items()},
         )

@@ -13,9 +13,10 @@ from cockpit.model.events import AnyEvent, Tick
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State
 from cockpit.recording import writer
+from cockpit.recording.checkpoints import KeptState
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from tests.session.events import session_with_a_round, small_session
+from tests.session.events import session_with_a_generator, session_with_a_round, small_session
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PAGE = 5.0
@@ -49,11 +50,16 @@ def same_events(found: Iterable[AnyEvent], expected: Iterable[AnyEvent]) -> bool
     return others == wanted and rows == wanted_rows
 
 
-@pytest.mark.parametrize("name", ["small", "rounds", "spare-servers", "two-hosts"])
+def test_a_checkpoint_has_every_field_of_a_state() -> None:
+    """But for the seconds, which are series, and a study, whose events are read again."""
+    assert {*KeptState.__struct_fields__, "seconds", "study"} == set(State.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", ["small", "rounds", "generators", "spare-servers", "two-hosts"])
 def test_the_same_events_and_at_each_page_the_same_state(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = {"small": small_session, "rounds": session_with_a_round}
+    made = {"small": small_session, "rounds": session_with_a_round, "generators": session_with_a_generator}
     events = list(made[name]()) if name in made else of_the_lab(name)
     states = settled(tmp_path / "s.cockpit", events, monkeypatch)
     with Recording(tmp_path / "s.cockpit") as recording:

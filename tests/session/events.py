@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from cockpit.model.events import (
     AnyEvent,
     ChangeBegun,
@@ -23,6 +25,7 @@ from cockpit.model.events import (
     SessionStarted,
     Tick,
 )
+from cockpit.model.generator_events import GeneratorClock, GeneratorLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import (
     CpuCounters,
@@ -108,3 +111,13 @@ def session_with_a_round() -> Iterator[AnyEvent]:
         RoundsEnded(t=50.0, number=1, outcome="stopped", active="before", detail="stopped"),
     ]
     return iter(sorted((*small_session(), *more), key=lambda event: event.t))
+
+
+def session_with_a_generator() -> Iterator[AnyEvent]:
+    """The small session; its load comes from another machine, which is lost at its end."""
+    more: list[AnyEvent] = [
+        *(GeneratorClock(t=t, machine="gen1", offset=1.0, uncertainty=0.001, drift=0.0) for t in (6.0, 12.0, 40.0)),
+        GeneratorLost(t=58.0, machine="gen1", detail="no answer for 1.2 s"),
+    ]
+    load = (replace(one, machines=("gen1",)) if isinstance(one, RunStarted) else one for one in small_session())
+    return iter(sorted((*load, *more), key=lambda event: event.t))
