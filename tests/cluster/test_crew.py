@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from distributed import get_worker
 
 from cockpit import __version__
 from cockpit.cluster.certificates import session_certificate
@@ -34,6 +33,7 @@ from cockpit.model.errors import HostError, NotInstalled, UsageError
 from cockpit.model.generator_events import GeneratorClock, GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan, LogReplay
+from tests.cluster.forge import forge
 from tests.conftest import TESTS
 from tests.hosts.sshd import Sshd
 from tests.load.servers import DEADLINE, SMALL, Outcome, always, plan, serving
@@ -156,11 +156,6 @@ async def test_a_generator_that_hangs_is_lost_after_a_second(sshd: Sshd) -> None
             hanging.resume()
         run.stop()
         await run.wait()
-
-
-def forge(topic: str, place: int, number: int, line: bytes, ending: str) -> None:
-    """Log this as a line of a load worker; on a Dask worker."""
-    get_worker().log_event(topic, {"place": place, "number": number, "line": line, "ending": ending})
 
 
 async def test_a_generator_cannot_speak_for_another(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
