@@ -91,6 +91,33 @@ def _add_study(parser: CommandParser) -> None:
     add_appearance(parser)
 
 
+def _add_autopilot(parser: CommandParser) -> None:
+    add = parser.add_argument
+    add("profile", metavar="PROFILE", help=f"with knobs; {PROFILE}")
+    goal = parser.add_mutually_exclusive_group()
+    goal.add_argument("--maximize", choices=("rate",), help="search the largest (default for closed load)")
+    goal.add_argument("--minimize", choices=("p50", "p99"), help="search the least (default for open load: p99)")
+    add("--where", action="append", default=[], metavar="EXPR", help="a constraint, as 'p99 < 20ms'; can be repeated")
+    add(
+        "--knob",
+        action="append",
+        default=[],
+        metavar="NAME[=VALUES]",
+        help="a knob to search, with a range 5..400 or a list 5,10,20; can be repeated (default: all of the profile)",
+    )
+    add("--budget", type=seconds, default=1800.0, metavar="TIME", help="maximum time, the proof included (default 30m)")
+    add("--seconds", type=seconds, default=20.0, metavar="TIME", help="load per evaluation, at least (default 20s)")
+    add("--seed", type=count, metavar="N", help="seed of the first points (default: a new one)")
+    add("--no-restart", action="store_true", help="leave out knobs that restart their server")
+    add("--apply", action="store_true", help="keep the settings that were proved (default: the original ones)")
+    add("--ask", action="store_true", help="ask before each evaluation")
+    add("--json", action="store_true", help="print the result as JSON, show no screen")
+    add("--no-tui", action="store_true", help="no screen: a line per evaluation on stderr, the claim on stdout")
+    add("--record", type=Path, metavar="FILE", help=_RECORD)
+    add_trust(add)
+    add_appearance(parser)
+
+
 def _add_replay(parser: CommandParser) -> None:
     add = parser.add_argument
     add("file", type=recording, metavar="FILE|NAME", help="a file, or a name in `cockpit recordings list`")
@@ -283,6 +310,7 @@ _FLAGS: dict[str, Callable[[CommandParser], None]] = {
     "check": _add_check,
     "ab": add_ab,
     "tune": _add_tune,
+    "autopilot": _add_autopilot,
     "study": _add_study,
     "replay": _add_replay,
     "compare": _add_compare,

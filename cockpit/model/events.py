@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from cockpit.model.autopilot import AutopilotEvent
 from cockpit.model.counts import LoadCounts
 from cockpit.model.event import Event
 from cockpit.model.generator_events import GeneratorEvent
@@ -197,8 +198,8 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     """Somebody asked for a change. `change` is its letter; `undoes` the letter of the change it takes back.
 
     `diff` is what is going to be written, as `diff -u` prints it; `cost` what it costs (see Cost), `who` asked for it.
-    `inactive` are the knobs whose value it writes without making it active. `rounds` is the number of the rounds of
-    which it is a set-up, to be undone; 0: none.
+    `inactive` are the knobs whose value it writes without making it active. `trial`: it is made only
+    to be measured, and its undo is planned.
     """
 
     change: str
@@ -209,7 +210,7 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     cost: str = ""
     who: str = ""
     inactive: tuple[str, ...] = ()
-    rounds: int = 0
+    trial: bool = False
 
 
 Stage = Literal["armed", "written", "tested", "reloaded", "active", "not yet active", "confirmed", "undoing"]
@@ -347,6 +348,7 @@ AnyEvent = (
     | RoundsEnded
     | Note
     | StudyEvent
+    | AutopilotEvent
 )
 
 

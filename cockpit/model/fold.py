@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model import generator_events as ge
+from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotTrial
+from cockpit.model.fold_autopilot import autopilot_begun, autopilot_ended, autopilot_trial
 from cockpit.model.fold_generators import generator_clock, generator_lost
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import (
@@ -73,7 +75,7 @@ def _change_begun(state: State, event: ev.ChangeBegun) -> State:
         cost=event.cost,
         who=event.who,
         inactive=event.inactive,
-        rounds=event.rounds,
+        trial=event.trial,
     )
     return replace(state, changes=(*state.changes, change))
 
@@ -103,7 +105,7 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
     text = change.label if applied else ", ".join(filter(None, (f"{change.label}: {event.outcome}", event.detail)))
     since = event.t if change.active_since is None or not applied else change.active_since
     state = _with_change(state, at, change)
-    if not change.rounds:
+    if not change.trial:
         state = mark(state, Marker(t=since, kind="change", sign=change.letter, text=text))
     if event.outcome in ("applied", "written"):
         state = _written(state, change)
@@ -142,8 +144,8 @@ def _became_active(state: State, change: Change, settings: tuple[Setting, ...], 
         if setting.knob in state.knobs
     }
     state = replace(state, knobs={**state.knobs, **values})
-    # The windows of rounds have rows, not the set-ups between them.
-    return state if change.rounds else split_segment(state, replace(change, ended=t))
+    # What is measured has rows, not the set-ups between.
+    return state if change.trial else split_segment(state, replace(change, ended=t))
 
 
 def _action_begun(state: State, event: ev.ActionBegun) -> State:
@@ -212,4 +214,7 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.RoundsEnded: rounds_ended,
     ev.Note: _note,
     **STUDY_FOLDS,
+    AutopilotBegun: autopilot_begun,
+    AutopilotTrial: autopilot_trial,
+    AutopilotEnded: autopilot_ended,
 }

@@ -14,6 +14,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import Awaited, ChangeOutcome, RoundsBegun, RoundsEnded, SessionStarted, Side
 from cockpit.model.generator_state import GeneratorMachine, GeneratorState
@@ -207,7 +208,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A change from its request on. `outcome` is None while it is under way; `ended` is when it was over.
 
     `stages` are how far it came, with the instant of each (see ChangeStage). `confirm_by` is until when a person must
-    confirm it, or it undoes itself; None: no confirmation is needed. `diff`, `cost`, `who`, `inactive`, `rounds`
+    confirm it, or it undoes itself; None: no confirmation is needed. `diff`, `cost`, `who`, `inactive`, `trial`
     are as in ChangeBegun; a value that an action makes active leaves `inactive`.
     """
 
@@ -223,7 +224,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     cost: str = ""
     who: str = ""
     inactive: tuple[str, ...] = ()
-    rounds: int = 0
+    trial: bool = False
     stages: Mapping[str, float] = MappingProxyType({})
     confirm_by: float | None = None
 
@@ -349,11 +350,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     generator: GeneratorMachine | None = None
     generators: Mapping[str, GeneratorState] = MappingProxyType({})
     machines: tuple[str, ...] = ()
+    autopilot: AutopilotState | None = None
 
     @property
     def own_changes(self) -> tuple[Change, ...]:
-        """The changes without the set-ups of rounds."""
-        return tuple(change for change in self.changes if not change.rounds)
+        """The changes without those that were made only to be measured."""
+        return tuple(change for change in self.changes if not change.trial)
 
     @property
     def running_rounds(self) -> RoundsState | None:

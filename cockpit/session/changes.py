@@ -23,8 +23,7 @@ class ChangeReport(Watch):
     """Reports one change of `host`: its begin once the diff is known, or once it failed before that.
 
     `letter` is its name from then on, made by `name`; `active` is whether it became active, and then `on_active` is
-    called with the letter. `rounds` is the number of the rounds of which it is a set-up, 0: none. `planned` is the
-    detail of its end if it is undone after it was active, "": the error's own words.
+    called with the letter. `trial`: it is made only to be measured, and its undo is planned.
     """
 
     def __init__(
@@ -36,8 +35,7 @@ class ChangeReport(Watch):
         settings: tuple[Setting, ...],
         *,
         undoes: str = "",
-        rounds: int = 0,
-        planned: str = "",
+        trial: bool = False,
         on_active: Callable[[str], None] | None = None,
     ) -> None:
         self.letter = ""
@@ -48,8 +46,7 @@ class ChangeReport(Watch):
         self._host = host
         self._settings = settings
         self._undoes = undoes
-        self._rounds = rounds
-        self._planned = planned
+        self._trial = trial
         self._on_active = on_active
 
     def begun(self, plan: Plan) -> None:
@@ -67,8 +64,8 @@ class ChangeReport(Watch):
         """Report the end, also of a change that failed before it was worked out."""
         if not self.letter:
             self._begin(self._settings, "", "")
-        if outcome == "rolled back" and self.active and self._planned:
-            detail = self._planned
+        if outcome == "rolled back" and self.active and self._trial:
+            detail = _PLANNED
         self._emit(ChangeEnded(t=self._clock.now(), change=self.letter, outcome=outcome, detail=detail))
 
     def _begin(self, settings: tuple[Setting, ...], diff: str, cost: str, inactive: tuple[str, ...] = ()) -> None:
@@ -84,13 +81,13 @@ class ChangeReport(Watch):
                 cost=cost,
                 who=whoami(),
                 inactive=inactive,
-                rounds=self._rounds,
+                trial=self._trial,
             )
         )
 
 
 # The end of a change that was made only to be measured.
-PLANNED = "undone as planned"
+_PLANNED = "undone as planned"
 # Holds a change while it is active; returns when it is to be undone.
 Hold = Callable[[], Awaitable[None]]
 # Knobs of one host with their new values; None: not set.
@@ -228,12 +225,10 @@ class Changes:
             self.active.append(ActiveChange(report.letter, host, applied))
         return report, applied
 
-    async def make_and_undo(self, host: str, assignments: Assignments, rounds: int, longest: float, hold: Hold) -> None:
+    async def make_and_undo(self, host: str, assignments: Assignments, longest: float, hold: Hold) -> None:
         """Make a change that is never confirmed: the host undoes it after `longest` seconds if nobody else does."""
         settings = await self.knobs.settings(assignments)
-        report = ChangeReport(
-            self._clock, self._emit, self._set_up_name, host, settings, rounds=rounds, planned=PLANNED
-        )
+        report = ChangeReport(self._clock, self._emit, self._set_up_name, host, settings, trial=True)
 
         async def given() -> bool:
             await hold()

@@ -48,6 +48,7 @@ class Mode(Enum):
 
     LIVE = "live"
     STUDY = "study"
+    SEARCH = "search"
     REPLAY = "replay"
     LOOKING_BACK = "looking back"
 

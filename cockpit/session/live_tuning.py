@@ -219,7 +219,7 @@ class LiveTuning:
                 raise ChangeRefused(f"{names}: only written, never active: rounds need a reload command in the knob")
 
             async def change(longest: float, hold: Hold) -> None:
-                await self._changes.make_and_undo(subject.host, away, self._rounds.number, longest, hold)
+                await self._changes.make_and_undo(subject.host, away, longest, hold)
 
             found = await self._rounds.run(subject, plan, change)
             try:
@@ -227,6 +227,26 @@ class LiveTuning:
             except BaseException as error:
                 self._rounds.interrupted(subject, error)
                 raise
+
+    async def try_out(self, values: Mapping[str, str], longest: float, hold: Hold) -> None:
+        """Have these values active during `hold`, then undo them; the hosts do it themselves after `longest` seconds.
+
+        Raises CockpitError if a host or its server refuses them, and what `hold` raises.
+        """
+
+        async def within(hosts: list[tuple[str, Assignments]]) -> None:
+            if not hosts:
+                await hold()
+                return
+            (host, assignments), *others = hosts
+
+            async def inner() -> None:
+                await within(others)
+
+            await self._changes.make_and_undo(host, assignments, longest, inner)
+
+        async with self._turn():
+            await within(list(self._knobs.by_host(values).items()))
 
     def stop_rounds(self) -> None:
         self._rounds.stop()

@@ -1,4 +1,4 @@
-"""Actions that are allowed while a study runs: add markers, answer hosts. Load and settings are the study's."""
+"""Actions that are allowed while a study or a search runs: add markers, answer hosts. Load and settings are its own."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _ALLOWED = frozenset({"mark", "answer"})
 
 
 class StudyControls:
-    """The Controls of a live session, without those that would spoil a study."""
+    """The Controls of a live session, without those that would spoil a study or a search (`mode`)."""
 
-    mode = Mode.STUDY
     tuning = None
     load = None
 
-    def __init__(self, live: Controls) -> None:
+    def __init__(self, live: Controls, mode: Mode = Mode.STUDY) -> None:
+        self.mode = mode
         self._live = live
 
     @property

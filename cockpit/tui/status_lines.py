@@ -18,7 +18,13 @@ from cockpit.tui.key_names import key_spots
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, fit, length
 
-_MODES = {Mode.LIVE: "LIVE", Mode.STUDY: "STUDY", Mode.REPLAY: "REPLAY", Mode.LOOKING_BACK: "LOOKING BACK"}
+_MODES = {
+    Mode.LIVE: "LIVE",
+    Mode.STUDY: "STUDY",
+    Mode.SEARCH: "SEARCH",
+    Mode.REPLAY: "REPLAY",
+    Mode.LOOKING_BACK: "LOOKING BACK",
+}
 _LOADS = {
     LoadPhase.IDLE: "idle {}",
     LoadPhase.STARTING: "asking the target {}",

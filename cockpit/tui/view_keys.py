@@ -15,6 +15,7 @@ from cockpit.model.state import Marker
 from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
+from cockpit.tui.autopilot.board import BoardScreen
 from cockpit.tui.charts import cursor
 from cockpit.tui.charts.markers import all_markers, words_of
 from cockpit.tui.charts.throughput import Throughput
@@ -64,6 +65,7 @@ class ViewKeys(Screen[None]):
         Binding("i", "zoom(-1)", "zoom in"),
         Binding("o", "zoom(1)", "zoom out"),
         Binding("l", "markers", "list of markers"),
+        Binding("A", "board", "evaluations of a search"),
     ]
 
     def __init__(self, session: Session, hints: Hints | None = None) -> None:
@@ -170,6 +172,13 @@ class ViewKeys(Screen[None]):
         none = ("", "none yet: changes, notes, restarts and lost hosts become markers")
         hint = key_hints(("Enter", ": move the cursor there") if lines else none, ("Esc", ": close"))
         self.app.push_screen(PickScreen("markers", lines, nearest, hint, wide=True), picked)
+
+    def action_board(self) -> None:
+        """Show the evaluations of the search of this session."""
+        if self.session.shown.autopilot is None:
+            self.show_reason("no search in this session; start one: cockpit autopilot PROFILE")
+            return
+        self.app.push_screen(BoardScreen(self.session))
 
     def markers(self) -> list[Marker]:
         """Return the markers of everything that can be shown, oldest first."""

@@ -9,7 +9,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from tests.bench import agreement, arrivals, endurance, four_generators, generator, generators, hosts, recording, screen
+from tests.bench import (
+    agreement,
+    arrivals,
+    endurance,
+    four_generators,
+    generator,
+    generators,
+    hosts,
+    recording,
+    screen,
+    searching,
+)
 
 ROWS: dict[str, Callable[[], bool]] = {
     "kept-20": generator.kept_20,
@@ -32,6 +43,8 @@ ROWS: dict[str, Callable[[], bool]] = {
     "recording-size": recording.recording_size,
     "recording-seek": recording.recording_seek,
     "kills": recording.kills,
+    "search": searching.search,
+    "search-claims": searching.search_claims,
     "screen": screen.screen,
     "first-frame": screen.first_frame,
     "key-answered": screen.key_answered,

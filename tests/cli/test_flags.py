@@ -13,6 +13,7 @@ LINES = [
     ("tune P set", ("--dry-run",), ("K=V",), ("--json",), ("L=-1",)),
     ("run", ("http://h/",), ("-c", "5"), ("-n", "10"), ("-H", "A: 1")),
     ("check", ("P",), ("--threshold", "p99 < 1s"), ("-z", "5s")),
+    ("autopilot", ("P",), ("--where", "p99 < 1s"), ("--knob", "A=1..5"), ("--no-restart",)),
     ("study", ("P",), ("--short",), ("-o", "out")),
     ("compare", ("a",), ("--json",), ("b",)),
     ("baseline set", ("x",), ("--runs", "2"), ("y",)),

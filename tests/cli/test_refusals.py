@@ -175,3 +175,55 @@ def test_flags_of_a_study_that_contradict_each_other() -> None:
     for flags in (("--short", "--full"), ("--resume", "--fresh")):
         done = cockpit("study", "mpm", *flags)
         assert done.returncode == 2 and "not allowed with" in done.stderr
+
+
+KNOBS = """
+[target]
+url = "http://127.0.0.1:1/"
+[[host]]
+name = "a"
+[[host]]
+name = "b"
+[[knob]]
+name = "One"
+host = "a"
+kind = "keyvalue"
+file = "/tmp/none"
+key = "One"
+reload = "service x restart"
+[[knob]]
+name = "Two"
+host = "b"
+kind = "keyvalue"
+file = "/tmp/none"
+key = "Two"
+reload = "true"
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), "knobs of several hosts (a, b): name those of one with --knob"),
+        (("--knob", "Three"), "unknown knob 'Three'; the profile has: One, Two"),
+        (
+            ("--knob", "One", "--no-restart"),
+            "no knob is left: each needs a restart, or is only written and never active",
+        ),
+        (("--knob", "Two", "--where", "p99 < 5"), "a time needs a unit; write 5ms or 5s"),
+        (("--maximize", "rate", "--minimize", "p99"), "not allowed with"),
+    ],
+)
+def test_searches_that_cannot_be(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
+    profile = tmp_path / "x.toml"
+    profile.write_text(KNOBS)
+    done = cockpit("autopilot", str(profile), "--trust", *flags)
+    assert (done.returncode, done.stdout) == (2, "") and said in done.stderr
+    assert done.stderr.startswith("cockpit") and done.stderr.count("\n") == 1
+
+
+def test_a_search_without_knobs(tmp_path: Path) -> None:
+    profile = tmp_path / "plain.toml"
+    profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
+    done = cockpit("autopilot", str(profile))
+    assert done.returncode == 2 and "plain: has no knobs to search" in done.stderr

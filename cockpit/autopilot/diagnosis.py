@@ -1,0 +1,166 @@
+"""What limits a server under load, by the evidence of a run, and the knobs that bear on it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from cockpit.model.host_state import HostState
+from cockpit.model.knobs import Knob
+from cockpit.model.metrics import RunResult, host_metrics
+
+# Shares (per cent) from which a CPU, and all CPUs of a host, are busy; of memory below which it is short.
+_CORE_BUSY, _HOST_BUSY, _SHORT = 95.0, 90.0, 10.0
+# Share of the time in which tasks waited for a disk (per cent), processes started per second, connections refused per
+# second, share of workers that are busy, share of the time that the generator was the bottleneck: of note from here on.
+# Share of the time in which tasks waited for a CPU (per cent).
+_CPU_WAITS = 50.0
+_WAITS, _SPAWNS, _OVERFLOWS, _ALL_BUSY, _GENERATOR = 10.0, 1.0, 0.5, 0.95, 0.1
+
+
+class Limit(StrEnum):
+    """What limits the rate, in the order in which it should be looked at."""
+
+    GENERATOR = "the load generator"
+    OVERFLOWS = "the accept queue overflows"
+    WORKERS = "all workers are busy"
+    QUEUED = "requests wait for a process"
+    CHURN = "processes are started all the time"
+    MEMORY = "memory is short"
+    DISK = "tasks wait for the disk"
+    CORE = "one CPU is busy, others are not"
+    CPU = "all CPUs are busy"
+    NOTHING = "nothing of what is measured"
+
+
+# Settings that bear on each limit, by their names in lower case.
+_WORKERS = (
+    *("maxrequestworkers", "serverlimit", "threadsperchild", "startservers", "minsparethreads", "maxsparethreads"),
+    *("pm", "pm.max_children", "pm.start_servers", "pm.min_spare_servers", "pm.max_spare_servers"),
+    *("worker_connections", "worker_processes", "maxconn", "nbthread", "maxthreads", "minsparethreads", "acceptcount"),
+    *("workers", "threads", "worker_class", "server.max-connections", "server.max-worker", "max_connections"),
+    *("keepalivetimeout", "keepalive_timeout", "server.max-keep-alive-idle", "timeout http-keep-alive", "keepalive"),
+    *("thread_pool_min", "thread_pool_max", "thread_pools"),
+)
+_SPARE = (
+    *("startservers", "minspareservers", "maxspareservers", "minsparethreads", "maxsparethreads"),
+    *("maxconnectionsperchild", "maxrequestsperchild", "mpm", "pm", "pm.max_requests", "pm.min_spare_servers"),
+    *("pm.start_servers", "pm.max_spare_servers", "thread_cache_size", "max_requests"),
+)
+_QUEUE = ("listenbacklog", "net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", "acceptcount", "backlog")
+_MEMORY = (
+    *("maxrequestworkers", "pm.max_children", "workers", "maxconnectionsperchild", "pm.max_requests", "cache_mem"),
+    *("innodb_buffer_pool_size", "vm.swappiness", "java_opts", "threadsperchild", "max_connections"),
+)
+_DISK = (
+    *("access_log", "open_file_cache", "proxy_cache", "cache", "cache_dir", "cache_mem", "sendfile", "enablesendfile"),
+    *("innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit", "table_open_cache", "atime"),
+)
+_COST = (
+    *("keepalive", "keepalivetimeout", "maxkeepaliverequests", "keepalive_timeout", "keepalive_requests", "mpm"),
+    *("gzip", "gzip_comp_level", "deflatecompressionlevel", "encode", "hostnamelookups", "allowoverride", "sendfile"),
+    *("enablesendfile", "enablemmap", "opcache.enable", "opcache.jit", "opcache.validate_timestamps", "worker_class"),
+    *("tcp_nopush", "open_file_cache", "access_log", "server.event-handler", "proxy_cache", "cache", "default_ttl"),
+)
+_SPREAD = ("worker_processes", "nbthread", "workers", "server.max-worker", "threads", "worker_class", "mpm")
+_BEARING: dict[Limit, tuple[str, ...]] = {
+    Limit.OVERFLOWS: (*_QUEUE, *_WORKERS),
+    Limit.WORKERS: _WORKERS,
+    Limit.QUEUED: _WORKERS,
+    Limit.CHURN: _SPARE,
+    Limit.MEMORY: _MEMORY,
+    Limit.DISK: _DISK,
+    Limit.CORE: _SPREAD,
+    Limit.CPU: _COST,
+    Limit.NOTHING: (*_WORKERS, *_COST),
+}
+# Means of status pages: busy and idle workers, and requests that wait for one.
+_BUSY = (("apache.busy", "apache.idle"), ("lighttpd.busy", "lighttpd.idle"), ("php-fpm.active", "php-fpm.idle"))
+_QUEUED = ("php-fpm.queued", "haproxy.queued")
+
+
+class Finding(NamedTuple):
+    """A limit of a host ("": the generator's machine), with the evidence in words, and the knobs that bear on it."""
+
+    limit: Limit
+    host: str
+    evidence: str
+    knobs: tuple[str, ...] = ()
+
+
+def diagnosis(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence[Knob]) -> list[Finding]:
+    """Return what limited a run, at least one finding; `hosts` are as they were at its end."""
+    found = [Finding(*each) for each in _of_generator(result)]
+    for name, window in result.hosts.items():
+        metrics = host_metrics(window, result.seconds)
+        host = hosts.get(name)
+        cores = [100 - core.idle - core.iowait for core in (host.cores if host else ()) if core is not None]
+        found += [Finding(limit, name, words) for limit, words in limits_of(metrics, cores)]
+    found = found or [Finding(Limit.NOTHING, "", "no queue, no CPU, no memory and no disk is at its limit")]
+    order = list(Limit)
+    found.sort(key=lambda one: order.index(one.limit))
+    return [one._replace(knobs=_bearing(one, knobs)) for one in found]
+
+
+def proposed(found: Sequence[Finding]) -> tuple[str, ...]:
+    """Return the knobs that bear on any of the findings, the first limit's first."""
+    return tuple(dict.fromkeys(name for one in found for name in one.knobs))
+
+
+def _bearing(found: Finding, knobs: Sequence[Knob]) -> tuple[str, ...]:
+    names = _BEARING.get(found.limit, ())
+    own = [knob for knob in knobs if found.host in ("", knob.host)]
+    return tuple(
+        knob.name for knob in own if {knob.name.lower(), knob.directive.lower(), knob.key.lower()} & set(names)
+    )
+
+
+def _of_generator(result: RunResult) -> Iterator[tuple[Limit, str, str]]:
+    if result.seconds > 0 and result.saturated / result.seconds >= _GENERATOR:
+        share = result.saturated / result.seconds
+        yield (
+            Limit.GENERATOR,
+            "",
+            f"its CPU was the bottleneck in {share:.0%} of the time: add load processes or machines",
+        )
+
+
+def limits_of(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[tuple[Limit, str]]:
+    """Yield the limits of a host with their evidence, from its metrics over a run; `cores`: use of each CPU (%)."""
+    if (overflows := metrics.get("listen.ListenOverflows", 0.0)) >= _OVERFLOWS:
+        yield Limit.OVERFLOWS, f"{overflows:.1f} connections/s found the accept queue full"
+    for busy, idle in _BUSY:
+        if busy in metrics and metrics[busy] >= _ALL_BUSY * (metrics[busy] + metrics.get(idle, 0.0)) > 0:
+            yield (
+                Limit.WORKERS,
+                f"{metrics[busy]:.0f} busy, {metrics.get(idle, 0.0):.0f} idle ({busy.partition('.')[0]})",
+            )
+    for name in _QUEUED:
+        if metrics.get(name, 0.0) >= 1:
+            yield Limit.QUEUED, f"{metrics[name]:.0f} on average ({name})"
+    if (spawned := metrics.get("processes.spawned_per_s", 0.0)) >= _SPAWNS:
+        yield Limit.CHURN, f"{spawned:.1f} of the server's processes were started per second"
+    if metrics.get("swapping.pswpin", 0.0) + metrics.get("swapping.pswpout", 0.0) > 0:
+        yield Limit.MEMORY, "pages are swapped in or out"
+    elif 100 * metrics.get("memory.available", 1.0) < _SHORT * metrics.get("memory.total", 1.0):
+        yield Limit.MEMORY, f"{100 * metrics['memory.available'] / metrics['memory.total']:.0f}% is available"
+    if max(metrics.get("pressure.sio", 0.0), metrics.get("cpu.iowait", 0.0)) >= _WAITS:
+        yield Limit.DISK, f"{max(metrics.get('pressure.sio', 0.0), metrics.get('cpu.iowait', 0.0)):.0f}% of the time"
+    yield from _of_cpu(metrics, cores)
+
+
+def _of_cpu(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[tuple[Limit, str]]:
+    if "cpu.idle" not in metrics:
+        return
+    busy = 100 - metrics["cpu.idle"] - metrics.get("cpu.iowait", 0.0)
+    waits = metrics.get("pressure.scpu", 0.0)
+    if busy >= _HOST_BUSY:
+        yield Limit.CPU, f"{busy:.0f}% busy"
+    elif waits >= _CPU_WAITS:
+        yield (
+            Limit.CPU,
+            f"tasks waited for a CPU in {waits:.0f}% of the time, though {100 - busy:.0f}% were idle: a quota",
+        )
+    elif len(cores) > 1 and max(cores) >= _CORE_BUSY:
+        yield Limit.CORE, f"the busiest {max(cores):.0f}%, all together {busy:.0f}%"

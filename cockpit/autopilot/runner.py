@@ -1,0 +1,345 @@
+"""Search in a live session: evaluations as changes that the hosts undo by themselves, then the proof in rounds."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from cockpit.analysis.blocks import BLOCK, block_sample
+from cockpit.analysis.intervals import FIRST_TEST
+from cockpit.analysis.outcome import Outcome, Verdict
+from cockpit.analysis.rounds import UNCOUNTED, WINDOW, RoundsPlan
+from cockpit.analysis.switch import long_run_variance
+from cockpit.analysis.thresholds import Breaker, Threshold, ThresholdResult, hold, parse_threshold
+from cockpit.analysis.windows import GUARD, segment_window
+from cockpit.autopilot.knobs import space_of
+from cockpit.autopilot.search import FAILED, Search, Trial, margin_of
+from cockpit.autopilot.space import Point
+from cockpit.model.autopilot import (
+    AutopilotBegun,
+    AutopilotEnded,
+    AutopilotTrial,
+    Purpose,
+    SearchPlan,
+    TrialOutcome,
+)
+from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError, TargetError
+from cockpit.model.metrics import RunResult, metric_value, run_result
+from cockpit.session.controls import Afterwards
+from cockpit.session.live_session import LiveSession
+
+# Seconds of an evaluation, at most, and the deviation of its mean (a share) that is precise enough.
+LONGEST, PRECISE = 60.0, 0.015
+# Seconds that a set-up is expected to take until one was made, and that a host waits beyond an evaluation.
+_SET_UP, _SPARE = 6.0, 60.0
+# Rounds of the proof, at most, and the share of the budget that they may take.
+ROUNDS, _PROOF = 12, 0.5
+# A search ends once the next evaluation is expected to bring less than this share, after so many beyond the first ones.
+_LITTLE, _LEAST_SEARCHED = 0.005, 6
+# How many of the best are measured again before one is chosen.
+_RACED = 3
+# Factor beyond the limit of a latency at which an evaluation is stopped.
+_BADLY = 10.0
+# Evaluations that fail in a row before the search gives up.
+_HOPELESS = 5
+
+
+# Asks a person whether these values may be tried.
+Approve = Callable[[Mapping[str, str]], Awaitable[bool]]
+
+
+class Found(NamedTuple):
+    """The end of a search: the proposed values, and the verdict of the rounds on them (None: none were run)."""
+
+    ended: AutopilotEnded
+    verdict: Verdict | None = None
+
+
+class Autopilot:
+    """One search in one session. A person can pause it, skip an evaluation, and end it early, with the proof."""
+
+    def __init__(
+        self, live: LiveSession, plan: SearchPlan, original: Mapping[str, str], approve: Approve | None = None
+    ) -> None:
+        """`original` are the values of the start by knob, "": not set. `approve` is asked before each evaluation of
+        others; None: all are approved."""
+        self.plan = plan
+        self._live = live
+        self._source = live.source
+        self._original = dict(original)
+        self._constraints = tuple(parse_threshold(text) for text in plan.constraints)
+        space = space_of(plan.knobs)
+        self._search = Search(space, space.point(self._original), len(self._constraints), plan.seed)
+        self._seconds = plan.seconds
+        self._began = 0.0
+        self._took: list[float] = []
+        self._failures = 0
+        self._approve = approve
+        self._going = asyncio.Event()
+        self._going.set()
+        self._skipping = self._finishing = False
+        self._paused = 0.0
+
+    @property
+    def paused(self) -> bool:
+        return not self._going.is_set()
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget that are left; pauses do not count."""
+        return self.plan.budget - (self._source.now() - self._began - self._paused)
+
+    def pause(self) -> None:
+        """Pause before the next evaluation, or go on."""
+        if self.paused:
+            self._going.set()
+        else:
+            self._going.clear()
+
+    def skip(self) -> None:
+        """End the evaluation under way, without a result."""
+        self._skipping = True
+
+    def finish(self) -> None:
+        """End the search with the evaluation under way, and prove the best."""
+        self._finishing = True
+        self._going.set()
+
+    async def run(self, *, apply: bool = False) -> Found:
+        """Search until the budget or the hope is spent, then prove the best. The original values are active again then;
+        `apply`: the proved ones are, to stay.
+
+        Raises CockpitError when the load or the hosts are gone for good.
+        """
+        await self._live.hosts_read()
+        self._began = self._source.now()
+        self._source.emit(AutopilotBegun(t=self._began, plan=self.plan, original=self._original))
+        found = Found(AutopilotEnded(t=self._began, outcome="stopped", detail="interrupted"))
+        try:
+            found = await self._found()
+            if apply and found.ended.outcome == "better":
+                await self._source.tuning.apply(self._moved(found.ended.values))
+                found = found._replace(ended=replace(found.ended, applied=True))
+        except CockpitError as error:
+            found = Found(AutopilotEnded(t=self._source.now(), outcome="failed", detail=str(error)))
+            raise
+        finally:
+            await self._source.load.stop()
+            found = found._replace(ended=replace(found.ended, t=self._source.now()))
+            self._source.emit(found.ended)
+        return found
+
+    async def _found(self) -> Found:
+        await self._evaluate(self._search.start, "original")
+        self._seconds = self._precise_seconds()
+        while await self._goes_on():
+            point = self._search.ask()
+            if point is None:
+                break
+            if not await self._is_approved(point):
+                self._search.exclude(point)
+                continue
+            searching = "search" if self._search.searching else "spread"
+            await self._evaluate(point, "original" if point == self._search.start else searching)
+        await self._race()
+        best = self._search.best()
+        if not best or best[0] == self._search.start or self._gain(best[0]) < self.plan.margin:
+            return self._end("nothing", detail=f"nothing better by more than {self.plan.margin:.0%} was found")
+        return await self._prove(best[0])
+
+    def _moved(self, values: Mapping[str, str]) -> dict[str, str]:
+        return {name: value for name, value in values.items() if value != self._original[name]}
+
+    async def _is_approved(self, point: Point) -> bool:
+        moved = self._moved(self._search.space.values(point))
+        return not moved or self._approve is None or await self._approve(moved)
+
+    async def _goes_on(self) -> bool:
+        """Whether there is time for another evaluation, with the proof after it, and hope in it; wait for the end of a
+        pause."""
+        begun = self._source.now()
+        await self._going.wait()
+        self._paused += self._source.now() - begun
+        if self._finishing:
+            return False
+        if self._failures >= _HOPELESS:
+            raise TargetError(f"{_HOPELESS} evaluations in a row failed; the last ones say why")
+        # The best ones are measured again, too.
+        if (1 + _RACED) * self._evaluation() + self._proof() > self.left:
+            return False
+        trials = [trial for trial in self._search.trials if trial.point != self._search.start]
+        enough = len(trials) >= 2 * len(self.plan.knobs) + 2 + _LEAST_SEARCHED
+        return not (enough and self._search.searching and self._search.expected_improvement() < _LITTLE)
+
+    def _evaluation(self) -> float:
+        """Seconds that the next evaluation takes."""
+        set_up = max(self._took[-4:], default=_SET_UP)
+        return self._seconds + GUARD + set_up
+
+    def _proof(self) -> float:
+        """Seconds of the rounds that prove the best, as far as the budget allows them."""
+        each = 2 * (WINDOW + UNCOUNTED + max(self._took[-4:], default=_SET_UP))
+        return min(ROUNDS * each, max(FIRST_TEST * each, _PROOF * self.plan.budget))
+
+    async def _race(self) -> None:
+        """Measure the best ones again: the luckiest of them loses its luck."""
+        for point in self._search.best(_RACED):
+            if point != self._search.start and self._evaluation() + self._proof() <= self.left:
+                await self._evaluate(point, "race")
+
+    async def _evaluate(self, point: Point, purpose: Purpose) -> None:
+        """Measure a point, and tell the search; a failure of its settings is a result, too."""
+        moved = self._moved(self._search.space.values(point))
+        plan = self._source.profile.plan
+        self._source.load.plan = replace(plan, requests=None, duration=self._seconds, stages=(), warmup=float(GUARD))
+        breaker = Breaker([_badly(one) for one in self._constraints])
+        self._skipping = False
+        number, begun, run = len(self._search.trials) + 1, self._source.now(), self._source.load.runs
+
+        async def measure() -> None:
+            await self._live.hosts_up(self._source.state.hosts)
+            await self._live.run_once(stop_when=lambda state: self._skipping or breaker(state))
+
+        detail = ""
+        try:
+            if moved:
+                await self._source.tuning.try_out(moved, self._seconds + GUARD + _SPARE, measure)
+            else:
+                await measure()
+        except (ChangeUndone, ChangeRefused, TargetError) as error:
+            detail = str(error)
+        except HostError as error:
+            # The host puts the original values back by itself; without it nothing can be measured.
+            detail = str(error)
+            await self._live.hosts_up(self._source.state.hosts)
+        detail = detail or ("skipped" if self._skipping else "")
+        measured = self._source.load.runs if self._source.load.runs > run else 0
+        result = run_result(self._live.state, measured) if measured else None
+        self._took.append(max(0.0, self._source.now() - begun - (result.seconds + result.warmup if result else 0.0)))
+        self._tell(point, purpose, number, result, breaker.failed, detail)
+
+    def _tell(
+        self,
+        point: Point,
+        purpose: Purpose,
+        number: int,
+        result: RunResult | None,
+        broken: ThresholdResult | None,
+        detail: str,
+    ) -> None:
+        value = None if result is None else metric_value(result, self.plan.metric)
+        margins = _margins(self._constraints, result)
+        outcome: TrialOutcome = "measured"
+        if broken is not None:
+            outcome, detail = "broken", broken.threshold.text
+        elif detail or result is None or result.reason != "completed" or not value:
+            outcome = "failed"
+            detail = detail or (result.detail if result else "") or f"no {self.plan.metric}"
+        if outcome != "measured" or value is None:
+            value, margins = None, tuple(min(FAILED, margin) for margin in margins)
+        score = None if value is None else math.log(value) * (1 if self.plan.maximize else -1)
+        self._search.tell(Trial(point, score, margins))
+        self._failures = 0 if outcome == "measured" else self._failures + 1
+        expected = self._search.expected_improvement() if self._search.searching and self._search.best() else None
+        self._source.emit(
+            AutopilotTrial(
+                t=self._source.now(),
+                number=number,
+                purpose=purpose,
+                values=self._search.space.values(point),
+                outcome=outcome,
+                run=result.run if result else 0,
+                metric=value,
+                margins=margins,
+                expected=expected,
+                detail=detail,
+            )
+        )
+
+    def _precise_seconds(self) -> float:
+        """Seconds of an evaluation whose mean is precise enough, by the noise of the first one."""
+        segment = self._live.state.segment
+        if segment is None:
+            return self.plan.seconds
+        blocks = block_sample(segment_window(self._live.state, segment)).blocks.get(self.plan.metric)
+        if blocks is None or len(blocks) < FIRST_TEST or not bool((blocks > 0).all()):
+            return self.plan.seconds
+        variance = long_run_variance(np.log(blocks), np.array([])).value
+        return min(LONGEST, max(self.plan.seconds, math.ceil(variance * BLOCK / PRECISE**2)))
+
+    def _gain(self, point: Point) -> float:
+        """By how much (a share) the metric of a point is expected to be better than that of the start."""
+        here, there = self._search.predict([self._search.start, point]).mean
+        return math.expm1(float(there - here))
+
+    async def _prove(self, best: Point) -> Found:
+        """Compare the best with the original values in fresh rounds: nothing of the search counts."""
+        values = self._search.space.values(best)
+        plan = self._source.profile.plan
+        self._source.load.plan = replace(plan, requests=None, stages=(), warmup=0.0)
+        each = 2 * (WINDOW + UNCOUNTED + max(self._took[-4:], default=_SET_UP))
+        rounds = max(FIRST_TEST, min(ROUNDS, int(self.left / each)))
+        proven = await self._source.tuning.prove(
+            self._moved(values), RoundsPlan(rounds, WINDOW, seed=self.plan.seed), Afterwards.RESTORED
+        )
+        verdict = proven.verdict
+        objection = "" if verdict is None else self._objection(verdict)
+        better = verdict is not None and not objection and self._is_better(verdict)
+        detail = "" if better else objection or "the rounds did not confirm it"
+        return self._end(
+            "better" if better else "nothing", values=values, rounds=proven.number, detail=detail
+        )._replace(verdict=verdict)
+
+    def _is_better(self, verdict: Verdict) -> bool:
+        effect = verdict.effect(self.plan.metric)
+        return verdict.outcome is not Outcome.INVALID and effect is not None and effect.outcome is Outcome.BETTER
+
+    def _objection(self, verdict: Verdict) -> str:
+        """Return why the claim does not hold although the metric may be better; "" if it does: errors and each latency
+        that is limited must not be worse, or must be within the limit for certain."""
+        limits = {one.name: one for one in self._constraints}
+        for effect in verdict.effects:
+            if effect.name == self.plan.metric or (effect.name != "errors" and effect.name not in limits):
+                continue
+            limit = limits.get(effect.name)
+            within = (
+                limit is not None
+                and effect.relative
+                and effect.high is not None
+                and effect.before is not None
+                and limit.operator in ("<", "<=")
+                and effect.before * (1 + effect.high) < limit.value
+            )
+            if effect.outcome is Outcome.WORSE and not within:
+                return f"{effect.name} is worse"
+        return ""
+
+    def _end(self, outcome: str, *, values: dict[str, str] | None = None, rounds: int = 0, detail: str = "") -> Found:
+        ended = AutopilotEnded(
+            t=self._source.now(),
+            outcome="better" if outcome == "better" else "nothing",
+            values=values or {},
+            rounds=rounds,
+            detail=detail,
+        )
+        return Found(ended)
+
+
+def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tuple[float, ...]:
+    if result is None:
+        return tuple(FAILED for _ in constraints)
+    return tuple(
+        margin_of(one.found, one.threshold.value, below=one.threshold.operator in ("<", "<="), holds=one.holds)
+        for one in hold(constraints, result)
+    )
+
+
+def _badly(constraint: Threshold) -> Threshold:
+    """The constraint as one that ends an evaluation: a latency far beyond its limit, anything else at the limit."""
+    latency = constraint.operator in ("<", "<=") and constraint.name[:1] == "p" and constraint.name[1:2].isdigit()
+    return replace(constraint, value=constraint.value * _BADLY) if latency else constraint

@@ -1,0 +1,66 @@
+"""The fitted metric along each knob, through the best settings so far: which knob matters, and where. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from cockpit.autopilot.knobs import space_of
+from cockpit.autopilot.search import FAILED, Search, Trial
+from cockpit.model.autopilot import AutopilotState, AutopilotTrial
+
+
+class SlicePoint(NamedTuple):
+    """The metric at a value of a knob, the other knobs at their best: fitted, and where it is with 95%."""
+
+    value: str
+    mean: float
+    low: float
+    high: float
+
+
+class Slice(NamedTuple):
+    """A knob's values in order. `importance` is the share of the metric's dependence that is this knob's."""
+
+    knob: str
+    importance: float
+    points: tuple[SlicePoint, ...]
+
+
+class Standing(NamedTuple):
+    """The best settings so far by the fitted mean (None: none meets the constraints), and the slices through them."""
+
+    best: dict[str, str] | None
+    slices: tuple[Slice, ...] = ()
+
+
+def standing(state: AutopilotState) -> Standing:
+    """Return how a search stands, from its evaluations alone."""
+    plan = state.begun.plan
+    space = space_of(plan.knobs)
+    sign = 1 if plan.maximize else -1
+    search = Search(space, space.point(state.begun.original), len(plan.constraints), plan.seed)
+    for trial in state.trials:
+        score = None if trial.metric is None else sign * math.log(trial.metric)
+        search.tell(Trial(space.point(trial.values), score, _margins(trial, len(plan.constraints))))
+    best = search.best()
+    if not best:
+        return Standing(None)
+    importance = search.importance()
+    slices = []
+    for at, dimension in enumerate(space.dimensions):
+        points = [(*best[0][:at], value, *best[0][at + 1 :]) for value in range(len(dimension.values))]
+        found = search.predict(points)
+        ends = [(sign * (mean - 1.96 * wide), sign * (mean + 1.96 * wide)) for mean, wide in zip(*found, strict=True)]
+        values = zip(dimension.values, found.mean, ends, strict=True)
+        shown = tuple(
+            SlicePoint(value, math.exp(sign * mean), math.exp(min(end)), math.exp(max(end)))
+            for value, mean, end in values
+        )
+        slices.append(Slice(dimension.knob, importance[dimension.knob], shown))
+    return Standing(space.values(best[0]), tuple(sorted(slices, key=lambda one: -one.importance)))
+
+
+def _margins(trial: AutopilotTrial, constraints: int) -> tuple[float, ...]:
+    """The margins of a trial; those of a recording that lacks some are as of settings that failed."""
+    return trial.margins if len(trial.margins) == constraints else (FAILED,) * constraints

@@ -1,0 +1,104 @@
+"""The settings that a search may try: a few values per knob, and how far apart they are. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+# One value of each knob, by its number among the knob's values.
+Point = tuple[int, ...]
+
+# Maximum values of a knob with a range.
+LEVELS = 8
+# Squared distance of two values without an order.
+_APART = 1.0
+
+
+class Dimension(NamedTuple):
+    """A knob and its values. `places` are where the values lie on the way from the least (0) to the largest (1); None:
+    apart from all others, as a choice, or a special value such as 0 for unlimited."""
+
+    knob: str
+    values: tuple[str, ...]
+    places: tuple[float | None, ...]
+
+    def distances(self) -> Floats:
+        """Return the squared distance of each value to each other one, (values, values)."""
+        found = np.full((len(self.values), len(self.values)), _APART)
+        for at, here in enumerate(self.places):
+            found[at, at] = 0.0
+            for other, there in enumerate(self.places):
+                if here is not None and there is not None:
+                    found[at, other] = (here - there) ** 2
+        return found
+
+
+class Space:
+    """All combinations of the values of some knobs."""
+
+    def __init__(self, dimensions: Sequence[Dimension]) -> None:
+        self.dimensions = tuple(dimensions)
+
+    @property
+    def size(self) -> int:
+        return math.prod(len(dimension.values) for dimension in self.dimensions)
+
+    @cached_property
+    def tables(self) -> tuple[Floats, ...]:
+        return tuple(dimension.distances() for dimension in self.dimensions)
+
+    def values(self, point: Point) -> dict[str, str]:
+        """Return the value of each knob."""
+        return {one.knob: one.values[at] for one, at in zip(self.dimensions, point, strict=True)}
+
+    def point(self, values: Mapping[str, str | None]) -> Point:
+        """Return the point of these values. Raises ValueError if one is not among those of its knob."""
+        return tuple(one.values.index(values[one.knob] or "") for one in self.dimensions)
+
+    def random(self, draw: Random) -> Point:
+        return tuple(draw.randrange(len(one.values)) for one in self.dimensions)
+
+    def all(self) -> Iterator[Point]:
+        """Yield every point; see `size`."""
+        shape = [len(one.values) for one in self.dimensions]
+        return (tuple(map(int, np.unravel_index(at, shape))) for at in range(self.size))
+
+    def neighbours(self, point: Point) -> Iterator[Point]:
+        """Yield the points that differ in one knob: by a step of an ordered one, by any value of another."""
+        for at, dimension in enumerate(self.dimensions):
+            here = dimension.places[point[at]]
+            for other, there in enumerate(dimension.places):
+                ordered = here is not None and there is not None
+                if other != point[at] and (not ordered or abs(other - point[at]) == 1):
+                    yield (*point[:at], other, *point[at + 1 :])
+
+    def spread(self, number: int, draw: Random) -> list[Point]:
+        """Return points that cover the space: each value of each knob about equally often (a Latin hypercube)."""
+        columns = []
+        for dimension in self.dimensions:
+            column = [at * len(dimension.values) // number for at in range(number)]
+            if len(dimension.values) > number:
+                column = [
+                    (at * len(dimension.values) + draw.randrange(len(dimension.values))) // number
+                    for at in range(number)
+                ]
+            draw.shuffle(column)
+            columns.append(column)
+        return list(dict.fromkeys(zip(*columns, strict=True)))
+
+
+def levels(low: float, high: float, most: int = LEVELS) -> tuple[float, ...]:
+    """Return at most `most` whole numbers from `low` to `high`, evenly spaced by their logarithm (by themselves from 0
+    on), with both ends."""
+    if low > 0:
+        found = np.geomspace(low, high, most)
+    else:
+        found = np.concatenate([[low], np.geomspace(max(1.0, low + 1), high, most - 1)]) if high > 1 else [low, high]
+    return tuple(sorted({float(round(value)) for value in found}))

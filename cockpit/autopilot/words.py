@@ -1,0 +1,76 @@
+"""A search in words: its plan, an evaluation, and the claim at its end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.words import effect_words
+from cockpit.model.autopilot import AutopilotEnded, AutopilotState, AutopilotTrial, SearchPlan
+from cockpit.model.text import elapsed, milliseconds, neutral, si
+
+# Metrics of a claim, beside the one that was searched.
+_BESIDE = ("rate", "p50", "p99", "errors")
+
+
+def plan_lines(plan: SearchPlan, original: Mapping[str, str]) -> Iterator[str]:
+    goal = f"{'largest' if plan.maximize else 'least'} {plan.metric}"
+    where = f" where {' and '.join(plan.constraints)}" if plan.constraints else ""
+    yield f"{goal}{where}; at most {elapsed(plan.budget)}, the proof included; seed {plan.seed}"
+    for knob in plan.knobs:
+        values = ", ".join(shown(value) for value in knob.values)
+        yield f"  {neutral(knob.knob)}: {values} (now {shown(original[knob.knob])})"
+
+
+def trial_line(trial: AutopilotTrial, state: AutopilotState) -> str:
+    """Return `12 search  MaxRequestWorkers 400, KeepAliveTimeout 2: rate 5.1k/s`."""
+    original = state.begun.original
+    moved = {name: value for name, value in trial.values.items() if value != original[name]}
+    what = "the original values" if not moved else values_words(moved)
+    found = f"{state.begun.plan.metric} {metric_words(state.begun.plan.metric, trial.metric)}"
+    if trial.outcome == "measured":
+        broken = [text for text, margin in zip(state.begun.plan.constraints, trial.margins, strict=False) if margin < 0]
+        found += f", broken: {', '.join(broken)}" if broken else ""
+    else:
+        found = f"{trial.outcome}: {neutral(trial.detail, 200)}"
+    return f"{trial.number:>3} {trial.purpose:<8}  {what}: {found}"
+
+
+def claim(state: AutopilotState, verdict: Verdict | None, seconds: float) -> str:
+    """Return the claim of a search that is over, in one line."""
+    ended = state.ended
+    if ended is None:
+        return "the search runs"
+    effort = f"{len(state.trials)} evaluations"
+    if verdict is not None:
+        effort += f", {verdict.values[0]} rounds"
+    effort += f", {elapsed(seconds)}"
+    if ended.outcome != "better" or verdict is None:
+        return f"{ended.outcome}: {_why(ended, verdict, state.begun.plan)}; {effort}"
+    original = state.begun.original
+    moved = {name: value for name, value in ended.values.items() if value != original[name]}
+    names = dict.fromkeys((state.begun.plan.metric, *_BESIDE))
+    effects = [found for name in names if (found := verdict.effect(name)) is not None]
+    applied = "now active" if ended.applied else "not active; the original values are"
+    return f"better: {values_words(moved)}: {', '.join(map(effect_words, effects))}; {effort}; {applied}"
+
+
+def values_words(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{neutral(name)} {shown(value)}" for name, value in values.items())
+
+
+def shown(value: str) -> str:
+    return neutral(value, 80) if value else "not set"
+
+
+def metric_words(metric: str, value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{si(value)}/s" if metric == "rate" else f"{milliseconds(value)} ms"
+
+
+def _why(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> str:
+    tried = f"{values_words(ended.values)}: " if ended.values else ""
+    effect = verdict.effect(plan.metric) if verdict else None
+    found = f" ({effect_words(effect)})" if effect else ""
+    return f"{tried}{neutral(ended.detail, 300)}{found}"

@@ -1,0 +1,209 @@
+"""`cockpit autopilot`: search for better settings under load, and prove what was found."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Mapping
+
+from msgspec.structs import replace
+
+from cockpit.analysis.thresholds import parse_threshold
+from cockpit.autopilot.knobs import searched_knob
+from cockpit.autopilot.runner import Approve, Autopilot, Found
+from cockpit.autopilot.words import claim, plan_lines, trial_line, values_words
+from cockpit.cli.appearance_options import appearance_of
+from cockpit.cli.crew import crew_of
+from cockpit.cli.live import Keeping, report_gaps, report_recording
+from cockpit.cli.load_options import named_profile
+from cockpit.cli.signals import cancelled_by_signals
+from cockpit.cli.terminal import emit, on_terminal
+from cockpit.cli.trusting import require_trust
+from cockpit.hosts.prompts import Questions
+from cockpit.model.autopilot import SearchPlan
+from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, UsageError
+from cockpit.model.knobs import Knob
+from cockpit.profiles.plan import Wrong
+from cockpit.profiles.profile import Profile
+from cockpit.recording.secrets import Secrets
+from cockpit.report.encoding import to_json
+from cockpit.report.verdicts import verdict_json
+from cockpit.session.controls import Mode
+from cockpit.session.live_session import LiveSession
+from cockpit.session.loop import EndOfSession, Session
+from cockpit.study.controls import StudyControls
+
+# What rounds compare, and so what can be proved, and whether more of it is better.
+METRICS = {"rate": True, "p50": False, "p99": False}
+# Searches; the second argument gets the search as soon as it begins.
+Search = Callable[[Approve | None, Callable[[Autopilot], None]], Awaitable[Found]]
+
+
+def autopilot(options: Namespace) -> int:
+    """Exit 0: the search is over, whatever it found; 130: interrupted, the original values are active."""
+    try:
+        profile = named_profile(options.profile)
+    except Wrong as error:
+        raise UsageError(str(error)) from None
+    knobs = _knobs(profile, options)
+    for text in options.where:
+        parse_threshold(text)
+    if profile.plan.stages or not profile.plan.extendable:
+        raise UsageError(f"{profile.name}: a search needs one load that stays: no load levels, no path used only once")
+    require_trust(profile, options.profile, accepted=options.trust)
+    with Secrets(profile).out_of_errors():
+        return asyncio.run(_searched(options, profile, knobs))
+
+
+def _knobs(profile: Profile, options: Namespace) -> dict[str, str]:
+    """Return the values that are wanted, by knob. Raises UsageError, ProfileError."""
+    known = {knob.name: knob for knob in profile.knobs}
+    wanted = dict(_split(text) for text in options.knob) or dict.fromkeys(known, "")
+    if not wanted:
+        raise ProfileError(f"{profile.name}: has no knobs to search; add some, as: cockpit new URL")
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"unknown knob {name!r}; the profile has: {', '.join(known)}")
+    chosen = [known[name] for name in wanted]
+    if options.no_restart:
+        chosen = [knob for knob in chosen if knob.price not in ("restart", "remount")]
+    chosen = [knob for knob in chosen if not knob.written_only]
+    if not chosen:
+        raise UsageError("no knob is left: each needs a restart, or is only written and never active")
+    hosts = {knob.host for knob in chosen}
+    if len(hosts) > 1:
+        raise UsageError(f"knobs of several hosts ({', '.join(sorted(hosts))}): name those of one with --knob")
+    return {knob.name: wanted[knob.name] for knob in chosen}
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, _, values = text.partition("=")
+    return name, values
+
+
+def _plan(options: Namespace, profile: Profile, wanted: Mapping[str, str], original: Mapping[str, str]) -> SearchPlan:
+    known: dict[str, Knob] = {knob.name: knob for knob in profile.knobs}
+    metric = options.maximize or options.minimize or ("p99" if profile.plan.open else "rate")
+    return SearchPlan(
+        metric=metric,
+        maximize=METRICS[metric] if not (options.maximize or options.minimize) else bool(options.maximize),
+        knobs=tuple(searched_knob(known[name], values, original[name]) for name, values in wanted.items()),
+        constraints=tuple(options.where),
+        budget=options.budget,
+        seconds=options.seconds,
+        seed=secrets.randbelow(1_000_000) if options.seed is None else options.seed,
+    )
+
+
+async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:
+    async with crew_of(profile, options.ssh_config) as crew:
+        recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
+        screen = not options.no_tui and not options.json and on_terminal()
+        questions = Questions() if screen else None
+        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew, questions=questions)
+
+        async def search(approve: Approve | None, began: Callable[[Autopilot], None]) -> Found:
+            await live.hosts_read()
+            read = await live.source.tuning.read(list(wanted))
+            original = {name: value or "" for name, value in read.items()}
+            plan = _plan(options, profile, wanted, original)
+            if not screen:
+                print(*plan_lines(plan, original), sep="\n", file=sys.stderr)
+            pilot = Autopilot(live, plan, original, approve if options.ask else None)
+            began(pilot)
+            return await pilot.run(apply=options.apply)
+
+        try:
+            found = await (_on_screen(live, search, options) if screen else _headless(live, search))
+        finally:
+            report_gaps(recorder)
+            if recorder:
+                report_recording(recorder.path)
+    if found is None:
+        print("cockpit: interrupted; the original values are active again", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    _print(options, live, found)
+    return EXIT_GOOD
+
+
+async def _headless(live: LiveSession, search: Search) -> Found | None:
+    """Search with a line per evaluation on stderr; None: interrupted."""
+    found: Found | None = None
+    showing = asyncio.create_task(_show(live.session))
+    try:
+        with cancelled_by_signals() as ignore_signals:
+            async with live:
+                try:
+                    found = await search(_asked, lambda _: None)
+                except asyncio.CancelledError:
+                    found = None
+                finally:
+                    ignore_signals()
+    finally:
+        showing.cancel()
+        await asyncio.gather(showing, return_exceptions=True)
+    return found
+
+
+async def _on_screen(live: LiveSession, search: Search, options: Namespace) -> Found | None:
+    from cockpit.tui.autopilot.screen import AutopilotApp
+
+    live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
+    app = AutopilotApp(live.session, search, appearance_of(options))
+    await app.run_async()
+    if app.failure is not None:
+        raise app.failure
+    return app.found
+
+
+async def _asked(values: Mapping[str, str]) -> bool:
+    """Ask in the terminal whether these values may be tried; no without one."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"try {values_words(values)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
+
+
+def _print(options: Namespace, live: LiveSession, found: Found) -> None:
+    state = live.state.autopilot
+    if state is None:
+        raise ChangeRefused("the search did not begin")
+    seconds = found.ended.t - state.begun.t
+    if not options.json:
+        emit(claim(replace(state, ended=found.ended), found.verdict, seconds))
+        return
+    emit(
+        to_json(
+            {
+                "plan": state.begun.plan,
+                "original": state.begun.original,
+                "evaluations": [
+                    {name: getattr(trial, name) for name in trial.__struct_fields__} for trial in state.trials
+                ],
+                "outcome": found.ended.outcome,
+                "values": found.ended.values,
+                "applied": found.ended.applied,
+                "detail": found.ended.detail,
+                "seconds": seconds,
+                "verdict": None if found.verdict is None else verdict_json(found.verdict),
+            }
+        )
+    )
+
+
+async def _show(session: Session) -> None:
+    """Print each evaluation on stderr as it ends."""
+    printed = 0
+    while True:
+        try:
+            state = await session.until(
+                lambda state, printed=printed: state.autopilot is not None and len(state.autopilot.trials) > printed  # type: ignore[misc]
+            )
+        except EndOfSession:
+            return
+        assert state.autopilot is not None
+        for trial in state.autopilot.trials[printed:]:
+            print(trial_line(trial, state.autopilot), file=sys.stderr)
+        printed = len(state.autopilot.trials)

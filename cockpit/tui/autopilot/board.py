@@ -1,0 +1,96 @@
+"""All evaluations of a search, the best so far, and the fitted metric along each knob."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from cockpit.autopilot.slices import Slice, Standing, standing
+from cockpit.autopilot.words import metric_words, plan_lines, shown, trial_line, values_words
+from cockpit.model.autopilot import AutopilotState
+from cockpit.model.text import neutral
+from cockpit.session.loop import Session
+from cockpit.tui.dialogs.prompt import Dialog
+from cockpit.tui.key_names import key_hints
+
+# Seconds between two looks at the session.
+_POLL = 0.5
+# Cells of a bar in a slice.
+_BAR = 30
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+class BoardScreen(Dialog[None]):
+    """The board; it follows the search while it is open."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,A", "dismiss(None)", "close")]
+    DEFAULT_CSS = """
+    BoardScreen > VerticalScroll { width: 110; }
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self._shown = -1
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as panel:
+            panel.border_title = "search"
+            yield Static(id="board")
+            yield Static(key_hints(("Esc", ": close"), ("↑ ↓", ": scroll")), classes="hint")
+
+    def on_mount(self) -> None:
+        self.set_interval(_POLL, self._update)
+        self._update()
+
+    def _update(self) -> None:
+        state = self.session.shown.autopilot
+        if state is not None and len(state.trials) != self._shown:
+            self._shown = len(state.trials)
+            self.query_one("#board", Static).update(Content("\n").join(board_lines(state)))
+
+
+def board_lines(state: AutopilotState) -> Iterator[Content]:
+    for line in plan_lines(state.begun.plan, state.begun.original):
+        yield Content.styled(line, "$cockpit-dim")
+    known = standing(state)
+    yield Content("")
+    if known.best is not None:
+        moved = {name: value for name, value in known.best.items() if value != state.begun.original[name]}
+        best = values_words(moved) if moved else "the original values"
+        yield Content.assemble("best so far, by the fitted mean: ", (best, "$cockpit-strong"))
+    for trial in state.trials:
+        own = trial.values == known.best
+        style = "$cockpit-better" if own else "$cockpit-warn" if trial.outcome != "measured" else ""
+        yield Content.styled(f"{'★' if own else ' '} {trial_line(trial, state)}", style)
+    yield from _slice_lines(known, state)
+
+
+def _slice_lines(known: Standing, state: AutopilotState) -> Iterator[Content]:
+    for one in known.slices:
+        yield Content("")
+        head = f"{neutral(one.knob)}: {one.importance:.0%} of what the knobs explain, the others at their best"
+        yield Content.styled(head, "$cockpit-strong")
+        yield from _bars(one, state.begun.plan.metric, known.best or {})
+
+
+def _bars(one: Slice, metric: str, best: dict[str, str]) -> Iterator[Content]:
+    widest = max(len(shown(point.value)) for point in one.points)
+    top = max(point.mean for point in one.points)
+    for point in one.points:
+        eighths = round(8 * _BAR * point.mean / top)
+        bar = "█" * (eighths // 8) + (_BLOCKS[eighths % 8] if eighths % 8 else "")
+        band = f"{metric_words(metric, point.low)} to {metric_words(metric, point.high)}"
+        chosen = "$cockpit-better" if best.get(one.knob) == point.value else "$cockpit-chart"
+        yield Content.assemble(
+            f"  {shown(point.value):>{widest}} ",
+            (f"{bar:<{_BAR}}", chosen),
+            f" {metric_words(metric, point.mean)}",
+            (f"  ({band})", "$cockpit-dim"),
+        )

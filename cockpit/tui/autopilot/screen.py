@@ -1,0 +1,157 @@
+"""The main screen with a search above it: its progress, the best settings so far, and the newest evaluations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import ClassVar
+
+from rich.cells import set_cell_size
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from cockpit.autopilot.runner import Approve, Autopilot, Found
+from cockpit.autopilot.words import trial_line, values_words
+from cockpit.model.errors import CockpitError
+from cockpit.model.text import elapsed
+from cockpit.session.loop import EndOfSession, Session
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.dialogs.prompt import Dialog
+from cockpit.tui.key_names import key_hints
+from cockpit.tui.main_screen import FRAME, MainScreen
+from cockpit.tui.terminal.appearance import Appearance
+
+# Number of evaluations shown: on a screen of at least _HIGH lines, and on a lower one.
+_ROWS, _HIGH, _FEW = 4, 34, 1
+Search = Callable[[Approve | None, Callable[[Autopilot], None]], Awaitable[Found]]
+
+
+class SearchLine(Static):
+    DEFAULT_CSS = "SearchLine { height: auto; max-height: 7; background: $panel; padding: 0 1; }"
+
+    def __init__(self, session: Session, pilot: Callable[[], Autopilot | None]) -> None:
+        super().__init__("", markup=False)
+        self._session, self._pilot = session, pilot
+
+    def on_mount(self) -> None:
+        self.refresh_words()
+        self.set_interval(FRAME, self.refresh_words)
+
+    def refresh_words(self) -> None:
+        pilot, state = self._pilot(), self._session.state.autopilot
+        width = self.app.size.width - 2
+        if pilot is None or state is None:
+            self.update("search  connecting")
+            return
+        rows = _ROWS if self.app.size.height >= _HIGH else _FEW
+        paused = "PAUSED · " if pilot.paused else ""
+        first = f"search  {paused}{len(state.trials)} evaluations · at most {elapsed(max(0.0, pilot.left))} left"
+        keys = "   space: pause · n: skip · F: finish and prove · A: all evaluations"
+        lines = [first + (keys if len(first) + len(keys) <= width else "   A: all evaluations")]
+        lines += [f"  {trial_line(trial, state)}" for trial in state.trials[-rows:]]
+        self.update("\n".join(set_cell_size(line, width).rstrip() for line in lines))
+
+
+class ApproveScreen(Dialog[bool]):
+    """Whether these values may be tried."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "dismiss(True)", "try it"),
+        Binding("escape", "dismiss(False)", "never try it"),
+    ]
+    DEFAULT_CSS = """
+    ApproveScreen > Vertical { width: 72; }
+    """
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self.question = question
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(Content(self.question))
+            yield Static(key_hints(("Enter", ": try it"), ("Esc", ": never try it")), classes="hint")
+
+
+class AutopilotScreen(MainScreen):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "pause", "pause the search, or go on", priority=True),
+        Binding("n", "skip", "skip the evaluation under way"),
+        Binding("F", "finish", "end the search and prove the best"),
+    ]
+
+    def __init__(self, session: Session, pilot: Callable[[], Autopilot | None]) -> None:
+        super().__init__(session)
+        self._pilot = pilot
+
+    def compose(self) -> ComposeResult:
+        yield SearchLine(self.session, self._pilot)
+        yield from super().compose()
+
+    def action_pause(self) -> None:
+        if pilot := self._pilot():
+            pilot.pause()
+
+    def action_skip(self) -> None:
+        if pilot := self._pilot():
+            pilot.skip()
+
+    def action_finish(self) -> None:
+        if pilot := self._pilot():
+            pilot.finish()
+
+
+class AutopilotApp(CockpitApp):
+    """Runs a search and shows it; leaving interrupts it. The original settings are active before it closes."""
+
+    def __init__(self, session: Session, search: Search, appearance: Appearance | None = None) -> None:
+        super().__init__(session, appearance=appearance)
+        self.found: Found | None = None
+        self._search = search
+        self._pilot: Autopilot | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def get_default_screen(self) -> MainScreen:
+        return AutopilotScreen(self.session, lambda: self._pilot)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._task = asyncio.create_task(self._searched())
+        self._task.add_done_callback(self._over)
+
+    async def _searched(self) -> None:
+        def began(pilot: Autopilot) -> None:
+            self._pilot = pilot
+
+        self.found = await self._search(self._asked, began)
+
+    async def _asked(self, values: Mapping[str, str]) -> bool:
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        question = ApproveScreen(f"Try {values_words(values)}?")
+        self.push_screen(question, lambda yes: None if answer.done() else answer.set_result(bool(yes)))
+        return await answer
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, CockpitError) or (failure is not None and not isinstance(failure, EndOfSession)):
+            self.failure = failure
+        if self._leaving is None:
+            self.action_leave(task.cancelled())
+
+    def busy_with(self) -> str:
+        return "a search is running"
+
+    async def _finish(self) -> None:
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _end_session(self) -> None:
+        """End the search first: restoring the settings needs connected hosts."""
+        if self._task is not None and not self._task.done():
+            self.interrupted = True
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await super()._end_session()

@@ -1,0 +1,66 @@
+"""What limits a server, by the metrics of a run."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.autopilot.diagnosis import Limit, diagnosis, limits_of, proposed
+from cockpit.autopilot.words import diagnosis_lines
+from cockpit.model.counts import Counts
+from cockpit.model.knobs import Knob
+from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import RunResult
+
+QUIET = {"cpu.idle": 60.0, "memory.total": 8e9, "memory.available": 4e9}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "limit", "evidence"),
+    [
+        ({"listen.ListenOverflows": 12.0}, Limit.OVERFLOWS, "12.0 connections/s found the accept queue full"),
+        ({"apache.busy": 150.0, "apache.idle": 0.0}, Limit.WORKERS, "150 busy, 0 idle (apache)"),
+        ({"php-fpm.active": 5.0, "php-fpm.idle": 0.1}, Limit.WORKERS, "5 busy, 0 idle (php-fpm)"),
+        ({"php-fpm.queued": 7.4}, Limit.QUEUED, "7 on average (php-fpm.queued)"),
+        ({"processes.spawned_per_s": 30.0}, Limit.CHURN, "30.0 of the server's processes were started per second"),
+        ({"memory.available": 4e8}, Limit.MEMORY, "5% is available"),
+        ({"swapping.pswpin": 10.0}, Limit.MEMORY, "pages are swapped in or out"),
+        ({"cpu.iowait": 30.0}, Limit.DISK, "30% of the time"),
+        ({"cpu.idle": 3.0}, Limit.CPU, "97% busy"),
+        (
+            {"pressure.scpu": 80.0},
+            Limit.CPU,
+            "tasks waited for a CPU in 80% of the time, though 60% were idle: a quota",
+        ),
+    ],
+)
+def test_a_limit_has_its_evidence(metrics: dict[str, float], limit: Limit, evidence: str) -> None:
+    assert list(limits_of({**QUIET, **metrics}, ())) == [(limit, evidence)]
+
+
+def test_one_busy_cpu_of_several() -> None:
+    assert [limit for limit, _ in limits_of(QUIET, (99.0, 10.0))] == [Limit.CORE]
+    assert list(limits_of(QUIET, (99.0,))) == list(limits_of(QUIET, (60.0, 40.0))) == []
+    assert list(limits_of({}, ())) == []
+
+
+def test_a_run_without_any_limit_and_one_of_the_generator() -> None:
+    result = RunResult(
+        run=1,
+        plan=LoadPlan(url="http://a/"),
+        counts=Counts(),
+        seconds=20.0,
+        hosts={},
+        segments=(),
+        saturated=0.0,
+        stalled=0.0,
+        partial="",
+        reason="completed",
+        detail="",
+    )
+    knobs = [Knob(name="w", host="a", kind="apache", directive="MaxRequestWorkers"), Knob(name="x", host="a", key="x")]
+    [nothing] = diagnosis(result, {}, knobs)
+    assert (nothing.limit, nothing.knobs) == (Limit.NOTHING, ("w",))
+    [found] = diagnosis(replace(result, saturated=10.0), {}, knobs)
+    assert (found.limit, found.knobs, proposed([found])) == (Limit.GENERATOR, (), ())
+    assert next(iter(diagnosis_lines([nothing]))).endswith("is at its limit → w")

@@ -1,0 +1,184 @@
+"""A search on a real server whose rate depends on the knob: what is tried, proved, and left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from cockpit.autopilot import runner
+from cockpit.autopilot.knobs import searched_knob
+from cockpit.autopilot.runner import Autopilot, Found
+from cockpit.autopilot.words import claim, trial_line
+from cockpit.model.autopilot import AutopilotState, SearchPlan
+from cockpit.model.errors import TargetError, UsageError
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.session import rounds as session_rounds
+from cockpit.session.live_session import LiveSession
+from tests.load.servers import SMALL, Conversation, serving
+from tests.session.sessions import locks
+
+BEFORE = "Level=5\nOther=1\n"
+LEVELS = "1..8"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Evaluations and rounds of less than a second, and two rounds instead of four: no verdict is due after them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for module, values in (
+        (runner, {"GUARD": 0, "UNCOUNTED": 0.0, "WINDOW": 0.6, "FIRST_TEST": 2, "ROUNDS": 2, "_SET_UP": 0.1}),
+        (session_rounds, {"UNCOUNTED": 0.0, "_ARRIVED": 0.0}),
+    ):
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
+
+
+def knob(folder: Path, name: str = "Level", **values: object) -> Knob:
+    file = str(folder / "conf")
+    # A server that refuses 8 and above.
+    test = f"! grep -q 'Level=[89]' {file}"
+    return Knob(
+        **{
+            "name": name,
+            "host": "web1",
+            "kind": "keyvalue",
+            "file": file,
+            "key": name,
+            "test": test,
+            "reload": "true",
+            **values,
+        }  # type: ignore[arg-type]
+    )
+
+
+@asynccontextmanager
+async def live(folder: Path) -> AsyncIterator[LiveSession]:
+    """A session with a server that takes as many milliseconds as the square of Level's distance to 2."""
+    conf = folder / "conf"
+    conf.write_text(BEFORE)
+
+    async def behave(talk: Conversation) -> None:
+        while True:
+            await talk.request()
+            level = int((await asyncio.to_thread(conf.read_text)).split()[0].partition("=")[2])
+            await asyncio.sleep(0.002 + 0.002 * (level - 2) ** 2)
+            await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        profile = Profile(
+            name="x",
+            plan=LoadPlan(url=server.url, concurrency=2, duration=60.0),
+            hosts=(HostConfig(name="web1"),),
+            knobs=(knob(folder),),
+        )
+        async with LiveSession(profile, check_target=False) as session:
+            await session.knobs_read()
+            yield session
+
+
+def plan(folder: Path, *constraints: str, **values: float) -> SearchPlan:
+    searched = searched_knob(knob(folder), LEVELS, "5")
+    return SearchPlan(
+        **{"metric": "rate", "maximize": True, "budget": 60.0, "seconds": 0.5, **values},  # type: ignore[arg-type]
+        knobs=(searched,),
+        constraints=constraints,
+    )
+
+
+async def searched(session: LiveSession, plan: SearchPlan, *, apply: bool = False) -> tuple[Found, AutopilotState]:
+    found = await Autopilot(session, plan, {"Level": "5"}).run(apply=apply)
+    state = await session.session.until(lambda state: state.autopilot is not None and state.autopilot.ended is not None)
+    assert state.autopilot is not None
+    return found, state.autopilot
+
+
+async def test_the_best_settings_are_found_compared_in_fresh_rounds_and_the_original_ones_are_active(
+    tmp_path: Path,
+) -> None:
+    async with live(tmp_path) as session:
+        found, state = await searched(session, plan(tmp_path))
+        assert state.trials[0].purpose == "original" and state.trials[0].values == {"Level": "5"}
+        assert found.ended.values == {"Level": "2"} and found.ended.rounds == 1
+        # The server's own test refuses it: a failure, and not tried again.
+        [refused] = [trial for trial in state.trials if trial.values == {"Level": "8"}] or [None]
+        assert refused is None or (refused.outcome == "failed" and refused.run == 0 and refused.metric is None)
+        tried = [trial.values["Level"] for trial in state.trials if trial.purpose in ("spread", "search")]
+        assert len(tried) == len(set(tried)) and "race" in {trial.purpose for trial in state.trials}
+        runs = [trial.run for trial in state.trials if trial.run]
+        assert runs == sorted(set(runs)) and len(runs) >= 4
+        rounds = session.state.rounds[-1]
+        assert len(rounds.complete) == 2 and session.state.own_changes == ()
+        # Two rounds are too few for a verdict.
+        assert found.ended.outcome == "nothing" and "Level 2: the rounds did not confirm it" in claim(
+            state, found.verdict, 1.0
+        )
+        assert trial_line(state.trials[0], state).startswith("  1 original  the original values: rate ")
+        assert (tmp_path / "conf").read_text() == BEFORE and not locks(tmp_path)
+
+
+async def test_a_constraint_keeps_settings_out_and_stops_what_breaks_it_badly(tmp_path: Path) -> None:
+    async with live(tmp_path) as session:
+        _, state = await searched(session, plan(tmp_path, "p50 < 1ms"))
+    assert {trial.outcome for trial in state.trials} <= {"broken", "failed", "measured"}
+    assert any(trial.outcome == "broken" for trial in state.trials)
+    assert all(max(trial.margins) < 0 for trial in state.trials)
+    assert state.ended is not None and state.ended.values == {}
+
+
+async def test_a_search_that_is_cancelled_leaves_the_original_settings(tmp_path: Path) -> None:
+    async with live(tmp_path) as session:
+        searching = asyncio.create_task(Autopilot(session, plan(tmp_path), {"Level": "5"}).run())
+        await session.session.until(lambda state: any(change.active_since for change in state.changes))
+        searching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await searching
+        state = await session.session.until(lambda state: state.autopilot is not None and bool(state.autopilot.ended))
+        assert state.autopilot is not None and state.autopilot.ended is not None
+        assert state.autopilot.ended.outcome == "stopped"
+    assert (tmp_path / "conf").read_text() == BEFORE and not locks(tmp_path)
+
+
+async def test_a_search_gives_up_when_nothing_can_be_measured(tmp_path: Path) -> None:
+    async with live(tmp_path) as session:
+        with pytest.raises(TargetError, match="5 evaluations in a row failed"):
+            await searched(session, plan(tmp_path, "completed < 0"))
+        assert session.state.autopilot is not None and session.state.autopilot.ended is not None
+        assert session.state.autopilot.ended.outcome == "failed"
+    assert (tmp_path / "conf").read_text() == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("wanted", "original", "values", "ordered"),
+    [
+        ("1..4", "5", ("1", "2", "3", "4", "5"), 5),
+        ("10,5,20", "5", ("5", "10", "20"), 3),
+        ("10..40,0", "20", ("10", "12", "15", "18", "20", "22", "27", "33", "40", "0"), 9),
+        ("on,off", "on", ("on", "off"), 0),
+        ("1..2", "", ("1", "2", ""), 2),
+        ("30..60", "65s", ("30s", "33s", "37s", "40s", "45s", "49s", "54s", "60s", "65s"), 9),
+    ],
+)
+def test_values_of_a_knob(tmp_path: Path, wanted: str, original: str, values: tuple[str, ...], ordered: int) -> None:
+    found = searched_knob(knob(tmp_path), wanted, original)
+    assert (found.values, found.ordered) == (values, ordered)
+
+
+def test_knobs_without_limits_or_with_values_that_they_do_not_take_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"Level: its profile has neither .* --knob Level=5\.\.400"):
+        searched_knob(knob(tmp_path), "", "5")
+    with pytest.raises(UsageError, match="Level=9: is out of range; allowed: 1 to 8"):
+        searched_knob(knob(tmp_path, min=1, max=8), "9,3", "5")
+    with pytest.raises(UsageError, match="Level has one value only"):
+        searched_knob(knob(tmp_path), "5", "5")
+    with pytest.raises(UsageError, match="the first number must be the smaller one"):
+        searched_knob(knob(tmp_path), "5..2", "5")
+    with pytest.raises(UsageError, match="secret"):
+        searched_knob(knob(tmp_path, secret=True), "1..4", "5")
+    assert searched_knob(knob(tmp_path, min=1, max=8), "", "5").values == tuple("12345678")

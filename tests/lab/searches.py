@@ -1,0 +1,181 @@
+"""`python -m tests.lab.searches [--budget TIME] [NAME...]`: searches on real servers of a lab with CPU quotas.
+
+Each ends in a claim, which a run of rounds by hand (`cockpit tune rounds`) is then compared with: the intervals of both
+have to overlap. Exit status 1: a search failed, or they do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.lab import quotas
+from tests.lab.keeper import REPOSITORY
+from tests.lab.lab import Lab
+
+_NGINX = """
+[target]
+url = "http://web1:8081/big.txt"
+[load]
+concurrency = 40
+duration = "1h"
+[[host]]
+name = "web1"
+ssh = "root@web1"
+processes = ["nginx"]
+"""
+_KNOB = """
+[[knob]]
+name = "{name}"
+host = "web1"
+kind = "{kind}"
+file = "{file}"
+section = "{section}"
+directive = "{name}"
+test = "{test}"
+reload = "{reload}"
+"""
+_PHP = """
+[target]
+url = "http://web1:8082/work.php"
+[load]
+concurrency = 24
+duration = "1h"
+[[host]]
+name = "web1"
+ssh = "root@web1"
+processes = ["php-fpm*", "nginx"]
+"""
+_POOL = "/etc/php/8.2/fpm/pool.d/www.conf"
+# A page that computes for some milliseconds, and one that is worth compressing.
+_WORK = "<?php for ($i = 0, $x = 0; $i < 20000; $i++) { $x += sqrt($i); } echo round($x);"
+_START_NGINX = """
+seq 1 20000 >/var/www/html/big.txt
+cat >/etc/nginx/conf.d/search.conf <<'EOF'
+server { listen 8081; root /var/www/html; gzip_types text/plain; }
+server { listen 8082; root /var/www/html;
+  location ~ \\.php$ { include fastcgi_params; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+    fastcgi_pass unix:/run/php/php8.2-fpm.sock; } }
+EOF
+rm -f /etc/nginx/sites-enabled/default
+nginx
+"""
+
+
+class Case(NamedTuple):
+    """A search: its profile (a name, or the text of one), what starts its server, and the flags of the search."""
+
+    profile: str
+    start: str
+    flags: tuple[str, ...]
+
+
+def _knobs(names: str, kind: str, file: str, section: str, test: str, reload: str) -> str:
+    values = {"kind": kind, "file": file, "section": section, "test": test, "reload": reload}
+    return "".join(_KNOB.format(name=name, **values) for name in names.split())
+
+
+CASES = {
+    "apache": Case(
+        "spare-servers",
+        "",
+        (
+            *("--knob", "MinSpareServers=2..30", "--knob", "MaxSpareServers=10..60"),
+            *("--knob", "MaxConnectionsPerChild=20..2000,0", "--where", "failed == 0"),
+        ),
+    ),
+    "nginx": Case(
+        _NGINX
+        + _knobs(
+            "gzip gzip_comp_level sendfile", "nginx", "/etc/nginx/nginx.conf", "http {", "nginx -t", "nginx -s reload"
+        ),
+        _START_NGINX,
+        (
+            "--knob",
+            "gzip=on,off",
+            "--knob",
+            "gzip_comp_level=1..9",
+            "--knob",
+            "sendfile=on,off",
+            "--where",
+            "failed == 0",
+        ),
+    ),
+    "php-fpm": Case(
+        _PHP + _knobs("pm.max_children pm", "php-fpm", _POOL, "www", "php-fpm8.2 -t", "service php8.2-fpm reload"),
+        f"printf %s '{_WORK}' >/var/www/html/work.php\nservice php8.2-fpm start\n{_START_NGINX}",
+        ("--knob", "pm.max_children=1..40", "--knob", "pm=static,ondemand", "--where", "failed == 0"),
+    ),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab.searches")
+    parser.add_argument("--budget", default="12m", metavar="TIME")
+    parser.add_argument("names", nargs="*", choices=[*CASES, []], help=f"which (all): {', '.join(CASES)}")
+    options = parser.parse_args()
+    good = []
+    with Lab.start("web1", share=quotas.SHARE) as lab, tempfile.TemporaryDirectory() as folder:
+        print(f"lab: {lab.cpus}")
+        for name in options.names or CASES:
+            print(f"=== {name}")
+            good.append(_searched(lab, CASES[name], Path(folder) / f"{name}.toml", options.budget))
+    return int(not all(good))
+
+
+def _searched(lab: Lab, case: Case, file: Path, budget: str) -> bool:
+    """Search, repeat the comparison by hand, and return whether both agree."""
+    profile = case.profile
+    if "\n" in profile:
+        file.write_text(profile)
+        profile = str(file)
+    if case.start:
+        lab.web1.run(case.start)
+    begun = time.monotonic()
+    found = _cockpit(lab, "autopilot", profile, *case.flags, "--budget", budget, "--no-tui", "--seed", "1")
+    if found is None:
+        return False
+    minutes = (time.monotonic() - begun) / 60
+    print(f"{found['outcome']}: {found['values']} {found['detail']}")
+    print(f"{len(found['evaluations'])} evaluations, {minutes:.0f} min")
+    if not found["values"]:
+        return True
+    changed = [f"{name}={value}" for name, value in found["values"].items() if value != found["original"][name]]
+    by_hand = _cockpit(lab, "tune", profile, "rounds", *changed, "--seed", "2")
+    claimed, again = (_interval(verdict) for verdict in (found["verdict"], by_hand))
+    print(f"rate, claimed {_words(claimed)}, by hand {_words(again)}")
+    return claimed is not None and again is not None and claimed[0] <= again[1] and again[0] <= claimed[1]
+
+
+def _cockpit(lab: Lab, command: str, *arguments: str) -> dict[str, Any] | None:
+    """Run a command on the generator's CPU; its JSON. Progress goes to stderr."""
+    words = [sys.executable, "-m", "cockpit", command, *arguments, "--trust", "--json"]
+    words += ["--ssh-config", str(lab.ssh_config)]
+    done = subprocess.run(
+        lab.as_generator(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+    )
+    if done.returncode:
+        return None
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _interval(verdict: dict[str, Any] | None) -> tuple[float, float] | None:
+    """The interval of the rate."""
+    effects = [] if verdict is None else verdict["effects"]
+    ends = [(one["low"], one["high"]) for one in effects if one["metric"] == "rate"]
+    return ends[0] if ends and None not in ends[0] else None
+
+
+def _words(interval: tuple[float, float] | None) -> str:
+    return "unknown" if interval is None else f"{interval[0]:+.0%} to {interval[1]:+.0%}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
