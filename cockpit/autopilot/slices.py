@@ -9,6 +9,9 @@ from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.search import FAILED, Search, Trial
 from cockpit.model.autopilot import AutopilotState, AutopilotTrial
 
+# Limits of what is fitted, far beyond any search: a recording may contain anything.
+_KNOBS, _VALUES, _TRIALS = 20, 100, 500
+
 
 class SlicePoint(NamedTuple):
     """The metric at a value of a knob, the other knobs at their best: fitted, and where it is with 95%."""
@@ -35,14 +38,20 @@ class Standing(NamedTuple):
 
 
 def standing(state: AutopilotState) -> Standing:
-    """Return how a search stands, from its evaluations alone."""
+    """Return how a search stands, from its evaluations alone; without any if its plan is none that cockpit makes."""
     plan = state.begun.plan
+    sizes = [len(knob.values) for knob in plan.knobs]
+    if not 0 < len(sizes) <= _KNOBS or not all(0 < size <= _VALUES for size in sizes):
+        return Standing(None)
     space = space_of(plan.knobs)
     sign = 1 if plan.maximize else -1
-    search = Search(space, space.point(state.begun.original), len(plan.constraints), plan.seed)
-    for trial in state.trials:
-        score = None if trial.metric is None else sign * math.log(trial.metric)
-        search.tell(Trial(space.point(trial.values), score, _margins(trial, len(plan.constraints))))
+    try:
+        search = Search(space, space.point(state.begun.original), len(plan.constraints), plan.seed)
+        for trial in state.trials[-_TRIALS:]:
+            score = None if trial.metric is None else sign * math.log(trial.metric)
+            search.tell(Trial(space.point(trial.values), score, _margins(trial, len(plan.constraints))))
+    except (KeyError, ValueError):
+        return Standing(None)
     best = search.best()
     if not best:
         return Standing(None)

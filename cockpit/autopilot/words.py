@@ -19,21 +19,25 @@ def plan_lines(plan: SearchPlan, original: Mapping[str, str]) -> Iterator[str]:
     yield f"{goal}{where}; at most {elapsed(plan.budget)}, the proof included; seed {plan.seed}"
     for knob in plan.knobs:
         values = ", ".join(shown(value) for value in knob.values)
-        yield f"  {neutral(knob.knob)}: {values} (now {shown(original[knob.knob])})"
+        yield f"  {neutral(knob.knob)}: {values} (now {shown(original.get(knob.knob, ''))})"
 
 
 def trial_line(trial: AutopilotTrial, state: AutopilotState) -> str:
     """Return `12 search  MaxRequestWorkers 400, KeepAliveTimeout 2: rate 5.1k/s`."""
-    original = state.begun.original
-    moved = {name: value for name, value in trial.values.items() if value != original[name]}
-    what = "the original values" if not moved else values_words(moved)
-    found = f"{state.begun.plan.metric} {metric_words(state.begun.plan.metric, trial.metric)}"
-    if trial.outcome == "measured":
-        broken = [text for text, margin in zip(state.begun.plan.constraints, trial.margins, strict=False) if margin < 0]
-        found += f", broken: {', '.join(broken)}" if broken else ""
-    else:
-        found = f"{trial.outcome}: {neutral(trial.detail, 200)}"
+    what, metric, outcome = trial_cells(trial, state)
+    found = ", ".join(filter(None, (f"{state.begun.plan.metric} {metric}" if metric else "", outcome)))
     return f"{trial.number:>3} {trial.purpose:<8}  {what}: {found}"
+
+
+def trial_cells(trial: AutopilotTrial, state: AutopilotState) -> tuple[str, str, str]:
+    """Return its settings, its metric ("": none), and what is wrong with it."""
+    plan, original = state.begun.plan, state.begun.original
+    moved = {name: value for name, value in trial.values.items() if value != original.get(name)}
+    what = values_words(moved) if moved else "the original values"
+    if trial.outcome != "measured":
+        return what, "", f"{trial.outcome}: {neutral(trial.detail, 200)}"
+    broken = [text for text, margin in zip(plan.constraints, trial.margins, strict=False) if margin < 0]
+    return what, metric_words(plan.metric, trial.metric), f"broken: {neutral(', '.join(broken))}" if broken else ""
 
 
 def claim(state: AutopilotState, verdict: Verdict | None, seconds: float) -> str:
@@ -48,7 +52,7 @@ def claim(state: AutopilotState, verdict: Verdict | None, seconds: float) -> str
     if ended.outcome != "better" or verdict is None:
         return f"{ended.outcome}: {_why(ended, verdict, state.begun.plan)}; {effort}"
     original = state.begun.original
-    moved = {name: value for name, value in ended.values.items() if value != original[name]}
+    moved = {name: value for name, value in ended.values.items() if value != original.get(name)}
     names = dict.fromkeys((state.begun.plan.metric, *_BESIDE))
     effects = [found for name in names if (found := verdict.effect(name)) is not None]
     applied = "now active" if ended.applied else "not active; the original values are"

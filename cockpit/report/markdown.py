@@ -9,6 +9,7 @@ from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
 from cockpit.model.state import State
 from cockpit.model.text import neutral
+from cockpit.report.search import SLICE_TITLES, TRIAL_TITLES, search_claim, slice_rows, trial_rows
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
     SEGMENT_TITLES,
@@ -43,12 +44,24 @@ def md(value: str) -> str:
     return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1\\\2", plain)
 
 
+def _search(state: State) -> Iterator[str]:
+    known = state.autopilot
+    if known is None:
+        return
+    yield from ("", "## Search", "", md(search_claim(state, known)))
+    yield from ("", *_table(TRIAL_TITLES, list(trial_rows(known))))
+    slices = list(slice_rows(known))
+    if slices:
+        yield from ("", "### Fitted along each knob", "", *_table(SLICE_TITLES, slices))
+
+
 def _lines(found: SessionSummary) -> Iterator[str]:
     state, started = found.state, found.state.started
     yield f"# {md(started.name if started else 'session')}"
     if started:
         yield from ("", md(question_of(state))) if question_of(state) else ()
         yield from ("", md(f"{when(started.wall)}, {load_time_words(found)}, cockpit {started.version}"))
+    yield from _search(state)
     yield from _verdicts(found)
     if found.segments:
         rows = [(*row.cells, row.against, "; ".join(row.warnings)) for row in segment_cells(found)]

@@ -12,6 +12,7 @@ from cockpit.report.forest import ForestRow, forest
 from cockpit.report.page_charts import MOST_SEGMENTS, distributions, drawn_segments, timeline
 from cockpit.report.page_hosts import host_section
 from cockpit.report.page_parts import document, head, many, pairs, table, verdict_block
+from cockpit.report.search import SLICE_TITLES, TRIAL_TITLES, search_claim, search_plan, slice_rows, trial_rows
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
     SEGMENT_TITLES,
@@ -38,6 +39,7 @@ def page(state: State) -> str:
     found = findings(state)
     title = state.started.name if state.started else "session"
     sections = (
+        ("search", "Search", _search(state)),
         ("verdicts", "Verdicts", _verdicts(found)),
         ("timeline", "Timeline", timeline(state) + _markers(state)),
         ("runs", "Runs", _runs(found)),
@@ -80,6 +82,16 @@ def _tiles(found: SessionSummary) -> str:
     tiles.append(("failed", si(segment.counts.failed)))
     cells = "".join(f"<div><b>{text(value)}</b><small>{text(name)}</small></div>" for name, value in tiles)
     return f'<p class=soft>segment {segment.number}: {text(segment.label)}</p><div class="tiles">{cells}</div>'
+
+
+def _search(state: State) -> str:
+    known = state.autopilot
+    if known is None:
+        return ""
+    lines = "".join(f"<p>{text(line)}</p>" for line in (search_claim(state, known), *search_plan(known)))
+    slices = list(slice_rows(known))
+    fitted = f"<h3>Fitted along each knob</h3>{table(SLICE_TITLES, slices)}" if slices else ""
+    return f"{lines}{table(TRIAL_TITLES, list(trial_rows(known)))}{fitted}\n"
 
 
 def _verdicts(found: SessionSummary) -> str:

@@ -1,0 +1,42 @@
+"""A search for better settings, for every report: its claim, its evaluations, the metric along each knob. No markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.rounds import rounds_verdict
+from cockpit.autopilot.slices import standing
+from cockpit.autopilot.words import claim, metric_words, plan_lines, shown, trial_cells
+from cockpit.model.autopilot import AutopilotState
+from cockpit.model.state import State
+
+TRIAL_TITLES = ("number", "purpose", "settings", "metric", "outcome")
+SLICE_TITLES = ("knob", "value", "fitted", "95% from", "to")
+
+
+def search_claim(state: State, known: AutopilotState) -> str:
+    ended = known.ended
+    verdict: Verdict | None = None
+    if ended is not None and 0 < ended.rounds <= len(state.rounds):
+        verdict = rounds_verdict(state, state.rounds[ended.rounds - 1])
+    until = state.t if ended is None else ended.t
+    return claim(known, verdict, until - known.begun.t)
+
+
+def search_plan(known: AutopilotState) -> tuple[str, ...]:
+    return tuple(line.strip() for line in plan_lines(known.begun.plan, known.begun.original))
+
+
+def trial_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
+    for trial in known.trials:
+        yield (str(trial.number), trial.purpose, *trial_cells(trial, known))
+
+
+def slice_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
+    """Yield the fitted metric at each value of each knob, the other knobs at their best; the most important first."""
+    metric = known.begun.plan.metric
+    for one in standing(known).slices:
+        for point in one.points:
+            ends = (metric_words(metric, value) for value in (point.mean, point.low, point.high))
+            yield (f"{one.knob} ({one.importance:.0%})", shown(point.value), *ends)
