@@ -87,7 +87,7 @@ class GaussianProcess:
         kernel = self._kernel(self._distances, parameters)
         noise = math.exp(parameters[_NOISE]) + _JITTER
         covariance = kernel + math.exp(parameters[_DRIFT]) * self._slow + noise * np.eye(len(kernel))
-        factor = np.linalg.cholesky(covariance)
+        factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         return factor, np.linalg.solve(factor.T, np.linalg.solve(factor, self._values)), kernel
 
     def _fitted(self) -> Floats:

@@ -144,8 +144,8 @@ class Autopilot:
             if not await self._is_approved(point):
                 self._search.exclude(point)
                 continue
-            searching = "search" if self._search.searching else "spread"
-            await self._evaluate(point, "original" if point == self._search.start else searching)
+            purpose: Purpose = "search" if self._search.searching else "spread"
+            await self._evaluate(point, "original" if point == self._search.start else purpose)
         await self._race()
         best = self._search.best()
         if not best or best[0] == self._search.start or self._gain(best[0]) < self.plan.margin:
@@ -202,7 +202,7 @@ class Autopilot:
         number, begun, run = len(self._search.trials) + 1, self._source.now(), self._source.load.runs
 
         async def measure() -> None:
-            await self._live.hosts_up(self._source.state.hosts)
+            await self._live.hosts_up(self._live.state.hosts)
             await self._live.run_once(stop_when=lambda state: self._skipping or breaker(state))
 
         detail = ""
@@ -216,7 +216,7 @@ class Autopilot:
         except HostError as error:
             # The host puts the original values back by itself; without it nothing can be measured.
             detail = str(error)
-            await self._live.hosts_up(self._source.state.hosts)
+            await self._live.hosts_up(self._live.state.hosts)
         detail = detail or ("skipped" if self._skipping else "")
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.words import effect_words
+from cockpit.autopilot.diagnosis import Finding
 from cockpit.model.autopilot import AutopilotEnded, AutopilotState, AutopilotTrial, SearchPlan
 from cockpit.model.text import elapsed, milliseconds, neutral, si
 
@@ -78,3 +79,11 @@ def _why(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> st
     effect = verdict.effect(plan.metric) if verdict else None
     found = f" ({effect_words(effect)})" if effect else ""
     return f"{tried}{neutral(ended.detail, 300)}{found}"
+
+
+def diagnosis_lines(found: Sequence[Finding]) -> Iterator[str]:
+    """Yield what limits the server, a line each, and the knobs that bear on it."""
+    for one in found:
+        where = f"{neutral(one.host)}: " if one.host else ""
+        knobs = f" → {', '.join(map(neutral, one.knobs))}" if one.knobs else ""
+        yield f"limit: {where}{one.limit}: {one.evidence}{knobs}"

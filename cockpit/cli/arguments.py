@@ -111,6 +111,11 @@ def _add_autopilot(parser: CommandParser) -> None:
     add("--no-restart", action="store_true", help="leave out knobs that restart their server")
     add("--apply", action="store_true", help="keep the settings that were proved (default: the original ones)")
     add("--ask", action="store_true", help="ask before each evaluation")
+    add(
+        "--diagnose",
+        action="store_true",
+        help="only measure what limits the server, and name the knobs that bear on it",
+    )
     add("--json", action="store_true", help="print the result as JSON, show no screen")
     add("--no-tui", action="store_true", help="no screen: a line per evaluation on stderr, the claim on stdout")
     add("--record", type=Path, metavar="FILE", help=_RECORD)

@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import parse_threshold
+from cockpit.analysis.windows import GUARD
+from cockpit.autopilot.diagnosis import diagnosis, proposed
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Approve, Autopilot, Found
-from cockpit.autopilot.words import claim, plan_lines, trial_line, values_words
+from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
 from cockpit.cli.live import Keeping, report_gaps, report_recording
@@ -23,8 +25,10 @@ from cockpit.cli.terminal import emit, on_terminal
 from cockpit.cli.trusting import require_trust
 from cockpit.hosts.prompts import Questions
 from cockpit.model.autopilot import SearchPlan
-from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, UsageError
+from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, TargetError, UsageError
 from cockpit.model.knobs import Knob
+from cockpit.model.metrics import run_result
+from cockpit.model.text import neutral
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
@@ -54,7 +58,7 @@ def autopilot(options: Namespace) -> int:
         raise UsageError(f"{profile.name}: a search needs one load that stays: no load levels, no path used only once")
     require_trust(profile, options.profile, accepted=options.trust)
     with Secrets(profile).out_of_errors():
-        return asyncio.run(_searched(options, profile, knobs))
+        return asyncio.run((_diagnosed if options.diagnose else _searched)(options, profile, knobs))
 
 
 def _knobs(profile: Profile, options: Namespace) -> dict[str, str]:
@@ -95,6 +99,34 @@ def _plan(options: Namespace, profile: Profile, wanted: Mapping[str, str], origi
         seconds=options.seconds,
         seed=secrets.randbelow(1_000_000) if options.seed is None else options.seed,
     )
+
+
+async def _diagnosed(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:
+    """Measure the settings as they are, and print what limits the server with the knobs that bear on it."""
+    async with crew_of(profile, options.ssh_config) as crew:
+        plan = replace(profile.plan, requests=None, duration=options.seconds, warmup=float(GUARD))
+        live = LiveSession(replace(profile, plan=plan), ssh_config=options.ssh_config, crew=crew)
+        with cancelled_by_signals() as ignore_signals:
+            async with live:
+                try:
+                    state = await live.run_once()
+                except asyncio.CancelledError:
+                    return EXIT_INTERRUPTED
+                finally:
+                    ignore_signals()
+    result = run_result(state, state.runs)
+    if result is None:
+        raise TargetError("the run did not begin", subject=profile.plan.url)
+    found = diagnosis(result, state.hosts, [knob for knob in profile.knobs if knob.name in wanted])
+    if options.json:
+        emit(to_json([{name: getattr(one, name) for name in one._fields} for one in found]))
+        return EXIT_GOOD
+    emit("\n".join(diagnosis_lines(found)))
+    if names := proposed(found):
+        emit(
+            f"search them: cockpit autopilot {options.profile} {' '.join(f'--knob {neutral(name)}' for name in names)}"
+        )
+    return EXIT_GOOD
 
 
 async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:

@@ -240,6 +240,10 @@ class Changes:
         except ChangeUndone:
             if not report.active:
                 raise
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # The undo took place of the cancellation.
+            raise asyncio.CancelledError
 
     async def preview_undo(self, change: ActiveChange) -> Plan:
         """Plan an undo without touching anything. Raises ChangeRefused, HostError."""

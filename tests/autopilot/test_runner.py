@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.analysis import thresholds
 from cockpit.autopilot import runner
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot, Found
@@ -34,6 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for module, values in (
         (runner, {"GUARD": 0, "UNCOUNTED": 0.0, "WINDOW": 0.6, "FIRST_TEST": 2, "ROUNDS": 2, "_SET_UP": 0.1}),
+        (thresholds, {"_FIRST": 0.1}),
         (session_rounds, {"UNCOUNTED": 0.0, "_ARRIVED": 0.0}),
     ):
         for name, value in values.items():
@@ -149,8 +151,9 @@ async def test_a_search_gives_up_when_nothing_can_be_measured(tmp_path: Path) ->
     async with live(tmp_path) as session:
         with pytest.raises(TargetError, match="5 evaluations in a row failed"):
             await searched(session, plan(tmp_path, "completed < 0"))
-        assert session.state.autopilot is not None and session.state.autopilot.ended is not None
-        assert session.state.autopilot.ended.outcome == "failed"
+        state = await session.session.until(lambda state: state.autopilot is not None and bool(state.autopilot.ended))
+        assert state.autopilot is not None and state.autopilot.ended is not None
+        assert state.autopilot.ended.outcome == "failed"
     assert (tmp_path / "conf").read_text() == BEFORE
 
 

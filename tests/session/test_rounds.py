@@ -78,7 +78,9 @@ async def test_each_round_has_both_settings_each_after_its_own_set_up(live: Live
     assert sides(state) == [(1, "before"), (1, "after"), (2, "after"), (2, "before")]
     # The first window of the active side has a set-up of its own; "before" at the end follows the rollback.
     assert [change.letter for change in state.changes] == ["r1", "r2", "r3"]
-    assert {(one.outcome, one.detail, one.rounds) for one in state.changes} == {("rolled back", "undone as planned", 1)}
+    assert {(one.outcome, one.detail, one.trial) for one in state.changes} == {
+        ("rolled back", "undone as planned", True)
+    }
     rows = [(row.label, row.round) for row in state.segments if row.round]
     assert rows == [("round 1 before", 1), ("round 1 after", 1), ("round 2 after", 2), ("round 2 before", 2)]
     assert [marker.kind for marker in state.markers] == ["round"] * 4
@@ -253,4 +255,4 @@ async def test_rounds_whose_load_cannot_start_leave_no_trace(live: Live) -> None
     with pytest.raises(TargetError):
         await source.tuning.prove({"Level": "7"}, SHORT)
     assert not source.tuning.running_rounds and session.state.rounds == ()
-    assert all(not change.rounds for change in session.state.changes)
+    assert all(not change.trial for change in session.state.changes)
