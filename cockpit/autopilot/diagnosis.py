@@ -80,7 +80,7 @@ _BUSY = (("apache.busy", "apache.idle"), ("lighttpd.busy", "lighttpd.idle"), ("p
 _QUEUED = ("php-fpm.queued", "haproxy.queued")
 
 
-class Finding(NamedTuple):
+class FoundLimit(NamedTuple):
     """A limit of a host ("": the generator's machine), with the evidence in words, and the knobs that bear on it."""
 
     limit: Limit
@@ -89,26 +89,26 @@ class Finding(NamedTuple):
     knobs: tuple[str, ...] = ()
 
 
-def diagnosis(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence[Knob]) -> list[Finding]:
+def diagnosis(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence[Knob]) -> list[FoundLimit]:
     """Return what limited a run, at least one finding; `hosts` are as they were at its end."""
-    found = [Finding(*each) for each in _of_generator(result)]
+    found = [FoundLimit(*each) for each in _of_generator(result)]
     for name, window in result.hosts.items():
         metrics = host_metrics(window, result.seconds)
         host = hosts.get(name)
         cores = [100 - core.idle - core.iowait for core in (host.cores if host else ()) if core is not None]
-        found += [Finding(limit, name, words) for limit, words in limits_of(metrics, cores)]
-    found = found or [Finding(Limit.NOTHING, "", "no queue, no CPU, no memory and no disk is at its limit")]
+        found += [FoundLimit(limit, name, words) for limit, words in limits_of(metrics, cores)]
+    found = found or [FoundLimit(Limit.NOTHING, "", "no queue, no CPU, no memory and no disk is at its limit")]
     order = list(Limit)
     found.sort(key=lambda one: order.index(one.limit))
     return [one._replace(knobs=_bearing(one, knobs)) for one in found]
 
 
-def proposed(found: Sequence[Finding]) -> tuple[str, ...]:
+def proposed(found: Sequence[FoundLimit]) -> tuple[str, ...]:
     """Return the knobs that bear on any of the findings, the first limit's first."""
     return tuple(dict.fromkeys(name for one in found for name in one.knobs))
 
 
-def _bearing(found: Finding, knobs: Sequence[Knob]) -> tuple[str, ...]:
+def _bearing(found: FoundLimit, knobs: Sequence[Knob]) -> tuple[str, ...]:
     names = _BEARING.get(found.limit, ())
     own = [knob for knob in knobs if found.host in ("", knob.host)]
     return tuple(

@@ -53,7 +53,7 @@ _HOPELESS = 5
 Approve = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The end of a search: the proposed values, and the verdict of the rounds on them (None: none were run)."""
 
     ended: AutopilotEnded
@@ -110,7 +110,7 @@ class Autopilot:
         self._finishing = True
         self._going.set()
 
-    async def run(self, *, apply: bool = False) -> Found:
+    async def run(self, *, apply: bool = False) -> SearchResult:
         """Search until the budget or the hope is spent, then prove the best. The original values are active again then;
         `apply`: the proved ones are, to stay.
 
@@ -119,14 +119,14 @@ class Autopilot:
         await self._live.hosts_read()
         self._began = self._source.now()
         self._source.emit(AutopilotBegun(t=self._began, plan=self.plan, original=self._original))
-        found = Found(AutopilotEnded(t=self._began, outcome="stopped", detail="interrupted"))
+        found = SearchResult(AutopilotEnded(t=self._began, outcome="stopped", detail="interrupted"))
         try:
             found = await self._found()
             if apply and found.ended.outcome == "better":
                 await self._source.tuning.apply(self._moved(found.ended.values))
                 found = found._replace(ended=replace(found.ended, applied=True))
         except CockpitError as error:
-            found = Found(AutopilotEnded(t=self._source.now(), outcome="failed", detail=str(error)))
+            found = SearchResult(AutopilotEnded(t=self._source.now(), outcome="failed", detail=str(error)))
             raise
         finally:
             await self._source.load.stop()
@@ -134,7 +134,7 @@ class Autopilot:
             self._source.emit(found.ended)
         return found
 
-    async def _found(self) -> Found:
+    async def _found(self) -> SearchResult:
         await self._evaluate(self._search.start, "original")
         self._seconds = self._precise_seconds()
         while await self._goes_on():
@@ -277,7 +277,7 @@ class Autopilot:
         here, there = self._search.predict([self._search.start, point]).mean
         return math.expm1(float(there - here))
 
-    async def _prove(self, best: Point) -> Found:
+    async def _prove(self, best: Point) -> SearchResult:
         """Compare the best with the original values in fresh rounds: nothing of the search counts."""
         values = self._search.space.values(best)
         plan = self._source.profile.plan
@@ -319,7 +319,9 @@ class Autopilot:
                 return f"{effect.name} is worse"
         return ""
 
-    def _end(self, outcome: str, *, values: dict[str, str] | None = None, rounds: int = 0, detail: str = "") -> Found:
+    def _end(
+        self, outcome: str, *, values: dict[str, str] | None = None, rounds: int = 0, detail: str = ""
+    ) -> SearchResult:
         ended = AutopilotEnded(
             t=self._source.now(),
             outcome="better" if outcome == "better" else "nothing",
@@ -327,7 +329,7 @@ class Autopilot:
             rounds=rounds,
             detail=detail,
         )
-        return Found(ended)
+        return SearchResult(ended)
 
 
 def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tuple[float, ...]:

@@ -30,19 +30,19 @@ class Slice(NamedTuple):
     points: tuple[SlicePoint, ...]
 
 
-class Standing(NamedTuple):
+class SearchFit(NamedTuple):
     """The best settings so far by the fitted mean (None: none meets the constraints), and the slices through them."""
 
     best: dict[str, str] | None
     slices: tuple[Slice, ...] = ()
 
 
-def standing(state: AutopilotState) -> Standing:
+def search_fit(state: AutopilotState) -> SearchFit:
     """Return how a search stands, from its evaluations alone; without any if its plan is none that cockpit makes."""
     plan = state.begun.plan
     sizes = [len(knob.values) for knob in plan.knobs]
     if not 0 < len(sizes) <= _KNOBS or not all(0 < size <= _VALUES for size in sizes):
-        return Standing(None)
+        return SearchFit(None)
     space = space_of(plan.knobs)
     sign = 1 if plan.maximize else -1
     try:
@@ -51,10 +51,10 @@ def standing(state: AutopilotState) -> Standing:
             score = None if trial.metric is None else sign * math.log(trial.metric)
             search.tell(Trial(space.point(trial.values), score, _margins(trial, len(plan.constraints))))
     except (KeyError, ValueError):
-        return Standing(None)
+        return SearchFit(None)
     best = search.best()
     if not best:
-        return Standing(None)
+        return SearchFit(None)
     importance = search.importance()
     slices = []
     for at, dimension in enumerate(space.dimensions):
@@ -67,7 +67,7 @@ def standing(state: AutopilotState) -> Standing:
             for value, mean, end in values
         )
         slices.append(Slice(dimension.knob, importance[dimension.knob], shown))
-    return Standing(space.values(best[0]), tuple(sorted(slices, key=lambda one: -one.importance)))
+    return SearchFit(space.values(best[0]), tuple(sorted(slices, key=lambda one: -one.importance)))
 
 
 def _margins(trial: AutopilotTrial, constraints: int) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.words import effect_words
-from cockpit.autopilot.diagnosis import Finding
+from cockpit.autopilot.diagnosis import FoundLimit
 from cockpit.model.autopilot import AutopilotEnded, AutopilotState, AutopilotTrial, SearchPlan
 from cockpit.model.text import elapsed, milliseconds, neutral, si
 
@@ -81,7 +81,7 @@ def _why(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> st
     return f"{tried}{neutral(ended.detail, 300)}{found}"
 
 
-def diagnosis_lines(found: Sequence[Finding]) -> Iterator[str]:
+def diagnosis_lines(found: Sequence[FoundLimit]) -> Iterator[str]:
     """Yield what limits the server, a line each, and the knobs that bear on it."""
     for one in found:
         where = f"{neutral(one.host)}: " if one.host else ""

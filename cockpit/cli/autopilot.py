@@ -14,7 +14,7 @@ from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
 from cockpit.autopilot.diagnosis import diagnosis, proposed
 from cockpit.autopilot.knobs import searched_knob
-from cockpit.autopilot.runner import Approve, Autopilot, Found
+from cockpit.autopilot.runner import Approve, Autopilot, SearchResult
 from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
@@ -42,7 +42,7 @@ from cockpit.study.controls import StudyControls
 # What rounds compare, and so what can be proved, and whether more of it is better.
 METRICS = {"rate": True, "p50": False, "p99": False}
 # Searches; the second argument gets the search as soon as it begins.
-Search = Callable[[Approve | None, Callable[[Autopilot], None]], Awaitable[Found]]
+Search = Callable[[Approve | None, Callable[[Autopilot], None]], Awaitable[SearchResult]]
 
 
 def autopilot(options: Namespace) -> int:
@@ -136,7 +136,7 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
         questions = Questions() if screen else None
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew, questions=questions)
 
-        async def search(approve: Approve | None, began: Callable[[Autopilot], None]) -> Found:
+        async def search(approve: Approve | None, began: Callable[[Autopilot], None]) -> SearchResult:
             await live.hosts_read()
             read = await live.source.tuning.read(list(wanted))
             original = {name: value or "" for name, value in read.items()}
@@ -160,9 +160,9 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
     return EXIT_GOOD
 
 
-async def _headless(live: LiveSession, search: Search) -> Found | None:
+async def _headless(live: LiveSession, search: Search) -> SearchResult | None:
     """Search with a line per evaluation on stderr; None: interrupted."""
-    found: Found | None = None
+    found: SearchResult | None = None
     showing = asyncio.create_task(_show(live.session))
     try:
         with cancelled_by_signals() as ignore_signals:
@@ -179,7 +179,7 @@ async def _headless(live: LiveSession, search: Search) -> Found | None:
     return found
 
 
-async def _on_screen(live: LiveSession, search: Search, options: Namespace) -> Found | None:
+async def _on_screen(live: LiveSession, search: Search, options: Namespace) -> SearchResult | None:
     from cockpit.tui.autopilot.screen import AutopilotApp
 
     live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
@@ -198,7 +198,7 @@ async def _asked(values: Mapping[str, str]) -> bool:
     return (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
 
 
-def _print(options: Namespace, live: LiveSession, found: Found) -> None:
+def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
     state = live.state.autopilot
     if state is None:
         raise ChangeRefused("the search did not begin")

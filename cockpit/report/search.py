@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
-from cockpit.autopilot.slices import standing
+from cockpit.autopilot.slices import search_fit
 from cockpit.autopilot.words import claim, metric_words, plan_lines, shown, trial_cells
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.state import State
@@ -36,7 +36,7 @@ def trial_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
 def slice_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
     """Yield the fitted metric at each value of each knob, the other knobs at their best; the most important first."""
     metric = known.begun.plan.metric
-    for one in standing(known).slices:
+    for one in search_fit(known).slices:
         for point in one.points:
             ends = (metric_words(metric, value) for value in (point.mean, point.low, point.high))
             yield (f"{one.knob} ({one.importance:.0%})", shown(point.value), *ends)

@@ -12,7 +12,7 @@ import pytest
 from cockpit.analysis import thresholds
 from cockpit.autopilot import runner
 from cockpit.autopilot.knobs import searched_knob
-from cockpit.autopilot.runner import Autopilot, Found
+from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import claim, trial_line
 from cockpit.model.autopilot import AutopilotState, SearchPlan
 from cockpit.model.errors import TargetError, UsageError
@@ -94,7 +94,9 @@ def plan(folder: Path, *constraints: str, **values: float) -> SearchPlan:
     )
 
 
-async def searched(session: LiveSession, plan: SearchPlan, *, apply: bool = False) -> tuple[Found, AutopilotState]:
+async def searched(
+    session: LiveSession, plan: SearchPlan, *, apply: bool = False
+) -> tuple[SearchResult, AutopilotState]:
     found = await Autopilot(session, plan, {"Level": "5"}).run(apply=apply)
     state = await session.session.until(lambda state: state.autopilot is not None and state.autopilot.ended is not None)
     assert state.autopilot is not None

@@ -56,9 +56,9 @@ def test_a_command_has_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("profil", "'profil': unknown topic; did you mean profile? topics: check, "),
+        ("profil", "'profil': unknown topic; did you mean profile? topics: autopilot, "),
         ("exit-code", "did you mean exit-codes? "),
-        ("zzzz", "'zzzz': unknown topic; topics: check, "),
+        ("zzzz", "'zzzz': unknown topic; topics: autopilot, "),
     ],
 )
 def test_an_unknown_topic_is_one_line_with_the_nearest(

@@ -26,6 +26,8 @@ from cockpit.session.controls import Action, immediate
 from cockpit.session.live import LiveSource
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.autopilot.board import BoardScreen
+from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotScreen
 from cockpit.tui.dialogs.asking import AskingScreen
 from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_names import action_key
@@ -63,6 +65,18 @@ async def push_asking(pilot: Pilot[Any]) -> None:
 
 async def push_machines(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(GeneratorScreen(main(pilot.app).session))
+
+
+async def push_board(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(BoardScreen(main(pilot.app).session))
+
+
+async def push_approval(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(ApproveScreen("Try MaxRequestWorkers 400?"))
+
+
+async def push_search(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(AutopilotScreen(main(pilot.app).session, lambda: None))
 
 
 async def push_trust(pilot: Pilot[Any]) -> None:
@@ -113,7 +127,7 @@ async def pick(pilot: Pilot[Any]) -> None:
 ROWS = (
     Row("CockpitBase", "f1 ctrl+z ctrl+q ctrl+c"),
     Row("CockpitBase", "f1 question_mark T ctrl+z ctrl+q ctrl+c", world="start"),
-    Row("ViewKeys", "e i l"),
+    Row("ViewKeys", "e i l A"),
     Row("ViewKeys", "o", before="i"),
     Row("PickScreen", "escape l q", before="l"),
     Row("MainScreen", "T t v c r x L ctrl+u equals_sign up question_mark q"),
@@ -124,6 +138,9 @@ ROWS = (
     Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u", prepare=tune),
     Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_a_value),
     Row("CheckScreen", "escape q x", before="x"),
+    Row("BoardScreen", "escape q A", prepare=push_board),
+    Row("ApproveScreen", "enter escape", prepare=push_approval),
+    Row("AutopilotScreen", "P K F", prepare=push_search),
     Row("GeneratorScreen", "escape q L", prepare=push_machines),
     Row("LoadForm", "escape enter up down", before="equals_sign"),
     Row("Toggle", "space", before="equals_sign down down down down"),
@@ -186,6 +203,7 @@ def test_every_binding_has_a_row_and_no_row_is_of_one_that_is_gone() -> None:
 
 # Letters and signs with several texts for one meaning: it opens and closes a dialog, or does the same in another place.
 ONE_MEANING = {
+    "A": {"evaluations of a search", "close"},
     "L": {"machines that load comes from", "close"},
     "c": {"compare", "close"},
     "h": {"doctor: check a profile", "close"},

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from cockpit.autopilot.slices import Slice, Standing, standing
+from cockpit.autopilot.slices import SearchFit, Slice, search_fit
 from cockpit.autopilot.words import metric_words, plan_lines, shown, trial_line, values_words
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.text import neutral
@@ -59,7 +59,7 @@ class BoardScreen(Dialog[None]):
 def board_lines(state: AutopilotState) -> Iterator[Content]:
     for line in plan_lines(state.begun.plan, state.begun.original):
         yield Content.styled(line, "$cockpit-dim")
-    known = standing(state)
+    known = search_fit(state)
     yield Content("")
     if known.best is not None:
         moved = {name: value for name, value in known.best.items() if value != state.begun.original[name]}
@@ -72,7 +72,7 @@ def board_lines(state: AutopilotState) -> Iterator[Content]:
     yield from _slice_lines(known, state)
 
 
-def _slice_lines(known: Standing, state: AutopilotState) -> Iterator[Content]:
+def _slice_lines(known: SearchFit, state: AutopilotState) -> Iterator[Content]:
     for one in known.slices:
         yield Content("")
         head = f"{neutral(one.knob)}: {one.importance:.0%} of what the knobs explain, the others at their best"

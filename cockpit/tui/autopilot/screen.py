@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from cockpit.autopilot.runner import Approve, Autopilot, Found
+from cockpit.autopilot.runner import Approve, Autopilot, SearchResult
 from cockpit.autopilot.words import trial_line, values_words
 from cockpit.model.errors import CockpitError
 from cockpit.model.text import elapsed
@@ -26,7 +26,7 @@ from cockpit.tui.terminal.appearance import Appearance
 
 # Number of evaluations shown: on a screen of at least _HIGH lines, and on a lower one.
 _ROWS, _HIGH, _FEW = 4, 34, 1
-Search = Callable[[Approve | None, Callable[[Autopilot], None]], Awaitable[Found]]
+Search = Callable[[Approve | None, Callable[[Autopilot], None]], Awaitable[SearchResult]]
 
 
 class SearchLine(Static):
@@ -49,7 +49,7 @@ class SearchLine(Static):
         rows = _ROWS if self.app.size.height >= _HIGH else _FEW
         paused = "PAUSED · " if pilot.paused else ""
         first = f"search  {paused}{len(state.trials)} evaluations · at most {elapsed(max(0.0, pilot.left))} left"
-        keys = "   space: pause · n: skip · F: finish and prove · A: all evaluations"
+        keys = "   P: pause · K: skip · F: finish and prove · A: all evaluations"
         lines = [first + (keys if len(first) + len(keys) <= width else "   A: all evaluations")]
         lines += [f"  {trial_line(trial, state)}" for trial in state.trials[-rows:]]
         self.update("\n".join(set_cell_size(line, width).rstrip() for line in lines))
@@ -78,8 +78,8 @@ class ApproveScreen(Dialog[bool]):
 
 class AutopilotScreen(MainScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "pause", "pause the search, or go on", priority=True),
-        Binding("n", "skip", "skip the evaluation under way"),
+        Binding("P", "pause", "pause the search, or go on"),
+        Binding("K", "skip", "skip the evaluation under way"),
         Binding("F", "finish", "end the search and prove the best"),
     ]
 
@@ -92,16 +92,23 @@ class AutopilotScreen(MainScreen):
         yield from super().compose()
 
     def action_pause(self) -> None:
-        if pilot := self._pilot():
-            pilot.pause()
+        """Pause before the next evaluation, or go on."""
+        self._tell(Autopilot.pause)
 
     def action_skip(self) -> None:
-        if pilot := self._pilot():
-            pilot.skip()
+        """End the evaluation under way, without a result."""
+        self._tell(Autopilot.skip)
 
     def action_finish(self) -> None:
-        if pilot := self._pilot():
-            pilot.finish()
+        """End the search after this evaluation, and prove the best."""
+        self._tell(Autopilot.finish)
+
+    def _tell(self, what: Callable[[Autopilot], None]) -> None:
+        pilot = self._pilot()
+        if pilot is None:
+            self.show_reason("the search has not begun yet")
+        else:
+            what(pilot)
 
 
 class AutopilotApp(CockpitApp):
@@ -109,18 +116,18 @@ class AutopilotApp(CockpitApp):
 
     def __init__(self, session: Session, search: Search, appearance: Appearance | None = None) -> None:
         super().__init__(session, appearance=appearance)
-        self.found: Found | None = None
+        self.found: SearchResult | None = None
         self._search = search
         self._pilot: Autopilot | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._searching: asyncio.Task[None] | None = None
 
     def get_default_screen(self) -> MainScreen:
         return AutopilotScreen(self.session, lambda: self._pilot)
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._task = asyncio.create_task(self._searched())
-        self._task.add_done_callback(self._over)
+        self._searching = asyncio.create_task(self._searched())
+        self._searching.add_done_callback(self._over)
 
     async def _searched(self) -> None:
         def began(pilot: Autopilot) -> None:
@@ -145,13 +152,13 @@ class AutopilotApp(CockpitApp):
         return "a search is running"
 
     async def _finish(self) -> None:
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        if self._searching is not None:
+            await asyncio.wait([self._searching])
 
     async def _end_session(self) -> None:
         """End the search first: restoring the settings needs connected hosts."""
-        if self._task is not None and not self._task.done():
+        if self._searching is not None and not self._searching.done():
             self.interrupted = True
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            self._searching.cancel()
+            await asyncio.wait([self._searching])
         await super()._end_session()
