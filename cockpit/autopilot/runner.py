@@ -78,7 +78,7 @@ class Autopilot:
         self._seconds = plan.seconds
         self._began = 0.0
         self._took: list[float] = []
-        self._failures = 0
+        self._failures, self._why = 0, ""
         self._approve = approve
         self._going = asyncio.Event()
         self._going.set()
@@ -136,6 +136,8 @@ class Autopilot:
 
     async def _found(self) -> SearchResult:
         await self._evaluate(self._search.start, "original")
+        if self._failures:
+            raise TargetError(f"the original values could not be measured: {self._why}")
         self._seconds = self._precise_seconds()
         while await self._goes_on():
             point = self._search.ask()
@@ -168,7 +170,7 @@ class Autopilot:
         if self._finishing:
             return False
         if self._failures >= _HOPELESS:
-            raise TargetError(f"{_HOPELESS} evaluations in a row failed; the last ones say why")
+            raise TargetError(f"{_HOPELESS} evaluations in a row failed, the last one: {self._why}")
         # The best ones are measured again, too.
         if (1 + _RACED) * self._evaluation() + self._proof() > self.left:
             return False
@@ -244,7 +246,7 @@ class Autopilot:
             value, margins = None, tuple(min(FAILED, margin) for margin in margins)
         score = None if value is None else math.log(value) * (1 if self.plan.maximize else -1)
         self._search.tell(Trial(point, score, margins))
-        self._failures = 0 if outcome == "measured" else self._failures + 1
+        self._failures, self._why = (0, "") if outcome == "measured" else (self._failures + 1, detail)
         expected = self._search.expected_improvement() if self._search.searching and self._search.best() else None
         self._source.emit(
             AutopilotTrial(

@@ -19,7 +19,7 @@ from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_li
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
 from cockpit.cli.live import Keeping, report_gaps, report_recording
-from cockpit.cli.load_options import named_profile
+from cockpit.cli.load_options import at_address, named_profile
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.cli.trusting import require_trust
@@ -57,6 +57,7 @@ def autopilot(options: Namespace) -> int:
     if profile.plan.stages or not profile.plan.extendable:
         raise UsageError(f"{profile.name}: a search needs one load that stays: no load levels, no path used only once")
     require_trust(profile, options.profile, accepted=options.trust)
+    profile = at_address(profile, options.ssh_config)
     with Secrets(profile).out_of_errors():
         return asyncio.run((_diagnosed if options.diagnose else _searched)(options, profile, knobs))
 
