@@ -132,11 +132,13 @@ def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
 
 
 def _by_load(state: State) -> list[list[VariantSegments]]:
-    """Return the variants under each load, both by their first segment, without warm-ups and rounds."""
+    """Return the variants under each load, both by their first segment, without warm-ups, rounds and the evaluations of
+    a search, which conclude by the rounds after it alone."""
+    evaluated = {trial.run for trial in state.autopilot.trials} if state.autopilot else set()
     loads: list[dict[Settings, list[Segment]]] = []
     plans: list[LoadPlan] = []
     for segment in state.segments:
-        if segment.warmup or segment.round:
+        if segment.warmup or segment.round or segment.run in evaluated:
             continue
         place = next((at for at, plan in enumerate(plans) if not differences(plan, segment.plan)), None)
         if place is None:

@@ -136,7 +136,7 @@ class Autopilot:
 
     async def _found(self) -> SearchResult:
         await self._evaluate(self._search.start, "original")
-        if self._failures:
+        if self._failures and not self._live.state.runs:
             raise TargetError(f"the original values could not be measured: {self._why}")
         self._seconds = self._precise_seconds()
         while await self._goes_on():

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
@@ -65,6 +66,7 @@ class KeptState(msgspec.Struct, frozen=True):
     extension: int
     rounds: int
     machines: int
+    autopilot: int
     segments: tuple[int | Segment, ...]
     hosts: dict[str, KeptHost]
     filling: tuple[Filling, ...]
@@ -83,6 +85,7 @@ _PARTS: dict[str, Any] = {
     "extension": Extension | None,
     "rounds": tuple[RoundsState, ...],
     "machines": tuple[str, ...],
+    "autopilot": AutopilotState | None,
 }
 
 

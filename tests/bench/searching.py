@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -85,12 +86,11 @@ def _by_tpe(knobs: int, evaluations: int, noise: float, seed: int) -> float | No
     def measured(trial: optuna.Trial) -> float:
         point = tuple(trial.suggest_int(one.knob, 0, len(one.values) - 1) for one in found.space.dimensions)
         trials.append(found.measured(point, noise, draw))
-        trial.set_user_attr("broken", -trials[-1].margins[0])
+        trial.set_constraint("limit", -trials[-1].margins[0])
         return trials[-1].score or 0.0
 
-    sampler = optuna.samplers.TPESampler(
-        seed=seed, multivariate=True, constraints_func=lambda trial: (trial.user_attrs["broken"],)
-    )
+    warnings.simplefilter("ignore")  # of features that are called experimental
+    sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
     optuna.create_study(direction="maximize", sampler=sampler).optimize(measured, n_trials=evaluations)
     return _short(found, trials, draw)
 

@@ -16,7 +16,12 @@ from cockpit.recording import writer
 from cockpit.recording.checkpoints import KeptState
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from tests.session.events import session_with_a_generator, session_with_a_round, small_session
+from tests.session.events import (
+    session_with_a_generator,
+    session_with_a_round,
+    session_with_a_search,
+    small_session,
+)
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PAGE = 5.0
@@ -55,11 +60,16 @@ def test_a_checkpoint_has_every_field_of_a_state() -> None:
     assert {*KeptState.__struct_fields__, "seconds", "study"} == set(State.__struct_fields__)
 
 
-@pytest.mark.parametrize("name", ["small", "rounds", "generators", "spare-servers", "two-hosts"])
+@pytest.mark.parametrize("name", ["small", "rounds", "generators", "search", "spare-servers", "two-hosts"])
 def test_the_same_events_and_at_each_page_the_same_state(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = {"small": small_session, "rounds": session_with_a_round, "generators": session_with_a_generator}
+    made = {
+        "small": small_session,
+        "rounds": session_with_a_round,
+        "generators": session_with_a_generator,
+        "search": session_with_a_search,
+    }
     events = list(made[name]()) if name in made else of_the_lab(name)
     states = settled(tmp_path / "s.cockpit", events, monkeypatch)
     with Recording(tmp_path / "s.cockpit") as recording:

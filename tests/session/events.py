@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotTrial, SearchedKnob, SearchPlan
 from cockpit.model.events import (
     AnyEvent,
     ChangeBegun,
@@ -121,3 +122,27 @@ def session_with_a_generator() -> Iterator[AnyEvent]:
     ]
     load = (replace(one, machines=("gen1",)) if isinstance(one, RunStarted) else one for one in small_session())
     return iter(sorted((*load, *more), key=lambda event: event.t))
+
+
+def session_with_a_search() -> Iterator[AnyEvent]:
+    """The small session, with its runs as the evaluations of a search."""
+    original = {"MaxSpareServers": "10"}
+    knob = SearchedKnob("MaxSpareServers", ("10", "30"), 2)
+    plan = SearchPlan(metric="rate", maximize=True, knobs=(knob,), budget=60)
+    more: list[AnyEvent] = [
+        AutopilotBegun(t=1.0, plan=plan, original=original),
+        *(
+            AutopilotTrial(
+                t=end,
+                number=run,
+                purpose="original",
+                values=original,
+                outcome="measured",
+                run=run,
+                metric=200.0,
+            )
+            for run, end in ((1, 25.5), (2, 55.5))
+        ),
+        AutopilotEnded(t=58.0, outcome="nothing", detail="nothing was found"),
+    ]
+    return iter(sorted((*small_session(), *more), key=lambda event: event.t))
