@@ -2,7 +2,8 @@
 
 Kernel: Matérn 5/2 with a length per knob (C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning,
 2006), over distances that a table per knob gives. Noise and a slow drift over time are fitted beside it. The lengths
-have the prior of Hvarfner et al. (ICML 2024), which grows with the number of knobs.
+have a prior about a third of a knob's range: far longer ones of the literature (Hvarfner et al., ICML 2024) took what
+single knobs do for noise.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Ints = npt.NDArray[np.int64]
 
 # Parameters after those of the knobs (logarithms): variance of the signal, of the noise, of the drift.
 _SIGNAL, _NOISE, _DRIFT = -3, -2, -1
-# Mean and deviation of their priors, for values with variance 1.
+# Mean and deviation of the prior of the logarithm of a length, 1 being from the least value of a knob to its largest.
+_LENGTH = (-1.0, 1.0)
+# Means and deviations of the priors of the others, for values with variance 1.
 _PRIORS = ((0.0, 1.0), (-4.0, 2.0), (-6.0, 1.5))
 # Measurements over which a drift changes.
 _SLOW = 8.0
@@ -133,7 +136,6 @@ def _matern(squared: Floats) -> Floats:
 
 def _priors(knobs: int) -> tuple[Floats, Floats]:
     """Means and deviations of the logarithms of all parameters; a knob's is -2 log(length)."""
-    length = math.sqrt(2.0) + 0.5 * math.log(knobs)
-    own = [(-2.0 * length, 2.0 * math.sqrt(3.0))] * knobs
+    own = [(-2.0 * _LENGTH[0], 2.0 * _LENGTH[1])] * knobs
     means, deviations = zip(*own, *_PRIORS, strict=True)
     return np.array(means), np.array(deviations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from cockpit.model.autopilot import (
 )
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError, TargetError
 from cockpit.model.metrics import RunResult, metric_value, run_result
+from cockpit.model.state import State
 from cockpit.session.controls import Afterwards
 from cockpit.session.live_session import LiveSession
 
@@ -45,6 +47,8 @@ _LITTLE, _LEAST_SEARCHED = 0.005, 6
 _RACED = 3
 # Factor beyond the limit of a latency at which an evaluation is stopped.
 _BADLY = 10.0
+# Seconds that a lost host may stay away.
+_AWAY = 120.0
 # Evaluations that fail in a row before the search gives up.
 _HOPELESS = 5
 
@@ -135,8 +139,7 @@ class Autopilot:
         return found
 
     async def _found(self) -> SearchResult:
-        await self._evaluate(self._search.start, "original")
-        if self._failures and not self._live.state.runs:
+        if await self._evaluate(self._search.start, "original") == "failed":
             raise TargetError(f"the original values could not be measured: {self._why}")
         self._seconds = self._precise_seconds()
         while await self._goes_on():
@@ -194,7 +197,7 @@ class Autopilot:
             if point != self._search.start and self._evaluation() + self._proof() <= self.left:
                 await self._evaluate(point, "race")
 
-    async def _evaluate(self, point: Point, purpose: Purpose) -> None:
+    async def _evaluate(self, point: Point, purpose: Purpose) -> TrialOutcome:
         """Measure a point, and tell the search; a failure of its settings is a result, too."""
         moved = self._moved(self._search.space.values(point))
         plan = self._source.profile.plan
@@ -218,12 +221,23 @@ class Autopilot:
         except HostError as error:
             # The host puts the original values back by itself; without it nothing can be measured.
             detail = str(error)
-            await self._live.hosts_up(self._live.state.hosts)
+            await self._hosts_back()
         detail = detail or ("skipped" if self._skipping else "")
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None
         self._took.append(max(0.0, self._source.now() - begun - (result.seconds + result.warmup if result else 0.0)))
-        self._tell(point, purpose, number, result, breaker.failed, detail)
+        return self._tell(point, purpose, number, result, breaker.failed, detail)
+
+    async def _hosts_back(self) -> None:
+        """Wait for hosts that were lost. Raises HostError if one stays away."""
+
+        def are_up(state: State) -> bool:
+            return all(host.condition in ("up", "slow") for host in state.hosts.values())
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_AWAY):
+                await self._live.session.until(are_up)
+        await self._live.hosts_up(self._live.state.hosts)
 
     def _tell(
         self,
@@ -233,7 +247,7 @@ class Autopilot:
         result: RunResult | None,
         broken: ThresholdResult | None,
         detail: str,
-    ) -> None:
+    ) -> TrialOutcome:
         value = None if result is None else metric_value(result, self.plan.metric)
         margins = _margins(self._constraints, result)
         outcome: TrialOutcome = "measured"
@@ -262,6 +276,7 @@ class Autopilot:
                 detail=detail,
             )
         )
+        return outcome
 
     def _precise_seconds(self) -> float:
         """Seconds of an evaluation whose mean is precise enough, by the noise of the first one."""

@@ -62,7 +62,7 @@ def board_lines(state: AutopilotState) -> Iterator[Content]:
     known = search_fit(state)
     yield Content("")
     if known.best is not None:
-        moved = {name: value for name, value in known.best.items() if value != state.begun.original[name]}
+        moved = {name: value for name, value in known.best.items() if value != state.begun.original.get(name)}
         best = values_words(moved) if moved else "the original values"
         yield Content.assemble("best so far, by the fitted mean: ", (best, "$cockpit-strong"))
     for trial in state.trials:
