@@ -29,9 +29,10 @@ from cockpit.model.autopilot import (
     SearchPlan,
     TrialOutcome,
 )
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError, TargetError
+from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError, TargetError, UsageError
 from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
+from cockpit.model.text import elapsed
 from cockpit.session.controls import Afterwards
 from cockpit.session.live_session import LiveSession
 
@@ -55,6 +56,8 @@ _HOPELESS = 5
 
 # Asks a person whether these values may be tried.
 Approve = Callable[[Mapping[str, str]], Awaitable[bool]]
+# Decides at the end of a search whether the proposed values, if they are better, stay active.
+Keep = Callable[["SearchResult"], Awaitable[bool]]
 
 
 class SearchResult(NamedTuple):
@@ -95,7 +98,7 @@ class Autopilot:
 
     @property
     def left(self) -> float:
-        """Seconds of the budget that are left; pauses do not count."""
+        """Seconds of the budget that are left; pauses and waiting for an answer do not count."""
         return self.plan.budget - (self._source.now() - self._began - self._paused)
 
     def pause(self) -> None:
@@ -114,29 +117,50 @@ class Autopilot:
         self._finishing = True
         self._going.set()
 
-    async def run(self, *, apply: bool = False) -> SearchResult:
-        """Search until the budget or the hope is spent, then prove the best. The original values are active again then;
-        `apply`: the proved ones are, to stay.
+    async def run(self, keep: Keep | None = None) -> SearchResult:
+        """Search until the budget or the hope is spent, then prove the best. The original values are active again then,
+        or the proved ones if `keep` says so; it is called in any case.
 
-        Raises CockpitError when the load or the hosts are gone for good.
+        Raises UsageError if the budget is too small, CockpitError when the load or the hosts are gone for good.
         """
+        self._check_budget()
         await self._live.hosts_read()
         self._began = self._source.now()
         self._source.emit(AutopilotBegun(t=self._began, plan=self.plan, original=self._original))
         found = SearchResult(AutopilotEnded(t=self._began, outcome="stopped", detail="interrupted"))
         try:
             found = await self._found()
-            if apply and found.ended.outcome == "better":
+            await self._source.load.stop()
+            await self._live.session.until(self._is_told)
+            if keep is not None and await keep(found) and found.ended.outcome == "better":
                 await self._source.tuning.apply(self._moved(found.ended.values))
                 found = found._replace(ended=replace(found.ended, applied=True))
         except CockpitError as error:
-            found = SearchResult(AutopilotEnded(t=self._source.now(), outcome="failed", detail=str(error)))
+            if found.ended.outcome == "stopped":
+                found = SearchResult(replace(found.ended, outcome="failed", detail=str(error)))
             raise
         finally:
             await self._source.load.stop()
-            found = found._replace(ended=replace(found.ended, t=self._source.now()))
-            self._source.emit(found.ended)
+            now = self._source.now()
+            ended = replace(found.ended, t=now, seconds=found.ended.seconds or now - self._began)
+            found = found._replace(ended=ended)
+            self._source.emit(ended)
         return found
+
+    def _check_budget(self) -> None:
+        """Raises UsageError if the first points, the race and the least proof take longer."""
+        points = 2 * len(self.plan.knobs) + 2
+        search = (points + _RACED) * self._evaluation()
+        least = max(search / (1 - _PROOF), search + FIRST_TEST * self._round())
+        if least > self.plan.budget:
+            raise UsageError(
+                f"{elapsed(self.plan.budget)} are too short for the {points} first evaluations of"
+                f" {len(self.plan.knobs)} knobs and the proof: --budget {math.ceil(least / 60)}m"
+            )
+
+    def _is_told(self, state: State) -> bool:
+        """Whether the state has all evaluations."""
+        return state.autopilot is not None and len(state.autopilot.trials) == len(self._search.trials)
 
     async def _found(self) -> SearchResult:
         if await self._evaluate(self._search.start, "original") == "failed":
@@ -162,7 +186,12 @@ class Autopilot:
 
     async def _is_approved(self, point: Point) -> bool:
         moved = self._moved(self._search.space.values(point))
-        return not moved or self._approve is None or await self._approve(moved)
+        if not moved or self._approve is None:
+            return True
+        begun = self._source.now()
+        approved = await self._approve(moved)
+        self._paused += self._source.now() - begun
+        return approved
 
     async def _goes_on(self) -> bool:
         """Whether there is time for another evaluation, with the proof after it, and hope in it; wait for the end of a
@@ -188,8 +217,11 @@ class Autopilot:
 
     def _proof(self) -> float:
         """Seconds of the rounds that prove the best, as far as the budget allows them."""
-        each = 2 * (WINDOW + UNCOUNTED + max(self._took[-4:], default=_SET_UP))
-        return min(ROUNDS * each, max(FIRST_TEST * each, _PROOF * self.plan.budget))
+        return min(ROUNDS * self._round(), max(FIRST_TEST * self._round(), _PROOF * self.plan.budget))
+
+    def _round(self) -> float:
+        """Seconds of a round."""
+        return 2 * (WINDOW + UNCOUNTED + max(self._took[-4:], default=_SET_UP))
 
     async def _race(self) -> None:
         """Measure the best ones again: the luckiest of them loses its luck."""
@@ -299,8 +331,7 @@ class Autopilot:
         values = self._search.space.values(best)
         plan = self._source.profile.plan
         self._source.load.plan = replace(plan, requests=None, stages=(), warmup=0.0)
-        each = 2 * (WINDOW + UNCOUNTED + max(self._took[-4:], default=_SET_UP))
-        rounds = max(FIRST_TEST, min(ROUNDS, int(self.left / each)))
+        rounds = max(FIRST_TEST, min(ROUNDS, int(self.left / self._round())))
         proven = await self._source.tuning.prove(
             self._moved(values), RoundsPlan(rounds, WINDOW, seed=self.plan.seed), Afterwards.RESTORED
         )
@@ -339,9 +370,11 @@ class Autopilot:
     def _end(
         self, outcome: str, *, values: dict[str, str] | None = None, rounds: int = 0, detail: str = ""
     ) -> SearchResult:
+        now = self._source.now()
         ended = AutopilotEnded(
-            t=self._source.now(),
+            t=now,
             outcome="better" if outcome == "better" else "nothing",
+            seconds=now - self._began,
             values=values or {},
             rounds=rounds,
             detail=detail,

@@ -9,6 +9,8 @@ from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.search import FAILED, Search, Trial
 from cockpit.model.autopilot import AutopilotState, AutopilotTrial
 
+# Settings beyond the number of knobs that were measured before a metric along them is shown.
+_BEYOND = 2
 # Limits of what is fitted, far beyond any search: a recording may contain anything.
 _KNOBS, _VALUES, _TRIALS = 20, 100, 500
 
@@ -55,6 +57,9 @@ def search_fit(state: AutopilotState) -> SearchFit:
     best = search.best()
     if not best:
         return SearchFit(None)
+    measured = {trial.point for trial in search.trials if trial.score is not None}
+    if len(measured) < len(sizes) + _BEYOND:
+        return SearchFit(space.values(best[0]))
     importance = search.importance()
     slices = []
     for at, dimension in enumerate(space.dimensions):

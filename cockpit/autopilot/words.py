@@ -41,7 +41,7 @@ def trial_cells(trial: AutopilotTrial, state: AutopilotState) -> tuple[str, str,
     return what, metric_words(plan.metric, trial.metric), f"broken: {neutral(', '.join(broken))}" if broken else ""
 
 
-def claim(state: AutopilotState, verdict: Verdict | None, seconds: float) -> str:
+def claim(state: AutopilotState, verdict: Verdict | None) -> str:
     """Return the claim of a search that is over, in one line."""
     ended = state.ended
     if ended is None:
@@ -49,7 +49,7 @@ def claim(state: AutopilotState, verdict: Verdict | None, seconds: float) -> str
     effort = f"{len(state.trials)} evaluations"
     if verdict is not None:
         effort += f", {verdict.values[0]} rounds"
-    effort += f", {elapsed(seconds)}"
+    effort += f", {elapsed(ended.seconds)}"
     if ended.outcome != "better" or verdict is None:
         return f"{ended.outcome}: {_why(ended, verdict, state.begun.plan)}; {effort}"
     original = state.begun.original

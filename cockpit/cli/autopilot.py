@@ -14,7 +14,7 @@ from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
 from cockpit.autopilot.diagnosis import diagnosis, proposed
 from cockpit.autopilot.knobs import searched_knob
-from cockpit.autopilot.runner import Approve, Autopilot, SearchResult
+from cockpit.autopilot.runner import Approve, Autopilot, Keep, SearchResult
 from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
@@ -41,8 +41,8 @@ from cockpit.study.controls import StudyControls
 
 # What rounds compare, and so what can be proved, and whether more of it is better.
 METRICS = {"rate": True, "p50": False, "p99": False}
-# Searches; the second argument gets the search as soon as it begins.
-Search = Callable[[Approve | None, Callable[[Autopilot], None]], Awaitable[SearchResult]]
+# Searches; the last argument gets the search as soon as it begins.
+Search = Callable[[Approve | None, Keep, Callable[[Autopilot], None]], Awaitable[SearchResult]]
 
 
 def autopilot(options: Namespace) -> int:
@@ -137,7 +137,7 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
         questions = Questions() if screen else None
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew, questions=questions)
 
-        async def search(approve: Approve | None, began: Callable[[Autopilot], None]) -> SearchResult:
+        async def search(approve: Approve | None, keep: Keep, began: Callable[[Autopilot], None]) -> SearchResult:
             await live.hosts_read()
             read = await live.source.tuning.read(list(wanted))
             original = {name: value or "" for name, value in read.items()}
@@ -146,10 +146,12 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
                 print(*plan_lines(plan, original), sep="\n", file=sys.stderr)
             pilot = Autopilot(live, plan, original, approve if options.ask else None)
             began(pilot)
-            return await pilot.run(apply=options.apply)
+            return await pilot.run(keep)
 
         try:
-            found = await (_on_screen(live, search, options) if screen else _headless(live, search))
+            found = await (
+                _on_screen(live, search, options) if screen else _headless(live, search, apply=options.apply)
+            )
         finally:
             report_gaps(recorder)
             if recorder:
@@ -161,15 +163,19 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
     return EXIT_GOOD
 
 
-async def _headless(live: LiveSession, search: Search) -> SearchResult | None:
+async def _headless(live: LiveSession, search: Search, *, apply: bool) -> SearchResult | None:
     """Search with a line per evaluation on stderr; None: interrupted."""
     found: SearchResult | None = None
+
+    async def keep(found: SearchResult) -> bool:
+        return apply
+
     showing = asyncio.create_task(_show(live.session))
     try:
         with cancelled_by_signals() as ignore_signals:
             async with live:
                 try:
-                    found = await search(_asked, lambda _: None)
+                    found = await search(_asked, keep, lambda _: None)
                 except asyncio.CancelledError:
                     found = None
                 finally:
@@ -184,7 +190,7 @@ async def _on_screen(live: LiveSession, search: Search, options: Namespace) -> S
     from cockpit.tui.autopilot.screen import AutopilotApp
 
     live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
-    app = AutopilotApp(live.session, search, appearance_of(options))
+    app = AutopilotApp(live.session, search, appearance_of(options), apply=options.apply)
     await app.run_async()
     if app.failure is not None:
         raise app.failure
@@ -203,9 +209,8 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
     state = live.state.autopilot
     if state is None:
         raise ChangeRefused("the search did not begin")
-    seconds = found.ended.t - state.begun.t
     if not options.json:
-        emit(claim(replace(state, ended=found.ended), found.verdict, seconds))
+        emit(claim(replace(state, ended=found.ended), found.verdict))
         return
     emit(
         to_json(
@@ -219,7 +224,7 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
                 "values": found.ended.values,
                 "applied": found.ended.applied,
                 "detail": found.ended.detail,
-                "seconds": seconds,
+                "seconds": found.ended.seconds,
                 "verdict": None if found.verdict is None else verdict_json(found.verdict),
             }
         )

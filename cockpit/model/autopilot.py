@@ -72,10 +72,11 @@ AutopilotOutcome = Literal["better", "nothing", "stopped", "failed"]
 
 
 class AutopilotEnded(Event, frozen=True, tag="autopilot_ended"):
-    """A search is over. `values` are the proposed ones, proved by the rounds of this `number` (0: none were run);
-    `applied`: they are active, else the original ones. `detail` is why it ended so."""
+    """A search is over, after `seconds`. `values` are the proposed ones, proved by the rounds of this `number` (0: none
+    were run); `applied`: they are active, else the original ones. `detail` is why it ended so."""
 
     outcome: AutopilotOutcome
+    seconds: float = 0.0
     values: dict[str, str] = msgspec.field(default_factory=dict)
     rounds: int = 0
     applied: bool = False

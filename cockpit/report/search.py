@@ -20,8 +20,7 @@ def search_claim(state: State, known: AutopilotState) -> str:
     verdict: Verdict | None = None
     if ended is not None and 0 < ended.rounds <= len(state.rounds):
         verdict = rounds_verdict(state, state.rounds[ended.rounds - 1])
-    until = state.t if ended is None else ended.t
-    return claim(known, verdict, until - known.begun.t)
+    return claim(known, verdict)
 
 
 def search_plan(known: AutopilotState) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ class Session:
         self.state = State()
         self.revision = 0
         self._changed = asyncio.Event()
-        self._over = False
+        self._begun = self._over = False
 
     @property
     def controls(self) -> Controls:
@@ -126,7 +126,10 @@ class Session:
         return (self.revision, 0) if not past or self.looking is None else (0, self.looking.revision)
 
     async def run(self) -> None:
-        """Run until the source ends. If cancelled, close the source and take its last events first."""
+        """Run until the source ends, once. If cancelled, close the source and take its last events first."""
+        if self._begun:
+            raise RuntimeError("this session was run before")
+        self._begun = True
         taking = asyncio.create_task(self._take_all())
         try:
             await asyncio.shield(taking)

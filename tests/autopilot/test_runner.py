@@ -3,104 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from cockpit.analysis import thresholds
-from cockpit.autopilot import runner
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import claim, trial_line
-from cockpit.model.autopilot import AutopilotState, SearchPlan
 from cockpit.model.errors import TargetError, UsageError
-from cockpit.model.hosts import HostConfig
-from cockpit.model.knobs import Knob
-from cockpit.model.load import LoadPlan
-from cockpit.profiles.profile import Profile
-from cockpit.session import rounds as session_rounds
-from cockpit.session.live_session import LiveSession
-from tests.load.servers import SMALL, Conversation, serving
+from tests.autopilot.searches import BEFORE, knob, live, plan, searched
 from tests.session.sessions import locks
 
-BEFORE = "Level=5\nOther=1\n"
-LEVELS = "1..8"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Evaluations and rounds of less than a second, and two rounds instead of four: no verdict is due after them."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for module, values in (
-        (runner, {"GUARD": 0, "UNCOUNTED": 0.0, "WINDOW": 0.6, "FIRST_TEST": 2, "ROUNDS": 2, "_SET_UP": 0.1}),
-        (thresholds, {"_FIRST": 0.1}),
-        (session_rounds, {"UNCOUNTED": 0.0, "_ARRIVED": 0.0}),
-    ):
-        for name, value in values.items():
-            monkeypatch.setattr(module, name, value)
-
-
-def knob(folder: Path, name: str = "Level", **values: object) -> Knob:
-    file = str(folder / "conf")
-    # A server that refuses 8 and above.
-    test = f"! grep -q 'Level=[89]' {file}"
-    return Knob(
-        **{
-            "name": name,
-            "host": "web1",
-            "kind": "keyvalue",
-            "file": file,
-            "key": name,
-            "test": test,
-            "reload": "true",
-            **values,
-        }  # type: ignore[arg-type]
-    )
-
-
-@asynccontextmanager
-async def live(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
-    """A session with a server that takes as many milliseconds as the square of Level's distance to 2, or with `url`."""
-    conf = folder / "conf"
-    conf.write_text(BEFORE)
-
-    async def behave(talk: Conversation) -> None:
-        while True:
-            await talk.request()
-            level = int((await asyncio.to_thread(conf.read_text)).split()[0].partition("=")[2])
-            await asyncio.sleep(0.002 + 0.002 * (level - 2) ** 2)
-            await talk.send(SMALL)
-
-    async with serving(behave) as server:
-        profile = Profile(
-            name="x",
-            plan=LoadPlan(url=url or server.url, concurrency=2, duration=60.0),
-            hosts=(HostConfig(name="web1"),),
-            knobs=(knob(folder),),
-        )
-        async with LiveSession(profile, check_target=False) as session:
-            await session.knobs_read()
-            yield session
-
-
-def plan(folder: Path, *constraints: str, **values: float) -> SearchPlan:
-    searched = searched_knob(knob(folder), LEVELS, "5")
-    return SearchPlan(
-        **{"metric": "rate", "maximize": True, "budget": 60.0, "seconds": 0.5, **values},  # type: ignore[arg-type]
-        knobs=(searched,),
-        constraints=constraints,
-    )
-
-
-async def searched(
-    session: LiveSession, plan: SearchPlan, *, apply: bool = False
-) -> tuple[SearchResult, AutopilotState]:
-    found = await Autopilot(session, plan, {"Level": "5"}).run(apply=apply)
-    state = await session.session.until(lambda state: state.autopilot is not None and state.autopilot.ended is not None)
-    assert state.autopilot is not None
-    return found, state.autopilot
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 async def test_the_best_settings_are_found_compared_in_fresh_rounds_and_the_original_ones_are_active(
@@ -121,10 +35,28 @@ async def test_the_best_settings_are_found_compared_in_fresh_rounds_and_the_orig
         assert len(rounds.complete) == 2 and session.state.own_changes == ()
         # Two rounds are too few for a verdict.
         assert found.ended.outcome == "nothing" and "Level 2: the rounds did not confirm it" in claim(
-            state, found.verdict, 1.0
+            state, found.verdict
         )
         assert trial_line(state.trials[0], state).startswith("  1 original  the original values: rate ")
         assert (tmp_path / "conf").read_text() == BEFORE and not locks(tmp_path)
+
+
+async def test_proved_settings_stay_if_somebody_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two rounds of half a second on a busy machine prove nothing.
+    monkeypatch.setattr(Autopilot, "_is_better", lambda *_: True)
+    claims = []
+
+    async def keep(found: SearchResult) -> bool:
+        assert (tmp_path / "conf").read_text() == BEFORE
+        claims.append(found.ended.outcome)
+        return True
+
+    async with live(tmp_path) as session:
+        found, state = await searched(session, plan(tmp_path, seconds=0.3), keep)
+        assert claims == ["better"] and found.ended.applied
+        said = claim(state, found.verdict)
+        assert said.startswith("better: Level ") and said.endswith("; now active")
+    assert (tmp_path / "conf").read_text() == BEFORE.replace("5", found.ended.values["Level"])
 
 
 async def test_a_constraint_keeps_settings_out_and_stops_what_breaks_it_badly(tmp_path: Path) -> None:
@@ -187,3 +119,10 @@ def test_knobs_without_limits_or_with_values_that_they_do_not_take_are_named(tmp
     with pytest.raises(UsageError, match="secret"):
         searched_knob(knob(tmp_path, secret=True), "1..4", "5")
     assert searched_knob(knob(tmp_path, min=1, max=8), "", "5").values == tuple("12345678")
+
+
+async def test_a_budget_that_is_too_small_is_refused(tmp_path: Path) -> None:
+    async with live(tmp_path) as session:
+        with pytest.raises(UsageError, match="0:05 are too short for the 4 first evaluations of 1 knobs and the proof"):
+            await searched(session, plan(tmp_path, budget=5.0))
+        assert session.state.autopilot is None and session.state.runs == 0

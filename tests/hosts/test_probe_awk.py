@@ -86,6 +86,16 @@ async def test_more_processes_than_a_block_holds(host_shell: str, sleepers: int)
 def test_a_frame_of_all_tells_those_that_rest_too(host_shell: str, crowd: Crowd) -> None:
     """After a frame that was lost on its way; in a frame of changes they are only named."""
     pid = crowd.start(f"{TAG}-rests", "title").pid
+    told = "#cockpit again"
+    # mawk that begins anew, since another test's process ended under its hands, has lost all ticks that it had read.
+    while "#cockpit again" in told:
+        told = _six_changes_and_all()
+    for file in ("stat", "statm", "cmdline"):
+        assert f"/proc/{pid}/{file}:" in told.partition("#cockpit begin 7\n")[2]
+
+
+def _six_changes_and_all() -> str:
+    """What the probe tells."""
     with subprocess.Popen(["sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
         assert shell.stdin and shell.stdout
         shell.stdin.write(script((f"{TAG}-rests",)).encode())
@@ -94,6 +104,4 @@ def test_a_frame_of_all_tells_those_that_rest_too(host_shell: str, crowd: Crowd)
             pass
         shell.stdin.write(b"".join(b"%d changes\n" % number for number in range(1, 7)) + b"7 all\n")
         shell.stdin.close()
-        told = shell.stdout.read().decode()
-    for file in ("stat", "statm", "cmdline"):
-        assert f"/proc/{pid}/{file}:" in told.partition("#cockpit begin 7\n")[2]
+        return shell.stdout.read().decode()

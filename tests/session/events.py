@@ -143,6 +143,6 @@ def session_with_a_search() -> Iterator[AnyEvent]:
             )
             for run, end in ((1, 25.5), (2, 55.5))
         ),
-        AutopilotEnded(t=58.0, outcome="nothing", detail="nothing was found"),
+        AutopilotEnded(t=58.0, outcome="nothing", seconds=57.0, detail="nothing was found"),
     ]
     return iter(sorted((*small_session(), *more), key=lambda event: event.t))

@@ -54,7 +54,7 @@ async def test_a_shows_all_evaluations_the_best_and_the_metric_along_each_knob()
         assert "Level: 1, 2, 4, 8 (now 1)" in lines and "Mode: on, off (now on)" in lines
         assert "best so far, by the fitted mean: Level 4" in lines
         assert "1 original  the original values: rate 1k/s" in lines
-        assert "★   2 spread    Level 4: rate 2k/s" in lines
+        assert "▸   2 spread    Level 4: rate 2k/s" in lines
         assert "4 spread    Level 8: rate 2.5k/s, broken: p99 < 20ms" in lines
         assert "5 spread    Level 8, Mode off: failed: the server·[2J refused it" in lines
         assert sum("of what the knobs explain" in line for line in lines) == 2 and "\x1b" not in text

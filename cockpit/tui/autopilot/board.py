@@ -68,11 +68,13 @@ def board_lines(state: AutopilotState) -> Iterator[Content]:
     for trial in state.trials:
         own = trial.values == known.best
         style = "$cockpit-better" if own else "$cockpit-warn" if trial.outcome != "measured" else ""
-        yield Content.styled(f"{'★' if own else ' '} {trial_line(trial, state)}", style)
+        yield Content.styled(f"{'▸' if own else ' '} {trial_line(trial, state)}", style)
     yield from _slice_lines(known, state)
 
 
 def _slice_lines(known: SearchFit, state: AutopilotState) -> Iterator[Content]:
+    if not known.slices:
+        yield Content.styled("the metric along each knob: after more evaluations", "$cockpit-dim")
     for one in known.slices:
         yield Content("")
         head = f"{neutral(one.knob)}: {one.importance:.0%} of what the knobs explain, the others at their best"

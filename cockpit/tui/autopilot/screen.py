@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
+from msgspec.structs import replace
 from rich.cells import set_cell_size
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,8 +14,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from cockpit.autopilot.runner import Approve, Autopilot, SearchResult
-from cockpit.autopilot.words import trial_line, values_words
+from cockpit.autopilot.runner import Approve, Autopilot, Keep, SearchResult
+from cockpit.autopilot.words import claim, trial_line, values_words
 from cockpit.model.errors import CockpitError
 from cockpit.model.text import elapsed
 from cockpit.session.loop import EndOfSession, Session
@@ -26,7 +27,7 @@ from cockpit.tui.terminal.appearance import Appearance
 
 # Number of evaluations shown: on a screen of at least _HIGH lines, and on a lower one.
 _ROWS, _HIGH, _FEW = 4, 34, 1
-Search = Callable[[Approve | None, Callable[[Autopilot], None]], Awaitable[SearchResult]]
+Search = Callable[[Approve | None, Keep, Callable[[Autopilot], None]], Awaitable[SearchResult]]
 
 
 class SearchLine(Static):
@@ -76,6 +77,28 @@ class ApproveScreen(Dialog[bool]):
             yield Static(key_hints(("Enter", ": try it"), ("Esc", ": never try it")), classes="hint")
 
 
+class EndScreen(Dialog[bool]):
+    """The claim of a search, and whether its values are to stay active; `question`: there are some."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "dismiss(True)", "apply the proved values"),
+        Binding("escape", "dismiss(False)", "keep the original values"),
+    ]
+    DEFAULT_CSS = """
+    EndScreen > Vertical { width: 72; }
+    """
+
+    def __init__(self, words: str, *, question: bool) -> None:
+        super().__init__()
+        self._words, self._question = words, question
+
+    def compose(self) -> ComposeResult:
+        keys = [("Enter", ": apply and close"), ("Esc", ": close, with the original values")]
+        with Vertical():
+            yield Static(Content(self._words))
+            yield Static(key_hints(*keys if self._question else keys[1:]), classes="hint")
+
+
 class AutopilotScreen(MainScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("P", "pause", "pause the search, or go on"),
@@ -112,10 +135,14 @@ class AutopilotScreen(MainScreen):
 
 
 class AutopilotApp(CockpitApp):
-    """Runs a search and shows it; leaving interrupts it. The original settings are active before it closes."""
+    """Runs a search, shows it, and asks at its end whether the proved values are to stay; `apply`: they are, without a
+    question. Leaving interrupts it; the original values are active before it closes."""
 
-    def __init__(self, session: Session, search: Search, appearance: Appearance | None = None) -> None:
+    def __init__(
+        self, session: Session, search: Search, appearance: Appearance | None = None, *, apply: bool = False
+    ) -> None:
         super().__init__(session, appearance=appearance)
+        self._apply = apply
         self.found: SearchResult | None = None
         self._search = search
         self._pilot: Autopilot | None = None
@@ -125,7 +152,6 @@ class AutopilotApp(CockpitApp):
         return AutopilotScreen(self.session, lambda: self._pilot)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._searching = asyncio.create_task(self._searched())
         self._searching.add_done_callback(self._over)
 
@@ -133,11 +159,20 @@ class AutopilotApp(CockpitApp):
         def began(pilot: Autopilot) -> None:
             self._pilot = pilot
 
-        self.found = await self._search(self._asked, began)
+        self.found = await self._search(self._asked, self._kept, began)
 
     async def _asked(self, values: Mapping[str, str]) -> bool:
+        return await self._answer(ApproveScreen(f"Try {values_words(values)}?"))
+
+    async def _kept(self, found: SearchResult) -> bool:
+        state = self.session.state.autopilot
+        if self._apply or state is None:
+            return self._apply
+        better = found.ended.outcome == "better"
+        return await self._answer(EndScreen(claim(replace(state, ended=found.ended), found.verdict), question=better))
+
+    async def _answer(self, question: Dialog[bool]) -> bool:
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        question = ApproveScreen(f"Try {values_words(values)}?")
         self.push_screen(question, lambda yes: None if answer.done() else answer.set_result(bool(yes)))
         return await answer
 

@@ -88,7 +88,6 @@ class StudyApp(CockpitApp):
         return StudyScreen(self.session, self._runner)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._study = asyncio.create_task(self._runner.run())
         self._study.add_done_callback(self._study_over)
 

@@ -1,0 +1,22 @@
+"""What tests of searches share."""
+
+from pathlib import Path
+
+import pytest
+
+from cockpit.analysis import thresholds
+from cockpit.autopilot import runner
+from cockpit.session import rounds as session_rounds
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Evaluations and rounds of less than a second, and two rounds instead of four: no verdict is due after them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for module, values in (
+        (runner, {"GUARD": 0, "UNCOUNTED": 0.0, "WINDOW": 0.6, "FIRST_TEST": 2, "ROUNDS": 2, "_SET_UP": 0.1}),
+        (thresholds, {"_FIRST": 0.1}),
+        (session_rounds, {"UNCOUNTED": 0.0, "_ARRIVED": 0.0}),
+    ):
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)

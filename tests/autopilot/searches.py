@@ -1,0 +1,88 @@
+"""Searches on a real server whose rate depends on a knob."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from cockpit.autopilot.knobs import searched_knob
+from cockpit.autopilot.runner import Autopilot, Keep, SearchResult
+from cockpit.model.autopilot import AutopilotState, SearchPlan
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.session.live_session import LiveSession
+from tests.load.servers import SMALL, Conversation, serving
+
+BEFORE = "Level=5\nOther=1\n"
+LEVELS = "1..8"
+
+
+def knob(folder: Path, name: str = "Level", **values: object) -> Knob:
+    file = str(folder / "conf")
+    # A server that refuses 8 and above.
+    test = f"! grep -q 'Level=[89]' {file}"
+    return Knob(
+        **{
+            "name": name,
+            "host": "web1",
+            "kind": "keyvalue",
+            "file": file,
+            "key": name,
+            "test": test,
+            "reload": "true",
+            **values,
+        }  # type: ignore[arg-type]
+    )
+
+
+@asynccontextmanager
+async def live(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
+    """A session with the server of `searchable`, or with `url`."""
+    async with searchable(folder, url) as session, session:
+        await session.knobs_read()
+        yield session
+
+
+@asynccontextmanager
+async def searchable(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
+    """A session, not begun, with a server that takes as many milliseconds as the square of Level's distance to 2."""
+    conf = folder / "conf"
+    conf.write_text(BEFORE)
+
+    async def behave(talk: Conversation) -> None:
+        while True:
+            await talk.request()
+            level = int((await asyncio.to_thread(conf.read_text)).split()[0].partition("=")[2])
+            await asyncio.sleep(0.002 + 0.002 * (level - 2) ** 2)
+            await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        profile = Profile(
+            name="x",
+            plan=LoadPlan(url=url or server.url, concurrency=2, duration=60.0),
+            hosts=(HostConfig(name="web1"),),
+            knobs=(knob(folder),),
+        )
+        yield LiveSession(profile, check_target=False)
+
+
+def plan(folder: Path, *constraints: str, **values: float) -> SearchPlan:
+    searched = searched_knob(knob(folder), LEVELS, "5")
+    return SearchPlan(
+        **{"metric": "rate", "maximize": True, "budget": 60.0, "seconds": 0.5, **values},  # type: ignore[arg-type]
+        knobs=(searched,),
+        constraints=constraints,
+    )
+
+
+async def searched(
+    session: LiveSession, plan: SearchPlan, keep: Keep | None = None
+) -> tuple[SearchResult, AutopilotState]:
+    found = await Autopilot(session, plan, {"Level": "5"}).run(keep)
+    state = await session.session.until(lambda state: state.autopilot is not None and state.autopilot.ended is not None)
+    assert state.autopilot is not None
+    return found, state.autopilot
