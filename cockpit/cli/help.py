@@ -95,7 +95,10 @@ def _lists() -> Iterator[tuple[str, str]]:
         "{known settings}",
         "\n\n".join(
             _settings(name, table)
-            for name, table in (*((kind.name, kind.settings) for kind in KINDS), ("kernel", kernel.SETTINGS))
+            for name, table in (
+                *((kind.name, {**kind.keys, **kind.settings}) for kind in KINDS),
+                ("kernel", kernel.SETTINGS),
+            )
             if table
         ),
     )

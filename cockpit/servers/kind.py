@@ -103,14 +103,15 @@ class ServerKind(NamedTuple):
     places of its error log, in which `failure` matches a line by which a start or reload is given up (group 1: the
     reason) and `correction` one about a corrected value; `chatter` matches lines of its commands and logs that say
     nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
-    `settings` are its known settings; without a grammar they are keys of its keyvalue files.
-    `access_log` parses a line of its access log, `logged_request` the request in it; None: a line of another format.
-    `startup` finds a running server's configuration; `version` is the option that makes its program print its compiled
-    defaults. `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly
-    quoted), `upstream` the address of a server to which it passes requests (groups: the address, or host and port),
-    `own_log` the file of its error log (group 1). `in_sections` are settings offered in each section whose header
-    begins with the word, set or not; others are offered in the sections that have them. `choices` finds the values that
-    its configuration allows for settings, () if it does not have them at all.
+    `settings` are its known settings; without a grammar they are keys of its keyvalue files. `keys` are such keys of a
+    kind with a grammar. `access_log` parses a line of its access log, `logged_request` the request in it; None: a line
+    of another format. `startup` finds a running server's configuration (None: another program of that name); `version`
+    is the option that makes its program print its compiled defaults. `include` matches a line of its configuration
+    that includes files (group 1: a path or pattern, possibly quoted), `upstream` the address of a server to which it
+    passes requests (groups: the address, or host and port), `own_log` the file of its error log (group 1).
+    `in_sections` are settings offered in each section whose header begins with the word, set or not; others are
+    offered in the sections that have them. `choices` finds the values that its configuration allows for settings, ()
+    if it does not have them at all.
     """
 
     name: str
@@ -126,9 +127,10 @@ class ServerKind(NamedTuple):
     chatter: str = ""
     reload_replaces: tuple[str, ...] = ()
     settings: Mapping[str, KnownSetting] = {}
+    keys: Mapping[str, KnownSetting] = {}
     access_log: Callable[[bytes], AccessLine | None] | None = None
     logged_request: Callable[[bytes], LoggedRequest | None] | None = None
-    startup: Callable[[Process, Inventory], Startup] | None = None
+    startup: Callable[[Process, Inventory], Startup | None] | None = None
     version: str = ""
     include: str = ""
     upstream: re.Pattern[str] | None = None

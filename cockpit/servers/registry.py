@@ -47,6 +47,7 @@ ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in
 SETTINGS: dict[str, dict[str, KnownSetting]] = {"sysctl": kernel.SETTINGS, **{kind: {} for kind in GRAMMARS}}
 for _kind in KINDS:
     SETTINGS[_kind.name if _kind.grammar else "keyvalue"] |= {n.lower(): s for n, s in _kind.settings.items()}
+    SETTINGS["keyvalue"] |= {n.lower(): s for n, s in _kind.keys.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))
@@ -70,12 +71,13 @@ def instances(inventory: Inventory) -> list[Instance]:
             kind.name,
             master,
             inventory.ports_of(master.pid),
-            kind.startup(master, inventory),
+            startup,
             inventory.workers(master.pid),
         )
         for kind in KINDS
         if kind.startup
         for master in inventory.masters(*kind.processes)
+        if (startup := kind.startup(master, inventory))
     ]
 
 

@@ -43,6 +43,8 @@ process\t700\t1\thttpd\t/usr/sbin/httpd\t-DFOREGROUND\t
 master\t700\t/usr/sbin/httpd\t/\tyes\t\thost
 file\t/etc/apache2/mods-enabled/deflate.conf
 file\t/etc/default/tomcat10
+listen\t*:8080\tusers:(("java",pid=400,fd=40))
+text\t/etc/tomcat10/server.xml\t<Server><Service><Connector port="8080"/></Service></Server>
 text\t/etc/haproxy/haproxy.cfg\tbackend app
 text\t/etc/haproxy/haproxy.cfg\t    balance leastconn
 text\t/etc/lighttpd/conf-enabled/20-deflate.conf\tdeflate.mimetypes = ()

@@ -1,45 +1,91 @@
-"""Tomcat, as Debian packages it: one package per version, its options in /etc/default."""
+"""Tomcat, as Debian packages it: one package per version, options in /etc/default, connectors in server.xml."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind
+from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind
 from cockpit.servers.startup import Startup, absolute, doubt
-from cockpit.servers.tomcat.settings import SETTINGS
+from cockpit.servers.tomcat.editor import OF_EXECUTOR, Element, TomcatGrammar, elements
+from cockpit.servers.tomcat.settings import KEYS, SETTINGS
 from cockpit.servers.tomcat.status import STATUS
 
 _VERSIONS = (11, 10, 9, 8)
 _LOGS = tuple(f"/var/log/tomcat{version}/catalina.out" for version in _VERSIONS)
 
 
+# As the server's own user, so that no file of another owner is left behind. The ports in use are no error for it.
+_TEST = (
+    "runuser -u tomcat -- env CATALINA_HOME=/usr/share/tomcat{0} CATALINA_BASE=/var/lib/tomcat{0} CATALINA_TMPDIR=/tmp"
+    " /usr/share/tomcat{0}/bin/catalina.sh configtest"
+)
+
+
+def _startup(process: Process, inventory: Inventory) -> Startup | None:
+    """A Tomcat is known by its -Dcatalina.base; only the packaged one has known commands."""
+    base = _base(process) if process.name == "java" else ""
+    if not base:
+        return None
+    version = _version(base)
+    return Startup(
+        kind="tomcat",
+        files=(f"{base}/conf/server.xml",),
+        root=base,
+        test=_TEST.format(version) if version else "",
+        reload=f"service tomcat{version} restart" if version else "",
+        doubt=doubt(process, base, False),
+        log=f"{base}/logs/catalina.out",
+    )
+
+
+def _version(base: str) -> int | None:
+    return next((version for version in _VERSIONS if base == f"/var/lib/tomcat{version}"), None)
+
+
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    """A Tomcat is known by its -Dcatalina.base; options are only in /etc/default for the packaged one."""
     for process in inventory.processes:
-        base = _base(process) if process.name == "java" else ""
-        if not base:
+        startup = _startup(process, inventory)
+        if startup is None:
             continue
-        version = next((v for v in _VERSIONS if base == f"/var/lib/tomcat{v}"), None)
-        file, reload = (f"/etc/default/tomcat{version}", f"service tomcat{version} restart") if version else ("", "")
-        options = CandidateKnob("JAVA_OPTS", "keyvalue", file, key="JAVA_OPTS", reload=reload, usual=True)
-        startup = Startup(
-            kind="tomcat",
-            files=(f"{base}/conf/server.xml",),
-            root=base,
-            reload=reload,
-            doubt=doubt(process, base, False),
-            log=f"{base}/logs/catalina.out",
-        )
+        version, ports = _version(startup.root), inventory.ports_of(process.pid)
         yield RunningServer(
             title=f"Tomcat{version or ''}",
             pattern="java",
             processes=1,
-            ports=inventory.ports_of(process.pid),
-            candidates=(options,) if file in inventory.files else (),
+            ports=ports,
+            candidates=tuple(_candidates(inventory, version, startup, ports)) if version else (),
             tail=inventory.tails(f"/var/log/tomcat{version}/catalina.out"),
             startup=startup,
         )
+
+
+def _candidates(
+    inventory: Inventory, version: int, startup: Startup, ports: tuple[int, ...]
+) -> Iterator[CandidateKnob]:
+    """JAVA_OPTS, and the settings of each Connector that listens and of each Executor."""
+    options, file = f"/etc/default/tomcat{version}", f"/etc/tomcat{version}/server.xml"
+    if options in inventory.files:
+        yield CandidateKnob("JAVA_OPTS", "keyvalue", options, key="JAVA_OPTS", reload=startup.reload, usual=True)
+    try:
+        found = elements(inventory.texts.get(file, "").encode())
+    except ConfigError:
+        return
+    main = ConfigFile("tomcat", file, startup.test, startup.reload)
+    for element in found:
+        kind, _, name = element.section.partition(" ")
+        if kind == "Connector" and name not in map(str, ports):
+            continue
+        own = OF_EXECUTOR if kind == "Executor" else SETTINGS.keys() - _shared(element)
+        for setting in (one for one in SETTINGS if one in own):
+            usual = setting in ("maxThreads", "acceptCount")
+            yield from main.candidates(setting, usual=usual, section=element.section, label=name)
+
+
+def _shared(element: Element) -> frozenset[str]:
+    """The settings that an Executor has in place of the Connector."""
+    return OF_EXECUTOR if "executor" in element.attributes else frozenset()
 
 
 def _base(process: Process) -> str:
@@ -53,6 +99,10 @@ KIND = ServerKind(
     processes=("java",),
     discover=_discover,
     files=(*(f"/etc/default/tomcat{version}" for version in _VERSIONS), *_LOGS),
+    texts=tuple(f"/etc/tomcat{version}/server.xml" for version in _VERSIONS),
+    grammar=TomcatGrammar(),
     status=(STATUS,),
     settings=SETTINGS,
+    keys=KEYS,
+    startup=_startup,
 )

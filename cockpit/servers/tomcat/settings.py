@@ -1,10 +1,32 @@
-"""Tomcat's settings in /etc/default."""
+"""Tomcat's settings in /etc/default, and of the Connectors and Executors in server.xml.
 
-from cockpit.servers.settings import Impact, KnownSetting
+https://tomcat.apache.org/tomcat-10.1-doc/config/http.html
+"""
 
-SETTINGS = {
+from cockpit.servers.settings import Impact, KnownSetting, ValueForm, integer
+
+_COUNT = integer(1)
+_MILLISECONDS = integer().or_word("-1")
+
+
+def _restart(text: str, form: ValueForm) -> KnownSetting:
+    return KnownSetting(text, form, Impact.RESTART)
+
+
+KEYS = {
     "JAVA_OPTS": KnownSetting(
         "options of the JVM: -Xmx bounds the heap; a small heap collects often, a large one takes memory",
         impact=Impact.RESTART,
+    ),
+}
+SETTINGS = {
+    "maxThreads": _restart("maximum threads that serve requests (200); too few queue, too many take memory", _COUNT),
+    "minSpareThreads": _restart("threads that are kept running (10); matters if load arrives in bursts", integer()),
+    "acceptCount": _restart("length of the accept queue (100); counts when maxConnections is reached", _COUNT),
+    "maxConnections": _restart("maximum connections at a time (8192), -1: no limit", integer().or_word("-1")),
+    "connectionTimeout": _restart("milliseconds to wait for a request line after the connection", _MILLISECONDS),
+    "keepAliveTimeout": _restart("milliseconds that an idle connection is kept, -1: forever", _MILLISECONDS),
+    "maxKeepAliveRequests": _restart(
+        "requests per connection (100), -1: no limit, 1: no keep-alive", integer().or_word("-1")
     ),
 }
