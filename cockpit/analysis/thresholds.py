@@ -39,8 +39,8 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 _EXPRESSION = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|==|!=|<|>)\s*(\S+(?:\s*%)?(?:\s+of\s+baseline)?)\s*")
 _OF_BASELINE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%\s+of\s+baseline")
-_PLAIN_VALUE = re.compile(r"(-?(?:\d+(?:\.\d*)?|\.\d+))\s*([kKmMgG%]?)")
-_FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_PLAIN_VALUE = re.compile(r"(-?(?:\d+(?:\.\d*)?|\.\d+))\s*([kKmMgG%]?|[KMG]iB)")
+_FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 _COUNTS = ("rate", "completed", "sent", "failed", "failed.share", "errors", "bytes", "generator.cpu")
 _TIMES = ("duration", "generator.lag_p99")
 _SHARES = ("failed.share", "generator.cpu", "coverage", "processes.cpu", "processes.user", "processes.system")
@@ -221,7 +221,7 @@ def _seconds(text: str) -> float:
 def _plain(text: str) -> float:
     match = _PLAIN_VALUE.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is not a number; write it as 500, 12.5k or 20")
+        raise ValueError(f"{text!r} is not a number; write it as 500, 12.5k or, for bytes, 2GiB")
     return float(match[1]) * _FACTORS[match[2].lower()]
 
 

@@ -36,7 +36,7 @@ def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
             raise UsageError(f"{knob.name}={value}: {problem}")
     if len(values) < 2:
         raise UsageError(f"{knob.name} has one value only; name some: --knob {knob.name}=5..400")
-    return SearchedKnob(knob.name, values, len(numbers))
+    return SearchedKnob(knob.name, values, len(numbers), knob.price)
 
 
 def space_of(knobs: Sequence[SearchedKnob]) -> Space:

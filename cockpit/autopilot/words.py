@@ -20,7 +20,8 @@ def plan_lines(plan: SearchPlan, original: Mapping[str, str]) -> Iterator[str]:
     yield f"{goal}{where}; at most {elapsed(plan.budget)}, the proof included; seed {plan.seed}"
     for knob in plan.knobs:
         values = ", ".join(shown(value) for value in knob.values)
-        yield f"  {neutral(knob.knob)}: {values} (now {shown(original.get(knob.knob, ''))})"
+        cost = f"; each change: {neutral(knob.cost)}" if knob.cost else ""
+        yield f"  {neutral(knob.knob)}: {values} (now {shown(original.get(knob.knob, ''))}{cost})"
 
 
 def trial_line(trial: AutopilotTrial, state: AutopilotState) -> str:

@@ -11,11 +11,12 @@ from cockpit.model.event import Event
 
 class SearchedKnob(msgspec.Struct, frozen=True):
     """A knob and the values that a search may give it. `ordered` of them, the first ones, increase; the others are
-    apart, as a choice or a special value."""
+    apart, as a choice or a special value. `cost` is what a change takes, as Cost."""
 
     knob: str
     values: tuple[str, ...]
     ordered: int = 0
+    cost: str = ""
 
 
 class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):

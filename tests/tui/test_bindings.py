@@ -27,7 +27,7 @@ from cockpit.session.live import LiveSource
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.autopilot.board import BoardScreen
-from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotScreen
+from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotScreen, EndScreen
 from cockpit.tui.dialogs.asking import AskingScreen
 from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_names import action_key
@@ -73,6 +73,10 @@ async def push_board(pilot: Pilot[Any]) -> None:
 
 async def push_approval(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(ApproveScreen("Try MaxRequestWorkers 400?"))
+
+
+async def push_claim(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(EndScreen("better: MaxRequestWorkers 400", question=True))
 
 
 async def push_search(pilot: Pilot[Any]) -> None:
@@ -140,6 +144,7 @@ ROWS = (
     Row("CheckScreen", "escape q x", before="x"),
     Row("BoardScreen", "escape q A", prepare=push_board),
     Row("ApproveScreen", "enter escape", prepare=push_approval),
+    Row("EndScreen", "enter escape", prepare=push_claim),
     Row("AutopilotScreen", "P K F", prepare=push_search),
     Row("GeneratorScreen", "escape q L", prepare=push_machines),
     Row("LoadForm", "escape enter up down", before="equals_sign"),
