@@ -111,8 +111,8 @@ class LocalShell:
             await running.end()
         return Completed(status, stdout, stderr)
 
-    async def open(self, program: str) -> ProgramChannel:
-        channel = await program_in_sh.start(self._name, await self._start(SH), program)
+    async def open(self, program: str, interpreter: str = SH) -> ProgramChannel:
+        channel = await program_in_sh.start(self._name, await self._start(interpreter), program)
         if self._closed.is_set():
             channel.close()
             await channel.wait_closed()

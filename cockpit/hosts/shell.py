@@ -73,7 +73,7 @@ class Shell(Protocol):
         or prints more than STDOUT_LIMIT, STDERR_LIMIT bytes.
         """
 
-    async def open(self, program: str) -> Channel:
+    async def open(self, program: str, interpreter: str = SH) -> Channel:
         """Start an interactive program in sh; return its channel once it runs."""
 
     async def open_stream(self, host: str, port: int) -> Wire:

@@ -98,8 +98,8 @@ class SshShell:
             raise HostError("connection lost while a command ran", subject=self._name)
         return Completed(pipes.process.returncode, stdout, stderr)
 
-    async def open(self, program: str) -> ProgramChannel:
-        return await program_in_sh.start(self._name, await self._start(SH), program)
+    async def open(self, program: str, interpreter: str = SH) -> ProgramChannel:
+        return await program_in_sh.start(self._name, await self._start(interpreter), program)
 
     async def open_stream(self, host: str, port: int) -> StreamWire:
         address = f"{host}:{port}"

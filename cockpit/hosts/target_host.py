@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
+from cockpit.model.via import name_of
 
 
 def port_of(url: str) -> int:
@@ -26,6 +27,9 @@ def port_here(plan: LoadPlan, config: HostConfig, ssh_config: Path | None = None
 def leads_to(url: str, config: HostConfig, ssh_config: Path | None = None) -> bool:
     """Whether a URL leads to this host, by their names. Raises UsageError for an invalid ssh_config."""
     name = urlsplit(url).hostname or ""
+    if config.via:
+        # Which port of its machine leads into a container is unknown.
+        return bool(name) and name == name_of(config.via)
     if config.ssh is None:
         return _loopback(name) or _is_own(name)
     behind = read_settings(Destination.parse(config.ssh), ssh_config).host

@@ -1,19 +1,29 @@
-"""Opens a host's shell: over SSH if it has `ssh`, else on this machine."""
+"""Opens a host's shell: over SSH if it has `ssh`, else on this machine; there by the command `via`, if it has one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from cockpit.hosts.carried import CarriedShell
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.prompts import Asker, Keyring
 from cockpit.hosts.shell import Shell
 from cockpit.model.hosts import HostConfig
+from cockpit.model.via import command_of
 
 
 async def open_shell(
     config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None, keyring: Keyring | None = None
 ) -> Shell:
-    """A shell on the host. Raises HostError, UsageError for an invalid `ssh` or ssh_config."""
+    """A shell on the host. Raises HostError, UsageError for an invalid `ssh`, `via` or ssh_config."""
+    command = command_of(config.via) if config.via else ""
+    shell = await _outer_shell(config, ssh_config, asker, keyring)
+    return CarriedShell(config.name, shell, command) if command else shell
+
+
+async def _outer_shell(
+    config: HostConfig, ssh_config: Path | None, asker: Asker | None, keyring: Keyring | None
+) -> Shell:
     if config.ssh is None:
         return LocalShell(config.name)
     # Slow to import, and not needed to watch this machine.

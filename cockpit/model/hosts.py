@@ -38,7 +38,8 @@ class GeneratorConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A server to watch. `ssh` is what would follow the `ssh` command; None is this machine.
+    """A server to watch. `ssh` is what would follow the `ssh` command; None is this machine. `via` is a command that
+    reaches it from there, as `docker exec -i web1`, or its short name, as `docker:web1`.
 
     `processes` picks processes by name: the exact comm, or shell patterns (`php-fpm*`). `interval` in seconds.
     `tail` are commands whose lines are shown as they come. `sudo`: changes are made with `sudo -n`.
@@ -46,11 +47,18 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     ssh: str | None = None
+    via: str = ""
     processes: tuple[str, ...] = ()
     interval: float = 1.0
     tail: tuple[str, ...] = ()
     status: tuple[StatusPage, ...] = ()
     sudo: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where it is, for a person: `ssh root@web1, docker:shop`."""
+        outer = "this machine" if self.ssh is None else f"ssh {self.ssh}"
+        return outer if not self.via else self.via if self.ssh is None else f"{outer}, {self.via}"
 
     @property
     def watched(self) -> str:

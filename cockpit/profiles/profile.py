@@ -8,10 +8,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from cockpit.model.errors import UsageError
 from cockpit.model.hosts import GeneratorConfig, HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Study
+from cockpit.model.via import command_of
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.knobs import to_knob
 from cockpit.profiles.plan import NAMED, Wrong, make_plan, seconds_of
@@ -66,6 +68,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
     hosts = {host.name: host for host in file.host}
     for host in file.host:
         _check_panes(host)
+        _check_via(host)
     placed = [(f"knob {knob.name}", knob.host) for knob in file.knob]
     placed += [(f"action {action.name}", action.host) for action in file.action]
     for key, named in placed:
@@ -136,3 +139,12 @@ def _names_once(key: str, names: list[str]) -> None:
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise Wrong(f"{key}.name", f"found {twice[0]!r} twice; allowed: each name once")
+
+
+def _check_via(host: Host) -> None:
+    try:
+        if host.via:
+            command_of(host.via)
+    except UsageError:
+        allowed = "a command, as 'docker exec -i web1', or a name, as docker:web1"
+        raise Wrong(f"host {host.name}.via", f"found {host.via!r}; allowed: {allowed}") from None

@@ -119,8 +119,7 @@ def _targets(profile: Profile) -> Iterator[Use]:
 
 
 def _of_host(host: HostConfig) -> Iterator[Use]:
-    reached = "this machine, without ssh" if host.ssh is None else f"ssh {host.ssh}"
-    yield Use("host", host.name, "host", f"{reached}{', changes and actions with sudo' if host.sudo else ''}")
+    yield Use("host", host.name, "host", f"{host.place}{', changes and actions with sudo' if host.sudo else ''}")
     for page in host.status:
         yield Use("page", host.name, "status page", page.url)
     for command in host.tail:

@@ -28,7 +28,7 @@ _SEEN = 0.05
 
 def host_section(state: State, host: HostState, segments: Sequence[Segment]) -> str:
     facts = host.facts
-    notes = [text(host.config.ssh or "this machine")]
+    notes = [text(host.config.place)]
     if facts:
         notes += [f"kernel {text(facts.kernel)}", f"{facts.cpus} CPU{'s' if facts.cpus > 1 else ''}"]
     if host.condition not in ("up", "connecting"):

@@ -107,7 +107,7 @@ def environment_pairs(found: SessionSummary) -> list[tuple[str, str]]:
     for name, host in state.hosts.items():
         facts = host.facts
         machine = f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" if facts else "nothing was read"
-        pairs.append((f"host {name}", f"{host.config.ssh or 'this machine'}: {machine}"))
+        pairs.append((f"host {name}", f"{host.config.place}: {machine}"))
     for rounds in state.rounds:
         words = announcement_words(rounds.begun)
         if rounds.ended is not None:

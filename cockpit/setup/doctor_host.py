@@ -19,6 +19,7 @@ from cockpit.model.errors import AuthRefused, ChangeRefused, CockpitError, HostE
 from cockpit.model.hosts import HostConfig, HostReading, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
+from cockpit.model.via import command_of
 from cockpit.profiles.profile import Profile
 from cockpit.setup.doctor_servers import examine_servers
 from cockpit.setup.finding import Finding, failed, good, note, wrong
@@ -89,6 +90,8 @@ def _way_in(error: CockpitError, config: HostConfig) -> str:
         return "log in once by ssh and compare its key"
     if isinstance(error, AuthRefused):
         return f"make `ssh {config.ssh}` work without a question: a key in its authorized_keys, or an agent"
+    if config.via:
+        return f"does `{command_of(config.via)} sh` work on {'this machine' if config.ssh is None else config.ssh}?"
     return f"does `ssh {config.ssh}` work? options for it belong in ssh_config"
 
 
@@ -130,10 +133,9 @@ async def _readable(config: HostConfig, shell: Shell, port: int | None) -> Async
     finally:
         probe.close()
     facts = probe.facts
-    where = "this machine" if config.ssh is None else f"ssh {config.ssh}"
     who = (await shell.run("id -un")).stdout.decode("utf-8", "replace").strip()
     kernel = f"{neutral(facts.kernel)}, {facts.cpus} CPU{'' if facts.cpus == 1 else 's'}"
-    yield good(name, f"{where} as {neutral(who)}: {kernel}; /proc reads, nothing needs installing")
+    yield good(name, f"{neutral(config.place)} as {neutral(who)}: {kernel}; /proc reads, nothing needs installing")
     yield _clock(name, facts.clock_offset)
     for finding in _processes(config, reading):
         yield finding

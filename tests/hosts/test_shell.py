@@ -1,4 +1,4 @@
-"""What a shell promises, held for both kinds: this machine's and the one over SSH."""
+"""What a shell promises, held for all kinds: this machine's, over SSH, and behind a command on either."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cockpit.hosts.local import LocalShell
 from cockpit.hosts.shell import LINE_LIMIT, Shell
 from cockpit.hosts.ssh import connect
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd
 
 
-@pytest.fixture(params=["local", "ssh"])
+@pytest.fixture(params=[("", ""), ("web", ""), ("", "env"), ("web", "env")], ids=["local", "ssh", "via", "ssh-via"])
 async def shell(request: pytest.FixtureRequest, sshd: Sshd) -> AsyncIterator[Shell]:
-    kind: Shell = LocalShell() if request.param == "local" else await connect(web(), sshd.ssh_config)
+    ssh, via = request.param
+    kind = await open_shell(HostConfig(name="web1", ssh=ssh or None, via=via), sshd.ssh_config)
     yield kind
     await kind.close()
 

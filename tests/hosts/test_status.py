@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.local import LocalShell
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh import connect
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import PageFeed, read_page
 from cockpit.hosts.status.fetch import MOST_BYTES
+from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead, encode
@@ -135,10 +135,10 @@ def reply(body: str, status: str = "200 OK", *headers: str) -> bytes:
     return f"{head}\r\n\r\n{body}".encode()
 
 
-@pytest.fixture(params=["ssh", "local"])
+@pytest.fixture(params=["ssh", "local", "via"])
 async def shell(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shell]:
-    if request.param == "local":
-        local = LocalShell("web1")
+    if request.param != "ssh":
+        local = await open_shell(HostConfig(name="web1", via="env" if request.param == "via" else ""))
         yield local
         await local.close()
         return
@@ -259,7 +259,7 @@ async def test_haproxys_stats_socket(tmp_path: Path) -> None:
     """Through whichever program of this machine can open it."""
     path = tmp_path / "admin.sock"
     page = StatusPage(kind="haproxy", url=f"unix:{path}")
-    shell = LocalShell()
+    shell = await open_shell(HostConfig(name="web1"))
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert await reader.readline() == b"show stat\n"

@@ -215,6 +215,8 @@ def test_hosts_are_named_as_a_profile_can_name_them() -> None:
         ("here", None),
     ]
     assert host_name("...") == "host"
+    (inside,) = hosts_named(["kubectl:shop/web-0/nginx"])
+    assert (inside.name, inside.ssh, inside.via) == ("web-0", None, "kubectl:shop/web-0/nginx")
 
 
 async def test_the_command_does_it_without_the_screen(elsewhere: Path) -> None:

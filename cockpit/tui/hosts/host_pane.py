@@ -80,7 +80,8 @@ def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
     if waited < _LONG:
         text, role = "waiting for its first sample; you can start the load already", "dim"
     else:
-        where = "is its SSH port reachable from here" if host.config.ssh is not None else "can its probe start"
+        over_ssh = host.config.ssh is not None and not host.config.via
+        where = "is its SSH port reachable from here" if over_ssh else "can its probe start"
         text, role = f"no answer for {seconds_or_minutes(waited)}: is it up, and {where}? cockpit keeps trying.", "warn"
     return [EMPTY, *(((part, role),) for part in wrap(text, max(12, width)))]
 
@@ -111,7 +112,7 @@ def title(host: HostState, context: DrawContext, width: int) -> Line:
     """Return name and address; on the right the age of the sample and its cost on the host."""
     selected = host is context.host and len(context.hosts) > 1
     name: Line = ((f"{'▸ ' if selected else ''}{neutral(host.config.name)}", "strong"),)
-    place = f"  ssh {neutral(host.config.ssh)}" if host.config.ssh is not None else "  this machine"
+    place = f"  {neutral(host.config.place)}"
     if context.view.frozen is not None:
         return rule((*name, (place, "dim")), ((f" FROZEN at {clock(context.hosts_now)} ", "alarm"),), width)
     point = host.point

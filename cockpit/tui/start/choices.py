@@ -241,7 +241,7 @@ def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
         return
     if one.question:
         yield neutral(one.question), ""
-    hosts = ", ".join(f"{host.name} ({host.ssh or 'this machine'})" for host in profile.hosts) or "no host is watched"
+    hosts = ", ".join(f"{host.name} ({host.place})" for host in profile.hosts) or "no host is watched"
     knobs = ", ".join(knob.name for knob in profile.knobs)
     load = f"{neutral(one.target)} · {load_words(profile.plan)} · {neutral(hosts)}"
     yield load + (f" · knobs {neutral(knobs)}" if knobs else ""), "dim"

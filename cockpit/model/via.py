@@ -1,0 +1,59 @@
+"""Commands that reach a host: `docker exec -i web1`, or short `docker:web1`. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from cockpit.model.errors import UsageError
+
+# Short names, and what each stands for.
+_SHORT = {
+    "docker": "docker exec -i {}",
+    "podman": "podman exec -i {}",
+    "lxc": "lxc exec {} --",
+    "incus": "incus exec {} --",
+    "machine": "systemd-run -M {} --pipe --wait -q",
+    "unit": 'nsenter -a -t "$(systemctl show -P MainPID {})"',
+}
+_POD = re.compile(r"kubectl:(?:(?P<namespace>[^/]+)/)?(?P<pod>[^/]+)(?:/(?P<container>[^/]+))?")
+# No name begins as an option does.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:-]*")
+
+
+def command_of(via: str) -> str:
+    """Return the command line, for sh, that runs the words after it on the host. Raises UsageError."""
+    sort, colon, name = via.partition(":")
+    if pod := _POD.fullmatch(via):
+        return _kubectl({key: _checked(via, text) for key, text in pod.groupdict().items() if text})
+    if colon and sort == "kubectl":
+        raise UsageError(f"via = {via!r} is no pod; write it as kubectl:NAMESPACE/POD/CONTAINER")
+    if colon and sort in _SHORT:
+        return _SHORT[sort].format(shlex.quote(_checked(via, name)))
+    try:
+        words = shlex.split(via)
+    except ValueError as error:
+        raise UsageError(f"via = {via!r}: {error}") from None
+    if not words or not via.isprintable():
+        raise UsageError(f"via = {via!r} is no command; write it as 'docker exec -i web1' or docker:web1")
+    return shlex.join(words)
+
+
+def name_of(via: str) -> str:
+    """Return the name of the container or unit of a short name; "" for a command."""
+    sort, _, name = via.partition(":")
+    if pod := _POD.fullmatch(via):
+        return pod["pod"]
+    return name if sort in _SHORT else ""
+
+
+def _kubectl(parts: dict[str, str]) -> str:
+    namespace = f"-n {shlex.quote(parts['namespace'])} " if "namespace" in parts else ""
+    container = f" -c {shlex.quote(parts['container'])}" if "container" in parts else ""
+    return f"kubectl exec -i {namespace}{shlex.quote(parts['pod'])}{container} --"
+
+
+def _checked(via: str, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"via = {via!r}: {name!r} is no name")
+    return name

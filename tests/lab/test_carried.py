@@ -1,0 +1,99 @@
+"""A host that is entered by a command, `nsenter` in place of a container's own, without its sshd."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cockpit.hosts.probe import Probe
+from cockpit.hosts.shell import SH, Completed, Shell
+from cockpit.hosts.status.feed import read_page
+from cockpit.hosts.transport import open_shell
+from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.tuning.change_options import Patience
+from cockpit.tuning.tuner import Tuner
+from tests.lab.lab import Host
+from tests.lab.test_transaction_faults import FEWEST_STEPS, HELD, KINDS, LOCK, STATE, TIME_PASSED
+from tests.tuning.conftest import until
+
+
+def inside(host: Host) -> HostConfig:
+    """As `docker exec -i` enters a container: with a clean environment."""
+    enter = f"nsenter --target {host.pid} --mount --uts --ipc --net --pid --wd=/"
+    return HostConfig(name="web1", via=f"{enter} env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+
+
+@pytest.fixture
+async def shell(fresh_web1: Host) -> AsyncIterator[Shell]:
+    fresh_web1.run(f"echo 5 >{HELD}; rm -rf /root/.local/state/cockpit")
+    shell = await open_shell(inside(fresh_web1))
+    yield shell
+    await shell.close()
+
+
+async def test_its_own_processes_and_pages_are_read(fresh_web1: Host, shell: Shell) -> None:
+    probe = await Probe.start(shell, HostConfig(name="web1", processes=("apache2",)))
+    reading = await probe.read()
+    probe.close()
+    running = set(map(int, fresh_web1.run("pgrep -x apache2").stdout.split()))
+    assert {process.pid for process in reading.processes} == running
+    page = await read_page(shell, StatusPage(kind="apache", url="http://localhost/server-status?auto"))
+    assert page.values["BusyWorkers"] >= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_each_kind_of_knob_is_set_and_undone(fresh_web1: Host, shell: Shell, kind: str) -> None:
+    before, (knob, value) = fresh_web1.run(STATE).stdout, KINDS[kind]
+    applied = await Tuner().apply(shell, "web1", [(knob, value)])
+    assert await Tuner().read(shell, knob) == value and fresh_web1.run(STATE).stdout != before
+    await Tuner().undo(shell, applied)
+    assert fresh_web1.run(STATE).stdout == before
+
+
+class Killed:
+    """A shell whose client is killed while its n-th command runs; the way is closed from then on."""
+
+    def __init__(self, shell: Shell, at: int) -> None:
+        self.shell = shell
+        self.left = at
+
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        if self.left == 0:
+            raise HostError("web1: no way there")
+        self.left -= 1
+        running = asyncio.ensure_future(self.shell.run(program, input=input, timeout=timeout, interpreter=interpreter))
+        if self.left:
+            return await running
+        await asyncio.wait([running], timeout=0.05)
+        running.cancel()
+        await asyncio.wait([running])
+        raise HostError("web1: the way there is gone")
+
+
+async def test_a_client_killed_at_every_step(fresh_web1: Host, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host ends up as it was, by itself, whichever command the client was killed in."""
+    monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
+    before, (knob, value) = fresh_web1.run(STATE).stdout, KINDS["directive"]
+    for step in itertools.count(1):
+        killed = Killed(shell, step)
+        try:
+            applied = await Tuner(patience=Patience(reach=0.05, lease=30)).apply(killed, "web1", [(knob, value)])
+        except CockpitError:
+            pass
+        else:
+            break
+        fresh_web1.run(TIME_PASSED, check=False)
+        await until(lambda: fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
+        if fresh_web1.run(STATE).stdout != before:
+            # The confirmation arrived, and only its answer was lost.
+            newest = (await Tuner().history(shell, "web1"))[0]
+            await Tuner().undo(shell, await Tuner().kept(shell, "web1", newest))
+        assert fresh_web1.run(STATE).stdout == before
+    assert killed.left and step > FEWEST_STEPS
+    await Tuner().undo(shell, applied)
+    assert fresh_web1.run(STATE).stdout == before
+    await until(lambda: fresh_web1.run("apachectl -t && pgrep -x apache2", check=False).returncode == 0)
