@@ -7,7 +7,7 @@ et al., UAI 2014). The best is the one with the best fitted mean, never the best
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ from cockpit.autopilot.space import Floats, Point, Space
 AGAIN = 8
 # Points looked at per step: all of a space of this size, else so many at random, and the neighbours of the best ones.
 _ALL, _RANDOM, _BEST = 5000, 2000, 6
+# Knobs that are searched at a time, of more: those that matter most by then.
+_SEARCHED = 6
 # The probability of meeting the constraints from which a measured point can be the best.
 _LIKELY = 0.5
 # Largest margin that a constraint is fitted with, and that of one without a scale, or of settings that failed.
@@ -114,14 +116,28 @@ class Search:
         return [point for point in max(draws, key=nearest) if point != self.start]
 
     def _candidates(self) -> list[Point]:
+        """The points to choose from: none that was measured. Of many knobs, every other time, those that matter least
+        stay at their best values."""
         measured = {trial.point for trial in self.trials} | self.excluded
+        held = self._held()
+        points = (tuple(held.get(at, value) for at, value in enumerate(point)) for point in self._considered())
+        return [point for point in dict.fromkeys(points) if point not in measured]
+
+    def _held(self) -> dict[int, int]:
+        """The values of the knobs beyond the most important ones, by place."""
+        best = self.best()
+        if len(self.space.dimensions) <= _SEARCHED or not best or len(self.trials) % 2:
+            return {}
+        order = np.argsort(self._fit().importance, kind="stable")
+        return {int(at): best[0][at] for at in order[:-_SEARCHED]}
+
+    def _considered(self) -> Iterable[Point]:
         if self.space.size <= _ALL:
-            found = self.space.all()
-            return [point for point in found if point not in measured]
+            return self.space.all()
         near = [point for best in self.best(_BEST) for point in self.space.neighbours(best)]
         near += [other for point in near for other in self.space.neighbours(point)][:_RANDOM]
         anywhere = [self.space.random(self._draw) for _ in range(_RANDOM)]
-        return [point for point in dict.fromkeys((*near, *anywhere)) if point not in measured]
+        return (*near, *anywhere)
 
     def _most_promising(self) -> Point | None:
         points = self._candidates()

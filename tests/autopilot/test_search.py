@@ -129,3 +129,16 @@ def test_margins_are_logarithms_of_the_ratio_to_the_limit() -> None:
     assert margin_of(90.0, 100.0, below=False, holds=False) == pytest.approx(math.log(0.9))
     assert margin_of(0.0, 0.0, below=True, holds=True) == LARGEST
     assert margin_of(3.0, 0.0, below=True, holds=False) == FAILED
+
+
+def test_of_many_knobs_every_other_question_is_about_those_that_matter_most() -> None:
+    found, draw = surface(8, 3), Random(3)
+    search = Search(found.space, found.space.random(draw), 1, 3)
+    moved = []
+    while len(search.trials) < 26:
+        point = search.ask()
+        assert point is not None
+        if search.searching and point != search.start and len(search.trials) % 2 == 0:
+            moved.append(sum(here != there for here, there in zip(point, search.best()[0], strict=True)))
+        search.tell(found.measured(point, 0.03, draw))
+    assert moved and max(moved) <= 6

@@ -22,8 +22,8 @@ from tests.tuning.conftest import until
 
 
 def inside(host: Host) -> HostConfig:
-    """As `docker exec -i` enters a container: with a clean environment."""
-    enter = f"nsenter --target {host.pid} --mount --uts --ipc --net --pid --wd=/"
+    """As `docker exec -i` enters a container: with a clean environment, and what runs there outlives its client."""
+    enter = f"nsenter --target {host.pid} --mount --uts --ipc --net --pid --wd=/ setsid --wait"
     return HostConfig(name="web1", via=f"{enter} env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 
 
