@@ -53,9 +53,10 @@ ssh = "root@web1"
 processes = ["php-fpm*", "nginx"]
 """
 _POOL = "/etc/php/8.2/fpm/pool.d/www.conf"
-# A page that computes for some milliseconds, and one that is worth compressing.
-_WORK = "<?php for ($i = 0, $x = 0; $i < 20000; $i++) { $x += sqrt($i); } echo round($x);"
+# A page that waits as for a database and computes a little, and one that is worth compressing.
+_WORK = "<?php usleep(20000); for ($i = 0, $x = 0; $i < 2000; $i++) { $x += sqrt($i); } echo round($x);"
 _START_NGINX = """
+install -d /var/log/nginx
 seq 1 20000 >/var/www/html/big.txt
 cat >/etc/nginx/conf.d/search.conf <<'EOF'
 server { listen 8081; root /var/www/html; gzip_types text/plain; }

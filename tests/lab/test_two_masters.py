@@ -255,22 +255,24 @@ async def test_only_the_targets_own_processes_are_watched(
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
+@pytest.mark.parametrize("first", [0, 1])
 async def test_each_of_two_same_named_knobs_has_a_name_of_its_own(
-    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+    kind: str, first: int, two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
     name, old, new = CHANGES[kind]
-    for master, other in permutations(two(kind)):
-        found = await discover(shell, "here", master.port, answers=True)
-        named = {one.knob.name: one.knob for one in found.offered}
-        assert len(named) == len(found.offered)
-        assert named[name].file == str(master.file)
-        foreign = named[f"{name}-{other.port}"]
-        assert foreign.file == str(other.file)
-        before = master.file.read_bytes(), master.workers
-        applied = await Tuner().apply(shell, "here", [(foreign, new)])
-        assert [(one.knob, one.old, one.new) for one in applied.settings] == [(f"{name}-{other.port}", old, new)]
-        await Tuner().undo(shell, applied)
-        assert (master.file.read_bytes(), master.workers) == before
+    both = two(kind)
+    master, other = both[first], both[1 - first]
+    found = await discover(shell, "here", master.port, answers=True)
+    named = {one.knob.name: one.knob for one in found.offered}
+    assert len(named) == len(found.offered)
+    assert named[name].file == str(master.file)
+    foreign = named[f"{name}-{other.port}"]
+    assert foreign.file == str(other.file)
+    before = master.file.read_bytes(), master.workers
+    applied = await Tuner().apply(shell, "here", [(foreign, new)])
+    assert [(one.knob, one.old, one.new) for one in applied.settings] == [(f"{name}-{other.port}", old, new)]
+    await Tuner().undo(shell, applied)
+    assert (master.file.read_bytes(), master.workers) == before
 
 
 async def test_nothing_is_offered_of_a_configuration_that_another_user_can_replace(
