@@ -12,11 +12,12 @@ from cockpit.model.metrics import RunResult, host_metrics
 
 # Shares (per cent) from which a CPU, and all CPUs of a host, are busy; of memory below which it is short.
 _CORE_BUSY, _HOST_BUSY, _SHORT = 95.0, 90.0, 10.0
-# Share of the time in which tasks waited for a disk (per cent), processes started per second, connections refused per
-# second, share of workers that are busy, share of the time that the generator was the bottleneck: of note from here on.
-# Share of the time in which tasks waited for a CPU (per cent).
-_CPU_WAITS = 50.0
-_WAITS, _SPAWNS, _OVERFLOWS, _ALL_BUSY, _GENERATOR = 10.0, 1.0, 0.5, 0.95, 0.1
+# Least share of the time (per cent) in which tasks wait for a CPU, and for a disk, that is reported.
+_CPU_WAITS, _WAITS = 50.0, 10.0
+# Least number per second of started processes, and of refused connections, that is reported.
+_SPAWNS, _OVERFLOWS = 1.0, 0.5
+# Least share of workers that are busy, and of the time in which the generator is the bottleneck, that is reported.
+_ALL_BUSY, _GENERATOR = 0.95, 0.1
 
 
 class Limit(StrEnum):

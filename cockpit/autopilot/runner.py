@@ -42,7 +42,8 @@ LONGEST, PRECISE = 60.0, 0.015
 _SET_UP, _SPARE = 6.0, 60.0
 # Rounds of the proof, at most, and the share of the budget that they may take.
 ROUNDS, _PROOF = 12, 0.5
-# A search ends once the next evaluation is expected to bring less than this share, after so many beyond the first ones.
+# A search ends once the next evaluation is expected to improve the metric by less than this share, after at least so
+# many evaluations beyond the first ones.
 _LITTLE, _LEAST_SEARCHED = 0.005, 6
 # How many of the best are measured again before one is chosen.
 _RACED = 3

@@ -18,7 +18,8 @@ from cockpit.autopilot.space import Floats, Point, Space
 
 # The start is measured again after this number of other points, so that a drift is seen.
 AGAIN = 8
-# Points looked at per step: all of a space of this size, else so many at random, and the neighbours of the best ones.
+# Points considered per question: all of a space of at most this size; else this number of random ones, and the
+# neighbours of this number of the best ones.
 _ALL, _RANDOM, _BEST = 5000, 2000, 6
 # Knobs that are searched at a time, of more: those that matter most by then.
 _SEARCHED = 6

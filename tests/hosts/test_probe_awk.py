@@ -87,7 +87,7 @@ def test_a_frame_of_all_tells_those_that_rest_too(host_shell: str, crowd: Crowd)
     """After a frame that was lost on its way; in a frame of changes they are only named."""
     pid = crowd.start(f"{TAG}-rests", "title").pid
     told = "#cockpit again"
-    # mawk that begins anew, since another test's process ended under its hands, has lost all ticks that it had read.
+    # mawk restarts if a process ends while it reads its files; ticks that it had read by then are lost.
     while "#cockpit again" in told:
         told = _six_changes_and_all()
     for file in ("stat", "statm", "cmdline"):
