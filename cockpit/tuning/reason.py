@@ -15,13 +15,13 @@ _CHATTER = re.compile(rf"{CHATTER}|\bwarn", re.I)
 
 
 def useful_line(stderr: bytes, stdout: bytes = b"") -> str:
-    """The first error, with the next line if it ends in a colon; else the first line; else ""."""
+    """The first error, with the next line if it ends in a colon or "!"; else the first line; else ""."""
     for output in (stderr, stdout):
         lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
         relevant = [line for line in lines if not _CHATTER.search(line)]
         for index, line in enumerate(relevant):
             if _COMPLAINT.search(line):
-                following = relevant[index + 1 : index + 2] if line.endswith(":") else []
+                following = relevant[index + 1 : index + 2] if line.endswith((":", "!")) else []
                 return neutral(" ".join((line, *following)), 400)
         if lines:
             return neutral((relevant or lines)[0], 400)
