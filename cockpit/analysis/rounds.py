@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from random import Random
 from typing import NamedTuple
@@ -51,13 +51,20 @@ class Order(Enum):
     MIRRORED = "A-B-B-A"
 
 
+def is_concluded(verdict: Verdict) -> bool:
+    """Return whether rounds can stop: the sequential test concluded, or they are invalid."""
+    return verdict.values[0] >= FIRST_TEST and verdict.outcome is not Outcome.INCONCLUSIVE
+
+
 class RoundsPlan(NamedTuple):
-    """At most `rounds` rounds, windows with `seconds` counted, and the order of sides, drawn with `seed`."""
+    """At most `rounds` rounds, windows with `seconds` counted, and the order of sides, drawn with `seed`; they end as
+    soon as the verdict is `concluded`."""
 
     rounds: int = ROUNDS
     seconds: float = WINDOW
     order: Order = Order.RANDOM
     seed: int = 1
+    concluded: Callable[[Verdict], bool] = is_concluded
 
     @property
     def first(self) -> tuple[Side, ...]:
@@ -110,11 +117,6 @@ def _impression(effect: Effect) -> Effect:
         return effect
     likely = effect.outcome if effect.outcome in DIFFERENT else None
     return replace(effect, outcome=Outcome.INCONCLUSIVE, low=None, high=None, detectable=None, likely=likely)
-
-
-def is_concluded(verdict: Verdict) -> bool:
-    """Return whether rounds can stop: the sequential test concluded, or they are invalid."""
-    return verdict.values[0] >= FIRST_TEST and verdict.outcome is not Outcome.INCONCLUSIVE
 
 
 def progress(state: State, now: float) -> RoundsProgress | None:

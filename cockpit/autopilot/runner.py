@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK, block_sample
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.outcome import Outcome, Verdict
+from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import UNCOUNTED, WINDOW, RoundsPlan
 from cockpit.analysis.switch import long_run_variance
 from cockpit.analysis.thresholds import Breaker, Threshold, ThresholdResult, hold, parse_threshold
 from cockpit.analysis.windows import GUARD, segment_window
 from cockpit.autopilot.knobs import space_of
+from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.search import FAILED, Search, Trial, margin_of
 from cockpit.autopilot.space import Point
 from cockpit.model.autopilot import (
@@ -333,40 +334,16 @@ class Autopilot:
         plan = self._source.profile.plan
         self._source.load.plan = replace(plan, requests=None, stages=(), warmup=0.0)
         rounds = max(FIRST_TEST, min(ROUNDS, int(self.left / self._round())))
+        proof = Proof(self.plan.metric, self._constraints)
         proven = await self._source.tuning.prove(
-            self._moved(values), RoundsPlan(rounds, WINDOW, seed=self.plan.seed), Afterwards.RESTORED
+            self._moved(values),
+            RoundsPlan(rounds, WINDOW, seed=self.plan.seed, concluded=proof.is_decided),
+            Afterwards.RESTORED,
         )
         verdict = proven.verdict
-        objection = "" if verdict is None else self._objection(verdict)
-        better = verdict is not None and not objection and self._is_better(verdict)
-        detail = "" if better else objection or "the rounds did not confirm it"
-        return self._end(
-            "better" if better else "nothing", values=values, rounds=proven.number, detail=detail
-        )._replace(verdict=verdict)
-
-    def _is_better(self, verdict: Verdict) -> bool:
-        effect = verdict.effect(self.plan.metric)
-        return verdict.outcome is not Outcome.INVALID and effect is not None and effect.outcome is Outcome.BETTER
-
-    def _objection(self, verdict: Verdict) -> str:
-        """Return why the claim does not hold although the metric may be better; "" if it does: errors and each latency
-        that is limited must not be worse, or must be within the limit for certain."""
-        limits = {one.name: one for one in self._constraints}
-        for effect in verdict.effects:
-            if effect.name == self.plan.metric or (effect.name != "errors" and effect.name not in limits):
-                continue
-            limit = limits.get(effect.name)
-            within = (
-                limit is not None
-                and effect.relative
-                and effect.high is not None
-                and effect.before is not None
-                and limit.operator in ("<", "<=")
-                and effect.before * (1 + effect.high) < limit.value
-            )
-            if effect.outcome is Outcome.WORSE and not within:
-                return f"{effect.name} is worse"
-        return ""
+        detail = "no round was complete" if verdict is None else proof.objection(verdict, self._live.state)
+        outcome = "nothing" if detail else "better"
+        return self._end(outcome, values=values, rounds=proven.number, detail=detail)._replace(verdict=verdict)
 
     def _end(
         self, outcome: str, *, values: dict[str, str] | None = None, rounds: int = 0, detail: str = ""

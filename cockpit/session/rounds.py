@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, is_concluded, rounds_verdict, sequence
+from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, rounds_verdict, sequence
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
@@ -168,7 +168,7 @@ class Rounds:
             if not complete:
                 return "stopped" if self._stopping.is_set() else "load ended"
             before = side
-            if number % 2 and await self._is_concluded(number // 2 + 1):
+            if number % 2 and await self._is_concluded(number // 2 + 1, plan):
                 return "verdict"
         return "budget"
 
@@ -197,14 +197,14 @@ class Rounds:
             self._emit(RoundWindowEnded(t=self._clock.now(), number=self.number))
         return not done
 
-    async def _is_concluded(self, number: int) -> bool:
+    async def _is_concluded(self, number: int, plan: RoundsPlan) -> bool:
         """Judge after a round, once its metrics have arrived."""
         if number < FIRST_TEST:
             return False
         arrived = self._clock.now() + _ARRIVED
         state = await self._latest.until(lambda state: state.t >= arrived or state.running is None)
         verdict = rounds_verdict(state, state.rounds[-1])
-        return verdict is not None and is_concluded(verdict)
+        return verdict is not None and plan.concluded(verdict)
 
     def _verdict(self) -> Verdict | None:
         state = self._latest.state

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.autopilot.knobs import searched_knob
+from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import claim, trial_line
 from cockpit.model.errors import TargetError, UsageError
@@ -43,7 +44,7 @@ async def test_the_best_settings_are_found_compared_in_fresh_rounds_and_the_orig
 
 async def test_proved_settings_stay_if_somebody_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Two rounds of half a second on a busy machine prove nothing.
-    monkeypatch.setattr(Autopilot, "_is_better", lambda *_: True)
+    monkeypatch.setattr(Proof, "objection", lambda *_: "")
     claims = []
 
     async def keep(found: SearchResult) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
+from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.runner import Approve, Autopilot, Keep, SearchResult
 from cockpit.model.state import State
 from cockpit.session.controls import Mode
@@ -42,7 +43,7 @@ async def test_what_was_proved_is_applied_with_enter_and_left_with_escape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
 ) -> None:
     # Two rounds of half a second on a busy machine prove nothing.
-    monkeypatch.setattr(Autopilot, "_is_better", lambda *_: True)
+    monkeypatch.setattr(Proof, "objection", lambda *_: "")
     async with searchable(tmp_path) as live:
         app = AutopilotApp(live.session, search_of(live, tmp_path))
         async with app.run_test(size=(120, 40)) as pilot:

@@ -21,8 +21,13 @@ from cockpit.session.controls import Afterwards, LoadPhase, Proven
 from tests.servers import http_server
 from tests.session.sessions import BEFORE, Live, live_session, locks, until
 
+
+def concluded(verdict: Verdict) -> bool:
+    return verdict.outcome is not Outcome.INCONCLUSIVE
+
+
 # Two rounds; far too short for a verdict.
-SHORT = RoundsPlan(2, 0.3, Order.MIRRORED)
+SHORT = RoundsPlan(2, 0.3, Order.MIRRORED, concluded=concluded)
 ENDLESS = RoundsPlan(3, 600.0, Order.MIRRORED)
 AFTER = BEFORE.replace("5", "7")
 
@@ -50,7 +55,6 @@ def concluding(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, after: int = 1
 
     monkeypatch.setattr(session_rounds, "rounds_verdict", verdict)
     monkeypatch.setattr(session_rounds, "FIRST_TEST", after)
-    monkeypatch.setattr(session_rounds, "is_concluded", lambda verdict: outcome is not Outcome.INCONCLUSIVE)
 
 
 def sides(state: State) -> list[tuple[int, str]]:
@@ -237,12 +241,11 @@ async def test_new_values_that_cannot_be_kept_leave_those_of_the_start(
     concluding(monkeypatch, Outcome.BETTER)
     knobs = source.tuning._knobs._knobs
 
-    def concluded(verdict: Verdict) -> bool:
+    def no_way(verdict: Verdict) -> bool:
         knobs["Level"] = replace(knobs["Level"], test="echo no way >&2; exit 1")
         return True
 
-    monkeypatch.setattr(session_rounds, "is_concluded", concluded)
-    proven = await source.tuning.prove({"Level": "7"}, SHORT)
+    proven = await source.tuning.prove({"Level": "7"}, SHORT._replace(concluded=no_way))
     last = (await ended(live)).rounds[0].ended
     assert last is not None and last.active == proven.active == "before" and "no way" in last.detail
     assert proven.why == last.detail and proven.letter == ""

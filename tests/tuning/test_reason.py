@@ -32,7 +32,7 @@ The Apache error log may have more information.
         (b"\n \n", b"error: on stdout\n", "error: on stdout"),
         (b"warning: only this", b"", "warning: only this"),
         (b"Error:\n", b"", "Error:"),
-        (b"", b"Restarting web server: apache2 failed!\nPort 80 is taken.\n", "Restarting web server: apache2 failed! Port 80 is taken."),
+        (b"", b"Restarting: apache2 failed!\nPort 80 is taken.\n", "Restarting: apache2 failed! Port 80 is taken."),
         (b"error \x1b[31mred\r\n", b"", "error ·[31mred"),
         (b"", b"", ""),
         (b"error " + b"x" * 1000, b"", "error " + "x" * 393 + "…"),

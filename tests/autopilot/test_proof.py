@@ -1,0 +1,81 @@
+"""What the rounds at the end of a search must show before its values are called better."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.thresholds import parse_threshold
+from cockpit.autopilot.proof import Proof
+from cockpit.model.state import State
+
+RATE = Effect(name="rate", outcome=Outcome.BETTER, headline=True, low=0.1, high=0.2, margin=0.03)
+
+
+def p99(low: float | None, high: float | None, outcome: Outcome = Outcome.INCONCLUSIVE) -> Effect:
+    """A p99 of 20 ms before, with an interval of its change."""
+    return Effect(name="p99", outcome=outcome, before=0.02, low=low, high=high, margin=0.1)
+
+
+def errors(low: float, high: float) -> Effect:
+    return Effect(name="errors", outcome=Outcome.INCONCLUSIVE, relative=False, low=low, high=high, margin=0.001)
+
+
+def verdict(*others: Effect, first: Effect = RATE, outcome: Outcome = Outcome.BETTER, rounds: int = 6) -> Verdict:
+    return Verdict(outcome=outcome, design=Design.ROUNDS, values=(rounds, rounds), effects=(first, *others))
+
+
+def proof(*constraints: str) -> Proof:
+    return Proof("rate", tuple(map(parse_threshold, constraints)))
+
+
+@pytest.mark.parametrize(
+    ("other", "constraints", "objection", "decided"),
+    [
+        (p99(-0.3, 0.09), (), "", True),
+        (p99(-0.3, 0.14), (), "p99 may have risen by 14%, and 10% are allowed", False),
+        (p99(0.11, 0.14, Outcome.WORSE), (), "p99 may have risen by 14%, and 10% are allowed", True),
+        # Worse for certain, by less than the margin.
+        (p99(0.02, 0.08, Outcome.WORSE), (), "", True),
+        # It stays within its limit for certain, or not.
+        (p99(0.11, 0.14, Outcome.WORSE), ("p99 < 50ms",), "", True),
+        (p99(0.11, 0.14, Outcome.WORSE), ("p99 < 22ms",), "p99 may have risen by 14%, and 10% are allowed", True),
+        (p99(0.11, 0.14, Outcome.WORSE), ("p99 > 1ms",), "p99 may have risen by 14%, and 10% are allowed", True),
+        (p99(None, None), (), "p99 could not be compared", False),
+        (errors(-0.01, 0.0009), (), "", True),
+        (errors(-0.01, 0.004), (), "errors may have risen by 0.4 points, and 0.1 points are allowed", False),
+        # Neither p99 nor limited.
+        (Effect(name="p90", outcome=Outcome.WORSE, low=0.4, high=0.5, margin=0.03), (), "", True),
+        (
+            Effect(name="p90", outcome=Outcome.WORSE, before=0.1, low=0.4, high=0.5, margin=0.03),
+            ("p90 < 120ms",),
+            "p90 may have risen by 50%, and 3% are allowed",
+            True,
+        ),
+    ],
+)
+def test_errors_and_latencies_may_not_become_worse_by_more_than_their_margin(
+    other: Effect, constraints: tuple[str, ...], objection: str, decided: bool
+) -> None:
+    found = verdict(other)
+    assert proof(*constraints).objection(found, State()) == objection
+    assert proof(*constraints).is_decided(found) == decided and proof().is_better(found)
+
+
+def test_the_metric_itself_is_not_guarded() -> None:
+    found = verdict(first=p99(-0.5, -0.2, Outcome.BETTER))
+    assert Proof("p99").objection(found, State()) == "" and Proof("p99").is_decided(found)
+
+
+@pytest.mark.parametrize(
+    ("found", "decided"),
+    [
+        (verdict(rounds=3), False),
+        (verdict(outcome=Outcome.INVALID), True),
+        (verdict(first=Effect(name="rate", outcome=Outcome.INCONCLUSIVE), outcome=Outcome.INCONCLUSIVE), False),
+        (verdict(first=Effect(name="rate", outcome=Outcome.EQUIVALENT), outcome=Outcome.EQUIVALENT), True),
+        (verdict(first=Effect(name="rate", outcome=Outcome.WORSE), outcome=Outcome.WORSE), True),
+    ],
+)
+def test_rounds_go_on_until_the_claim_is_known(found: Verdict, decided: bool) -> None:
+    assert proof().is_decided(found) == decided
