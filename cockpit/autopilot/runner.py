@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -73,10 +73,15 @@ class Autopilot:
     """One search in one session. A person can pause it, skip an evaluation, and end it early, with the proof."""
 
     def __init__(
-        self, live: LiveSession, plan: SearchPlan, original: Mapping[str, str], approve: Approve | None = None
+        self,
+        live: LiveSession,
+        plan: SearchPlan,
+        original: Mapping[str, str],
+        approve: Approve | None = None,
+        limits: Iterable[str] = (),
     ) -> None:
         """`original` are the values of the start by knob, "": not set. `approve` is asked before each evaluation of
-        others; None: all are approved."""
+        others; None: all are approved. `limits` are recorded."""
         self.plan = plan
         self._live = live
         self._source = live.source
@@ -93,6 +98,7 @@ class Autopilot:
         self._going.set()
         self._skipping = self._finishing = False
         self._paused = 0.0
+        self._limits = tuple(limits)
 
     @property
     def paused(self) -> bool:
@@ -128,7 +134,7 @@ class Autopilot:
         self._check_budget()
         await self._live.hosts_read()
         self._began = self._source.now()
-        self._source.emit(AutopilotBegun(t=self._began, plan=self.plan, original=self._original))
+        self._source.emit(AutopilotBegun(t=self._began, plan=self.plan, original=self._original, limits=self._limits))
         found = SearchResult(AutopilotEnded(t=self._began, outcome="stopped", detail="interrupted"))
         try:
             found = await self._found()

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.words import effect_words
 from cockpit.autopilot.diagnosis import FoundLimit
-from cockpit.model.autopilot import AutopilotEnded, AutopilotState, AutopilotTrial, SearchPlan
+from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, AutopilotTrial, SearchPlan
 from cockpit.model.text import elapsed, milliseconds, neutral, si
 
 # Metrics of a claim, beside the one that was searched.
 _BESIDE = ("rate", "p50", "p99", "errors")
 
 
-def plan_lines(plan: SearchPlan, original: Mapping[str, str]) -> Iterator[str]:
+def plan_lines(begun: AutopilotBegun) -> Iterator[str]:
+    plan, original = begun.plan, begun.original
+    yield from map(neutral, begun.limits)
     goal = f"{'largest' if plan.maximize else 'least'} {plan.metric}"
     where = f" where {' and '.join(plan.constraints)}" if plan.constraints else ""
     yield f"{goal}{where}; at most {elapsed(plan.budget)}, the proof included; seed {plan.seed}"

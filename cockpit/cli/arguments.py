@@ -13,7 +13,7 @@ from cockpit.cli.appearance_options import add_appearance
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
-from cockpit.cli.values import age, count, positive, recording, seconds
+from cockpit.cli.values import age, count, port, positive, recording, seconds
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
@@ -56,6 +56,9 @@ def _add_run(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--no-tui", action="store_true", help="no screen: progress on stderr, a summary on stdout")
     add("--no-record", action="store_true", help="do not record")
+    add("--ndjson", action="store_true", help="no screen: JSON lines on stdout, one per second, change and marker")
+    add("--prometheus", type=port, metavar="PORT", help="serve metrics for Prometheus on 127.0.0.1:PORT (0: any)")
+    add("--annotate", metavar="URL", help="send markers to Grafana: https://HOST/api/annotations")
     add_appearance(parser)
 
 
@@ -183,7 +186,7 @@ def _add_demo(parser: CommandParser) -> None:
 
 
 def _add_schema(parser: CommandParser) -> None:
-    parser.add_argument("of", choices=("run", "check", "compare", "study", "profile"))
+    parser.add_argument("of", choices=("run", "ndjson", "check", "compare", "study", "profile"))
 
 
 def _add_completion(parser: CommandParser) -> None:

@@ -6,15 +6,17 @@ import asyncio
 import secrets
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
-from cockpit.autopilot.diagnosis import diagnosis, proposed
+from cockpit.autopilot.diagnosis import FoundLimit, diagnosis, proposed
 from cockpit.autopilot.knobs import searched_knob
-from cockpit.autopilot.runner import Approve, Autopilot, Keep, SearchResult
+from cockpit.autopilot.person import Person, Search
+from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
@@ -41,8 +43,6 @@ from cockpit.study.controls import StudyControls
 
 # What rounds compare, and so what can be proved, and whether more of it is better.
 METRICS = {"rate": True, "p50": False, "p99": False}
-# Searches; the last argument gets the search as soon as it begins.
-Search = Callable[[Approve | None, Keep, Callable[[Autopilot], None]], Awaitable[SearchResult]]
 
 
 def autopilot(options: Namespace) -> int:
@@ -105,20 +105,15 @@ def _plan(options: Namespace, profile: Profile, wanted: Mapping[str, str], origi
 async def _diagnosed(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:
     """Measure the settings as they are, and print what limits the server with the knobs that bear on it."""
     async with crew_of(profile, options.ssh_config) as crew:
-        plan = replace(profile.plan, requests=None, duration=options.seconds, warmup=float(GUARD))
-        live = LiveSession(replace(profile, plan=plan), ssh_config=options.ssh_config, crew=crew)
+        live = LiveSession(profile, ssh_config=options.ssh_config, crew=crew)
         with cancelled_by_signals() as ignore_signals:
             async with live:
                 try:
-                    state = await live.run_once()
+                    found = await _limits(live, options.seconds, wanted)
                 except asyncio.CancelledError:
                     return EXIT_INTERRUPTED
                 finally:
                     ignore_signals()
-    result = run_result(state, state.runs)
-    if result is None:
-        raise TargetError("the run did not begin", subject=profile.plan.url)
-    found = diagnosis(result, state.hosts, [knob for knob in profile.knobs if knob.name in wanted])
     if options.json:
         emit(to_json([{name: getattr(one, name) for name in one._fields} for one in found]))
         return EXIT_GOOD
@@ -130,6 +125,17 @@ async def _diagnosed(options: Namespace, profile: Profile, wanted: Mapping[str, 
     return EXIT_GOOD
 
 
+async def _limits(live: LiveSession, seconds: float, wanted: Mapping[str, str]) -> list[FoundLimit]:
+    """Measure the settings as they are; return what limits the server."""
+    profile = live.source.profile
+    live.source.load.plan = replace(profile.plan, requests=None, duration=seconds, warmup=float(GUARD))
+    state = await live.run_once()
+    result = run_result(state, state.runs)
+    if result is None:
+        raise TargetError("the run did not begin", subject=profile.plan.url)
+    return diagnosis(result, state.hosts, [knob for knob in profile.knobs if knob.name in wanted])
+
+
 async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:
     async with crew_of(profile, options.ssh_config) as crew:
         recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
@@ -137,16 +143,18 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
         questions = Questions() if screen else None
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew, questions=questions)
 
-        async def search(approve: Approve | None, keep: Keep, began: Callable[[Autopilot], None]) -> SearchResult:
+        async def search(person: Person) -> SearchResult:
             await live.hosts_read()
             read = await live.source.tuning.read(list(wanted))
-            original = {name: value or "" for name, value in read.items()}
-            plan = _plan(options, profile, wanted, original)
-            if not screen:
-                print(*plan_lines(plan, original), sep="\n", file=sys.stderr)
-            pilot = Autopilot(live, plan, original, approve if options.ask else None)
-            began(pilot)
-            return await pilot.run(keep)
+            # Whoever names knobs has a reason.
+            found = [] if options.knob else await _limits(live, options.seconds, wanted)
+            chosen = await person.choose(found, list(wanted)) if found else wanted
+            original = {name: read[name] or "" for name in chosen}
+            plan = _plan(options, profile, {name: wanted[name] for name in chosen}, original)
+            approve = person.approve if options.ask else None
+            pilot = Autopilot(live, plan, original, approve, diagnosis_lines(found))
+            person.began(pilot)
+            return await pilot.run(person.keep)
 
         try:
             found = await (
@@ -166,16 +174,12 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
 async def _headless(live: LiveSession, search: Search, *, apply: bool) -> SearchResult | None:
     """Search with a line per evaluation on stderr; None: interrupted."""
     found: SearchResult | None = None
-
-    async def keep(found: SearchResult) -> bool:
-        return apply
-
     showing = asyncio.create_task(_show(live.session))
     try:
         with cancelled_by_signals() as ignore_signals:
             async with live:
                 try:
-                    found = await search(_asked, keep, lambda _: None)
+                    found = await search(_AtTerminal(apply))
                 except asyncio.CancelledError:
                     found = None
                 finally:
@@ -197,12 +201,26 @@ async def _on_screen(live: LiveSession, search: Search, options: Namespace) -> S
     return app.found
 
 
-async def _asked(values: Mapping[str, str]) -> bool:
-    """Ask in the terminal whether these values may be tried; no without one."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print(f"try {values_words(values)}? [y/N] ", end="", file=sys.stderr, flush=True)
-    return (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
+class _AtTerminal(NamedTuple):
+    """A person with a terminal, or none: all knobs are searched, and the proved values stay if `apply` says so."""
+
+    apply: bool
+
+    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str]) -> Sequence[str]:
+        return knobs
+
+    def began(self, pilot: Autopilot) -> None:
+        """Only a screen can pause it."""
+
+    async def approve(self, values: Mapping[str, str]) -> bool:
+        """Ask in the terminal; no without one."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        print(f"try {values_words(values)}? [y/N] ", end="", file=sys.stderr, flush=True)
+        return (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
+
+    async def keep(self, found: SearchResult) -> bool:
+        return self.apply
 
 
 def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
@@ -232,8 +250,8 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
 
 
 async def _show(session: Session) -> None:
-    """Print each evaluation on stderr as it ends."""
-    printed = 0
+    """Print the plan and each evaluation on stderr, as they are known."""
+    printed = -1
     while True:
         try:
             state = await session.until(
@@ -242,6 +260,8 @@ async def _show(session: Session) -> None:
         except EndOfSession:
             return
         assert state.autopilot is not None
-        for trial in state.autopilot.trials[printed:]:
+        if printed < 0:
+            print(*plan_lines(state.autopilot.begun), sep="\n", file=sys.stderr)
+        for trial in state.autopilot.trials[max(0, printed) :]:
             print(trial_line(trial, state.autopilot), file=sys.stderr)
         printed = len(state.autopilot.trials)

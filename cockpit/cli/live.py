@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from cockpit.cli.crew import crew_of
 from cockpit.cli.load_flags import plan_with
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
+from cockpit.cli.streams import report_streams
 from cockpit.hosts.prompts import Questions
 from cockpit.load.workers import Crew
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
@@ -31,6 +32,7 @@ from cockpit.recording.writer import RecordingWriter, Unrecorded
 from cockpit.session.live_replay import can_look_back
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Listener, Recorder
+from cockpit.stream.follow import Stream, followed
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.appearance import Appearance
@@ -82,10 +84,11 @@ def headless(
     listen: Listener | None = None,
     stop_when: Callable[[State], bool] = lambda state: False,
     runs: int = 1,
+    streams: Sequence[Stream] = (),
 ) -> SessionEnd:
     """Do `runs` runs without a screen. Ctrl-C, SIGTERM and SIGHUP stop them; the result is what was measured.
 
-    A run ends after `limit` seconds of load or at `stop_when`; `listen` receives every event.
+    A run ends after `limit` seconds of load or at `stop_when`; `listen` receives every event, `streams` each state.
     """
 
     async def measure(crew: Crew | None) -> SessionEnd:
@@ -94,7 +97,7 @@ def headless(
         interrupted = False
         try:
             with cancelled_by_signals() as ignore_signals:
-                async with live:
+                async with followed(live.session, streams), live:
                     showing = asyncio.create_task(asyncio.sleep(0) if quiet else show_progress(live.session, profile))
                     try:
                         for _ in range(runs):
@@ -113,6 +116,7 @@ def headless(
                 discard(recorder)
             raise
         report_gaps(recorder)
+        report_streams(streams)
         return SessionEnd(live.state, interrupted)
 
     async def with_crew() -> SessionEnd:
@@ -136,11 +140,12 @@ async def on_screen(
     autostart: str = "",
     listen: Listener | None = None,
     appearance: Appearance | None = None,
+    streams: Sequence[Stream] = (),
 ) -> SessionEnd:
     """Show the session on the screen until it is closed."""
     with Secrets(profile).out_of_errors():
         async with crew_of(profile, ssh_config) as crew:
-            return await _on_screen_with(crew, profile, ssh_config, keeping, autostart, listen, appearance)
+            return await _on_screen_with(crew, profile, ssh_config, keeping, autostart, listen, appearance, streams)
 
 
 async def _on_screen_with(
@@ -151,6 +156,7 @@ async def _on_screen_with(
     autostart: str,
     listen: Listener | None,
     appearance: Appearance | None,
+    streams: Sequence[Stream],
 ) -> SessionEnd:
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
@@ -166,8 +172,10 @@ async def _on_screen_with(
         baseline_of=_baseline_of(profile),
         load_parser=plan_with,
     )
-    await app.run_async()
+    async with followed(session, streams):
+        await app.run_async()
     report_gaps(recorder)
+    report_streams(streams)
     return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
 
 

@@ -45,12 +45,13 @@ def _pages(text: str) -> dict[str, HelpPage]:
 
 
 MEASURE = _pages("""\
-# run PROFILE|URL | load a URL or a profile's target | 1 3 | load metrics screen profile
+# run PROFILE|URL | load a URL or a profile's target | 1 3 | load metrics screen profile streams
 Load a URL, or a profile's target while its hosts are watched, and show requests/s and latency live.
   cockpit run http://127.0.0.1:8080/ -c 20 -z 30s     # 20 connections
   cockpit run http://127.0.0.1:8080/ -q 2000 -z 1m    # open load, 2000/s
   cockpit run spare-servers --record before.cockpit   # hosts and knobs too
   cockpit run http://127.0.0.1:8080/ -n 10k --json    # no screen, JSON
+  cockpit run spare-servers --ndjson | jq .load.p99_ms
 # check PROFILE|URL|RECORDING | check runs against thresholds and a baseline | 1 3 4 99 | check expressions
 Run a load, or take a recorded run, and check it against thresholds and a baseline.
   cockpit check http://127.0.0.1:8080/ -z 15s --threshold 'p99 < 50ms'
@@ -135,7 +136,7 @@ Check this machine, the target, the hosts and the knobs of a profile, each findi
 Open the screen on an embedded web server and SSH host; nothing is installed and nothing remains.
   cockpit demo
   cockpit demo --theme light --no-record
-# schema run|check|compare|study|profile | print a JSON Schema of --json or profiles |  | profile
+# schema run|ndjson|check|compare|study|profile | print a JSON Schema of --json or profiles |  | profile
 Print the JSON Schema of a command's --json output, or of profiles for editors.
   cockpit schema run
   cockpit schema profile >profile.schema.json

@@ -10,6 +10,7 @@ from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import Keeping, SessionEnd, headless, hlog_into, on_screen, report_recording
 from cockpit.cli.load_options import chosen_profile
+from cockpit.cli.streams import streams_of
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.hosts.feed import check_host
 from cockpit.load.preflight import preflight
@@ -34,19 +35,26 @@ def run(options: Namespace) -> int:
     """Show the screen if stdout is a terminal; otherwise, or with --no-tui, do one run and print its summary."""
     profile = chosen_profile(options)
     keeping = Keeping.of(options)
+    streams = streams_of(options)
     with hlog_into(options.hlog) as listen:
-        if options.no_tui or options.json or not on_terminal():
-            outcome = headless(profile, options.ssh_config, keeping, listen=listen)
+        if options.no_tui or options.json or options.ndjson or not on_terminal():
+            outcome = headless(profile, options.ssh_config, keeping, listen=listen, streams=streams)
         else:
             appearance = appearance_of(options)
             with Secrets(profile).out_of_errors():
                 asyncio.run(_check_first(profile, options.ssh_config))
             outcome = asyncio.run(
                 on_screen(
-                    profile, options.ssh_config, keeping, autostart="toggle", listen=listen, appearance=appearance
+                    profile,
+                    options.ssh_config,
+                    keeping,
+                    autostart="toggle",
+                    listen=listen,
+                    appearance=appearance,
+                    streams=streams,
                 )
             )
-    code = _tell(outcome, as_data=options.json)
+    code = _tell(outcome, options)
     report_recording(outcome.recording)
     return code
 
@@ -69,13 +77,14 @@ def _for_the_screen(problem: BaseException) -> bool:
     return isinstance(problem, HostError) and not refused
 
 
-def _tell(outcome: SessionEnd, as_data: bool) -> int:
+def _tell(outcome: SessionEnd, options: Namespace) -> int:
     results = [run_result(outcome.state, number) for number in range(1, outcome.state.runs + 1)]
     found = verdicts(outcome.state)
-    for result in filter(None, results):
+    # With --ndjson the results are in its lines.
+    for result in () if options.ndjson else filter(None, results):
         emit(
             to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))
-            if as_data
+            if options.json
             else summary(result, found)
         )
     if outcome.interrupted:

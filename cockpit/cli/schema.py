@@ -16,6 +16,7 @@ from cockpit.report.comparison import CompareJson
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import RunJson
 from cockpit.report.study_json import StudyJson
+from cockpit.stream.lines import AnyLine
 
 
 def profile_schema() -> dict[str, Any]:
@@ -41,7 +42,7 @@ def _refers(schema: Any) -> str:
     return str(schema["$ref"])
 
 
-_OUTPUTS = {"run": RunJson, "check": CheckJson, "compare": CompareJson, "study": StudyJson}
+_OUTPUTS = {"run": RunJson, "ndjson": AnyLine, "check": CheckJson, "compare": CompareJson, "study": StudyJson}
 
 
 def schema(options: Namespace) -> int:

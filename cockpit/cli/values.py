@@ -31,6 +31,12 @@ def count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number, 0 or more")
 
 
+def port(text: str) -> int:
+    if text.isdecimal() and int(text) < 65536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r}: is no port; write 1 to 65535, or 0 for any that is free")
+
+
 def rate(text: str) -> float:
     return float(_typed(parse_rate, text))
 

@@ -37,10 +37,11 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AutopilotBegun(Event, frozen=True, tag="autopilot_begun"):
-    """A search begins from the `original` values, by knob."""
+    """A search begins from the `original` values, by knob. `limits` are the findings of the diagnosis."""
 
     plan: SearchPlan
     original: dict[str, str]
+    limits: tuple[str, ...] = ()
 
 
 # original: the values of the start, measured again; spread: one of the first points, far apart; search: the most

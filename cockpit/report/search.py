@@ -24,7 +24,7 @@ def search_claim(state: State, known: AutopilotState) -> str:
 
 
 def search_plan(known: AutopilotState) -> tuple[str, ...]:
-    return tuple(line.strip() for line in plan_lines(known.begun.plan, known.begun.original))
+    return tuple(line.strip() for line in plan_lines(known.begun))
 
 
 def trial_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:

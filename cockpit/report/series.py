@@ -10,8 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from cockpit.model.host_state import HostPoint, HostState
@@ -84,8 +84,8 @@ def series_csv(state: State) -> Iterator[str]:
     seconds = {second.second: second for second in state.seconds}
     for t in range(int(state.t) + 1):
         second = seconds.get(t)
-        segment = _segment_at(state, t) if second else None
-        cells: list[Cell] = [t, _utc(wall + t), segment.run if segment else None, segment.number if segment else None]
+        segment = segment_at(state, t) if second else None
+        cells: list[Cell] = [t, utc(wall + t), segment.run if segment else None, segment.number if segment else None]
         cells += [metric(second) if second else None for metric in _LOAD.values()]
         for host in hosts:
             point = _newest(host, t)
@@ -100,7 +100,29 @@ def _metric(point: HostPoint | None, name: str) -> Cell:
     return _HOST[name](point)
 
 
-def _segment_at(state: State, t: int) -> Segment | None:
+def load_metrics_at(state: State, t: int) -> dict[str, float]:
+    """Return the load of a second by column; empty without any."""
+    at = bisect_left(state.seconds, t, key=_second)
+    if at == len(state.seconds) or state.seconds[at].second != t:
+        return {}
+    return _known({name: read(state.seconds[at]) for name, read in _LOAD.items()})
+
+
+def host_metrics_at(host: HostState, t: int) -> dict[str, float]:
+    """Return the newest reading of a host within a second, by column; empty if there is none."""
+    point = _newest(host, t)
+    return {} if point is None else _known({name: _metric(point, name) for name in _HOST})
+
+
+def _known(cells: Mapping[str, Cell]) -> dict[str, float]:
+    return {name: value for name, value in cells.items() if isinstance(value, int | float) and math.isfinite(value)}
+
+
+def _second(one: LoadSecond) -> int:
+    return one.second
+
+
+def segment_at(state: State, t: int) -> Segment | None:
     """Return the segment at the middle of the second, else the last one that began before its end."""
     begun = [segment for segment in state.segments if segment.start < t + 1]
     return next((segment for segment in reversed(begun) if segment.start <= t + 0.5), begun[-1] if begun else None)
@@ -119,7 +141,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def _utc(wall: float) -> str:
+def utc(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

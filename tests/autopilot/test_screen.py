@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.widgets import Static
 
+from cockpit.autopilot.diagnosis import FoundLimit, Limit
+from cockpit.autopilot.person import Person, Search
 from cockpit.autopilot.proof import Proof
-from cockpit.autopilot.runner import Approve, Autopilot, Keep, SearchResult
+from cockpit.autopilot.runner import Autopilot, SearchResult
+from cockpit.model.autopilot import AutopilotEnded
 from cockpit.model.state import State
 from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.study.controls import StudyControls
 from cockpit.tui.autopilot.board import BoardScreen
-from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotApp, EndScreen, Search, SearchLine
+from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotApp, EndScreen, KnobsScreen, SearchLine
 from tests.autopilot.searches import BEFORE, plan, searchable
 from tests.tui.driving import press, until
 
@@ -25,11 +27,11 @@ pytestmark = pytest.mark.usefixtures("quick")
 def search_of(live: LiveSession, folder: Path, *, ask: bool = False) -> Search:
     live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
 
-    async def search(approve: Approve | None, keep: Keep, began: Callable[[Autopilot], None]) -> SearchResult:
+    async def search(person: Person) -> SearchResult:
         await live.knobs_read()
-        pilot = Autopilot(live, plan(folder, seconds=0.3), {"Level": "5"}, approve if ask else None)
-        began(pilot)
-        return await pilot.run(keep)
+        pilot = Autopilot(live, plan(folder, seconds=0.3), {"Level": "5"}, person.approve if ask else None)
+        person.began(pilot)
+        return await pilot.run(person.keep)
 
     return search
 
@@ -78,3 +80,54 @@ async def test_settings_that_nobody_approves_are_not_tried(tmp_path: Path) -> No
             await until(pilot, lambda: app.found is not None)
         assert trials(live.state) == 1 and live.state.changes == ()
     assert (tmp_path / "conf").read_text() == BEFORE
+
+
+FOUND = [
+    FoundLimit(Limit.WORKERS, "web1", "150 busy, 0 idle (apache)", ("MaxRequestWorkers", "ThreadsPerChild")),
+    FoundLimit(Limit.CPU, "web1", "97% busy", ("KeepAlive",)),
+]
+KNOBS = ["KeepAlive", "MaxRequestWorkers", "StartServers", "ThreadsPerChild"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen"),
+    [
+        (["enter"], ["KeepAlive", "MaxRequestWorkers", "ThreadsPerChild"]),
+        (["space", "down", "down", "space", "enter"], ["MaxRequestWorkers", "StartServers", "ThreadsPerChild"]),
+        # Nothing to search: it stays.
+        (["space", "down", "space", "down", "down", "space", "enter", "space", "enter"], ["ThreadsPerChild"]),
+    ],
+)
+async def test_the_knobs_that_bear_on_a_limit_are_proposed_and_others_can_be_chosen(
+    tmp_path: Path, keys: list[str], chosen: list[str]
+) -> None:
+    answers = []
+
+    async def search(person: Person) -> SearchResult:
+        answers.append(list(await person.choose(FOUND, KNOBS)))
+        return SearchResult(AutopilotEnded(t=0.0, outcome="nothing"))
+
+    async with searchable(tmp_path) as live:
+        live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
+        app = AutopilotApp(live.session, search)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, KnobsScreen))
+            assert "limit: web1: all workers are busy: 150 busy" in str(app.screen.query(Static).first().content)
+            await press(pilot, *keys)
+            await until(pilot, lambda: app.found is not None)
+        assert app.failure is None and answers == [chosen]
+
+
+async def test_a_search_whose_knobs_nobody_chooses_is_left(tmp_path: Path) -> None:
+    async def search(person: Person) -> SearchResult:
+        await person.choose(FOUND, KNOBS)
+        raise AssertionError("it goes on")
+
+    async with searchable(tmp_path) as live:
+        live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
+        app = AutopilotApp(live.session, search)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, KnobsScreen))
+            await press(pilot, "escape")
+            await until(pilot, lambda: not app.is_running or app.leaving)
+        assert app.failure is None and app.found is None and app.interrupted

@@ -72,14 +72,19 @@ class Search:
 
 
 @asynccontextmanager
-async def search(web1: Host, folder: Path, *, reload: str = RELOAD, values: str = "On,Off") -> AsyncIterator[Search]:
-    """A search for the better of two values."""
+async def search(web1: Host, folder: Path, *, reload: str = RELOAD, full: Path | None = None) -> AsyncIterator[Search]:
+    """A search for the better of two values; `full`: recorded in a directory where only 64 KiB fit."""
     profile = folder / "p.toml"
     profile.write_text(PROFILE.format(url=web1.url, conf=CONF, reload=reload))
     words = ["autopilot", str(profile), "--trust", "--json", "--ssh-config", str(web1.ssh_config), "--budget", "10m"]
-    words += ["--seconds", "5s", "--knob", f"KeepAlive={values}", "--record", str(folder / "s.cockpit")]
+    words += ["--seconds", "5s", "--knob", "KeepAlive=On,Off", "--record", str((full or folder) / "s.cockpit")]
+    small = (
+        ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k small "$0" && exec "$@"', str(full)) if full else ()
+    )
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "cockpit", *words), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *(*small, sys.executable, "-m", "cockpit", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         yield Search(process)
@@ -153,4 +158,17 @@ async def test_a_full_disk_of_the_host(web1: Host, tmp_path: Path) -> None:
     refused = said["evaluations"][1]
     assert refused["outcome"] == "failed"
     assert any(words in refused["detail"] for words in ("No space left on device", "is the disk full?"))
+    assert web1.run(STATE).stdout == before
+
+
+async def test_a_full_disk_where_the_search_is_recorded(web1: Host, tmp_path: Path) -> None:
+    """The recording has a gap, the search goes on."""
+    before = web1.run(STATE).stdout
+    (tmp_path / "full").mkdir()
+    async with search(web1, tmp_path, full=tmp_path / "full") as found:
+        code, said, told = await found.ended()
+    assert code == 0, told
+    assert [one["outcome"] for one in said["evaluations"]].count("measured") >= 2
+    assert "recording: " in told and "No space left on device" in told
+    await unlocked(web1)
     assert web1.run(STATE).stdout == before

@@ -17,6 +17,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 import cockpit.tui
+from cockpit.autopilot.diagnosis import FoundLimit, Limit
 from cockpit.hosts.prompts import Question
 from cockpit.model.clock import Clock
 from cockpit.model.load import LoadPlan
@@ -27,7 +28,7 @@ from cockpit.session.live import LiveSource
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.autopilot.board import BoardScreen
-from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotScreen, EndScreen
+from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotScreen, EndScreen, KnobsScreen
 from cockpit.tui.dialogs.asking import AskingScreen
 from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_names import action_key
@@ -69,6 +70,11 @@ async def push_machines(pilot: Pilot[Any]) -> None:
 
 async def push_board(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(BoardScreen(main(pilot.app).session))
+
+
+async def push_knobs(pilot: Pilot[Any]) -> None:
+    found = FoundLimit(Limit.WORKERS, "web1", "150 busy, 0 idle (apache)", ("MaxRequestWorkers",))
+    await pilot.app.push_screen(KnobsScreen([found], ["MaxRequestWorkers", "KeepAlive"]))
 
 
 async def push_approval(pilot: Pilot[Any]) -> None:
@@ -143,6 +149,7 @@ ROWS = (
     Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_a_value),
     Row("CheckScreen", "escape q x", before="x"),
     Row("BoardScreen", "escape q A", prepare=push_board),
+    Row("KnobsScreen", "space enter escape", prepare=push_knobs),
     Row("ApproveScreen", "enter escape", prepare=push_approval),
     Row("EndScreen", "enter escape", prepare=push_claim),
     Row("AutopilotScreen", "P K F", prepare=push_search),

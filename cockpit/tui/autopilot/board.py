@@ -57,7 +57,7 @@ class BoardScreen(Dialog[None]):
 
 
 def board_lines(state: AutopilotState) -> Iterator[Content]:
-    for line in plan_lines(state.begun.plan, state.begun.original):
+    for line in plan_lines(state.begun):
         yield Content.styled(line, "$cockpit-dim")
     known = search_fit(state)
     yield Content("")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, TypeVar
 
 from msgspec.structs import replace
 from rich.cells import set_cell_size
@@ -12,22 +12,23 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
-from cockpit.autopilot.runner import Approve, Autopilot, Keep, SearchResult
-from cockpit.autopilot.words import claim, trial_line, values_words
-from cockpit.model.errors import CockpitError
-from cockpit.model.text import elapsed
-from cockpit.session.loop import EndOfSession, Session
-from cockpit.tui.app import CockpitApp
+from cockpit.autopilot.diagnosis import FoundLimit, proposed
+from cockpit.autopilot.person import Search
+from cockpit.autopilot.runner import Autopilot, SearchResult
+from cockpit.autopilot.words import claim, diagnosis_lines, trial_line, values_words
+from cockpit.model.text import elapsed, neutral
+from cockpit.session.loop import Session
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.key_names import key_hints
 from cockpit.tui.main_screen import FRAME, MainScreen
+from cockpit.tui.task_app import TaskApp
 from cockpit.tui.terminal.appearance import Appearance
 
 # Number of evaluations shown: on a screen of at least _HIGH lines, and on a lower one.
 _ROWS, _HIGH, _FEW = 4, 34, 1
-Search = Callable[[Approve | None, Keep, Callable[[Autopilot], None]], Awaitable[SearchResult]]
+Answer = TypeVar("Answer")
 
 
 class SearchLine(Static):
@@ -54,6 +55,53 @@ class SearchLine(Static):
         lines = [first + (keys if len(first) + len(keys) <= width else "   A: all evaluations")]
         lines += [f"  {trial_line(trial, state)}" for trial in state.trials[-rows:]]
         self.update("\n".join(set_cell_size(line, width).rstrip() for line in lines))
+
+
+class KnobsScreen(Dialog[tuple[str, ...]]):
+    """What limits the server, and which knobs are searched: those that bear on it, until somebody chooses others. Ends
+    with none if it is left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "choose", "select or deselect", priority=True),
+        Binding("enter", "search", "search these knobs", priority=True),
+        Binding("escape", "dismiss(())", "leave"),
+    ]
+    DEFAULT_CSS = """
+    KnobsScreen > Vertical { width: 100; }
+    KnobsScreen OptionList { height: auto; max-height: 16; margin: 1 0; border: none; background: $surface; }
+    """
+
+    def __init__(self, found: Sequence[FoundLimit], knobs: Sequence[str]) -> None:
+        super().__init__()
+        self._found, self._knobs = found, knobs
+        named = [name for name in proposed(found) if name in knobs]
+        self._chosen = set(named or knobs)
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "what limits the server, and what to search"
+            yield Static(Content("\n".join(diagnosis_lines(self._found))))
+            yield OptionList(*map(self._row, self._knobs), compact=True)
+            keys = [("Space", ": search it or not"), ("Enter", ": begin"), ("Esc", ": leave")]
+            yield Static(key_hints(*keys), classes="hint")
+
+    def _row(self, name: str) -> Content:
+        return Content(f"[{'x' if name in self._chosen else ' '}] {neutral(name)}")
+
+    def action_choose(self) -> None:
+        """Search the highlighted knob, or leave it out."""
+        rows = self.query_one(OptionList)
+        if rows.highlighted is not None:
+            name = self._knobs[rows.highlighted]
+            self._chosen ^= {name}
+            rows.replace_option_prompt_at_index(rows.highlighted, self._row(name))
+
+    def action_search(self) -> None:
+        """Begin with the chosen knobs."""
+        if self._chosen:
+            self.dismiss(tuple(name for name in self._knobs if name in self._chosen))
+        else:
+            self.app.bell()
 
 
 class ApproveScreen(Dialog[bool]):
@@ -134,9 +182,11 @@ class AutopilotScreen(MainScreen):
             what(pilot)
 
 
-class AutopilotApp(CockpitApp):
+class AutopilotApp(TaskApp):
     """Runs a search, shows it, and asks at its end whether the proved values are to stay; `apply`: they are, without a
     question. Leaving interrupts it; the original values are active before it closes."""
+
+    work = "search"
 
     def __init__(
         self, session: Session, search: Search, appearance: Appearance | None = None, *, apply: bool = False
@@ -146,54 +196,39 @@ class AutopilotApp(CockpitApp):
         self.found: SearchResult | None = None
         self._search = search
         self._pilot: Autopilot | None = None
-        self._searching: asyncio.Task[None] | None = None
 
     def get_default_screen(self) -> MainScreen:
         return AutopilotScreen(self.session, lambda: self._pilot)
 
-    def on_mount(self) -> None:
-        self._searching = asyncio.create_task(self._searched())
-        self._searching.add_done_callback(self._over)
+    async def run_task(self) -> None:
+        self.found = await self._search(self)
 
-    async def _searched(self) -> None:
-        def began(pilot: Autopilot) -> None:
-            self._pilot = pilot
+    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str]) -> Sequence[str]:
+        chosen = await self._answer(KnobsScreen(found, knobs))
+        if not chosen:
+            raise asyncio.CancelledError
+        return chosen
 
-        self.found = await self._search(self._asked, self._kept, began)
+    def began(self, pilot: Autopilot) -> None:
+        self._pilot = pilot
 
-    async def _asked(self, values: Mapping[str, str]) -> bool:
+    async def approve(self, values: Mapping[str, str]) -> bool:
         return await self._answer(ApproveScreen(f"Try {values_words(values)}?"))
 
-    async def _kept(self, found: SearchResult) -> bool:
+    async def keep(self, found: SearchResult) -> bool:
         state = self.session.state.autopilot
         if self._apply or state is None:
             return self._apply
         better = found.ended.outcome == "better"
         return await self._answer(EndScreen(claim(replace(state, ended=found.ended), found.verdict), question=better))
 
-    async def _answer(self, question: Dialog[bool]) -> bool:
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.push_screen(question, lambda yes: None if answer.done() else answer.set_result(bool(yes)))
+    async def _answer(self, question: Dialog[Answer]) -> Answer:
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def answered(given: Answer | None) -> None:
+            if not answer.done():
+                assert given is not None
+                answer.set_result(given)
+
+        self.push_screen(question, answered)
         return await answer
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        failure = None if task.cancelled() else task.exception()
-        if isinstance(failure, CockpitError) or (failure is not None and not isinstance(failure, EndOfSession)):
-            self.failure = failure
-        if self._leaving is None:
-            self.action_leave(task.cancelled())
-
-    def busy_with(self) -> str:
-        return "a search is running"
-
-    async def _finish(self) -> None:
-        if self._searching is not None:
-            await asyncio.wait([self._searching])
-
-    async def _end_session(self) -> None:
-        """End the search first: restoring the settings needs connected hosts."""
-        if self._searching is not None and not self._searching.done():
-            self.interrupted = True
-            self._searching.cancel()
-            await asyncio.wait([self._searching])
-        await super()._end_session()

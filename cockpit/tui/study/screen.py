@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral, si
-from cockpit.session.loop import EndOfSession, Session
+from cockpit.session.loop import Session
 from cockpit.study.runner import Runner
 from cockpit.study.words import progress_words, state_words
-from cockpit.tui.app import CockpitApp
 from cockpit.tui.main_screen import FRAME, MainScreen
+from cockpit.tui.task_app import TaskApp
 from cockpit.tui.terminal.appearance import Appearance
 
 # Number of runs shown: on a screen of at least _HIGH lines, and on a lower one.
@@ -76,39 +73,17 @@ class StudyScreen(MainScreen):
         yield from super().compose()
 
 
-class StudyApp(CockpitApp):
+class StudyApp(TaskApp):
     """Runs a study and shows it; leaving interrupts it. Settings are restored before it closes."""
+
+    work = "study"
 
     def __init__(self, session: Session, runner: Runner, appearance: Appearance | None = None) -> None:
         super().__init__(session, appearance=appearance)
         self._runner = runner
-        self._study: asyncio.Task[None] | None = None
 
     def get_default_screen(self) -> MainScreen:
         return StudyScreen(self.session, self._runner)
 
-    def on_mount(self) -> None:
-        self._study = asyncio.create_task(self._runner.run())
-        self._study.add_done_callback(self._study_over)
-
-    def _study_over(self, task: asyncio.Task[None]) -> None:
-        failure = None if task.cancelled() else task.exception()
-        if isinstance(failure, CockpitError) or (failure is not None and not isinstance(failure, EndOfSession)):
-            self.failure = failure
-        if self._leaving is None:
-            self.action_leave(task.cancelled())
-
-    def busy_with(self) -> str:
-        return "a study is running"
-
-    async def _finish(self) -> None:
-        if self._study is not None:
-            await asyncio.wait([self._study])
-
-    async def _end_session(self) -> None:
-        """End the study first: restoring the settings needs connected hosts."""
-        if self._study is not None and not self._study.done():
-            self.interrupted = True
-            self._study.cancel()
-            await asyncio.wait([self._study])
-        await super()._end_session()
+    async def run_task(self) -> None:
+        await self._runner.run()

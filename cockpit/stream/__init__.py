@@ -1,0 +1,1 @@
+"""A session for other tools while it runs: JSON lines, Prometheus, annotations."""

@@ -1,0 +1,160 @@
+"""A session as JSON lines: each second's metrics, each change and marker, each run. The structs are the schema. Pure.
+
+Names of metrics are those of the CSV (report.series), units included; an unknown value is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from cockpit.analysis.segment_verdicts import verdicts
+from cockpit.model.events import ChangeOutcome
+from cockpit.model.knobs import Setting
+from cockpit.model.metrics import run_result
+from cockpit.model.state import Change, Marker, State
+from cockpit.report.run_json import RunJson, run_json
+from cockpit.report.series import host_metrics_at, load_metrics_at, segment_at, utc
+
+# Ticks and readings of a second may still come while the next two are under way.
+LATE = 2
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """`t` is session seconds, `utc` the wall clock of cockpit's machine at that instant."""
+
+    t: float
+    utc: str
+
+
+class SessionLine(Line, frozen=True, kw_only=True, tag="session"):
+    version: str
+    name: str
+    target: str
+    hosts: tuple[str, ...]
+
+
+class SecondLine(Line, frozen=True, kw_only=True, tag="second"):
+    """The second from `t` to the next. `row` is the number in the runs table; `load` is empty without load, that of a
+    host without a reading of it."""
+
+    run: int | None
+    row: int | None
+    warmup: bool
+    load: dict[str, float]
+    hosts: dict[str, dict[str, float]]
+
+
+class ChangeLine(Line, frozen=True, kw_only=True, tag="change"):
+    """A change is over; it began at `begun`, and was active from `active` on (null: never). `trial`: it was made to be
+    measured, and undone."""
+
+    change: str
+    host: str
+    settings: tuple[Setting, ...]
+    undoes: str
+    trial: bool
+    begun: float
+    active: float | None
+    outcome: ChangeOutcome
+    detail: str
+
+
+class MarkerLine(Line, frozen=True, kw_only=True, tag="marker"):
+    """A point on the timeline. `kind` is change, action, note, gap, restart or worker; a change has its marker when it
+    becomes active."""
+
+    kind: str
+    text: str
+
+
+class RunLine(Line, frozen=True, kw_only=True, tag="run"):
+    """A run is over: its result as of `cockpit run --json`."""
+
+    result: RunJson
+
+
+AnyLine = SessionLine | SecondLine | ChangeLine | MarkerLine | RunLine
+
+
+class Lines:
+    """The lines that a growing session has, each once."""
+
+    def __init__(self) -> None:
+        self._told = 0
+        self._changes: set[int] = set()
+        self._markers: set[Marker] = set()
+        self._runs = 0
+        self._begun = False
+
+    def fresh(self, state: State, *, last: bool = False) -> Iterator[AnyLine]:
+        """Yield what is new in `state`; with `last`, also the seconds that are not over."""
+        if state.started is None:
+            return
+        wall = state.started.wall
+
+        def at(t: float) -> str:
+            return utc(wall + t)
+
+        if not self._begun:
+            self._begun = True
+            yield SessionLine(
+                t=0.0,
+                utc=at(0.0),
+                version=state.started.version,
+                name=state.started.name,
+                target=state.started.target,
+                hosts=tuple(host.name for host in state.started.hosts),
+            )
+        yield from self._seconds(state, at, int(state.t) + 1 if last else int(state.t) - LATE)
+        for place, change in enumerate(state.changes):
+            if place not in self._changes and change.outcome is not None:
+                self._changes.add(place)
+                yield _change_line(change, change.outcome, at)
+        for marker in state.markers:
+            if marker not in self._markers:
+                self._markers.add(marker)
+                yield MarkerLine(t=marker.t, utc=at(marker.t), kind=marker.kind, text=marker.text)
+        yield from self._results(state, at)
+
+    def _seconds(self, state: State, at: Callable[[float], str], end: int) -> Iterator[SecondLine]:
+        for t in range(self._told, end):
+            load = load_metrics_at(state, t)
+            segment = segment_at(state, t) if load else None
+            yield SecondLine(
+                t=float(t),
+                utc=at(t),
+                run=segment.run if segment else None,
+                row=segment.number if segment else None,
+                warmup=bool(segment and segment.warmup),
+                load=load,
+                hosts={name: host_metrics_at(host, t) for name, host in state.hosts.items()},
+            )
+        self._told = max(self._told, end)
+
+    def _results(self, state: State, at: Callable[[float], str]) -> Iterator[RunLine]:
+        over = state.runs if state.running is None else state.runs - 1
+        for number in range(self._runs + 1, over + 1):
+            result = run_result(state, number)
+            if result is not None:
+                found = run_json(result, verdicts=verdicts(state), rounds=state.rounds)
+                yield RunLine(t=state.t, utc=at(state.t), result=found)
+        self._runs = max(self._runs, over)
+
+
+def _change_line(change: Change, outcome: ChangeOutcome, at: Callable[[float], str]) -> ChangeLine:
+    t = change.begun if change.ended is None else change.ended
+    return ChangeLine(
+        t=t,
+        utc=at(t),
+        change=change.letter,
+        host=change.host,
+        settings=change.settings,
+        undoes=change.undoes,
+        trial=change.trial,
+        begun=change.begun,
+        active=change.active_since,
+        outcome=outcome,
+        detail=change.detail,
+    )

@@ -1,0 +1,38 @@
+"""JSON lines, written as soon as each is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from cockpit.model.errors import UsageError
+from cockpit.model.state import State
+from cockpit.model.text import escaped
+from cockpit.stream.lines import AnyLine, Lines
+
+
+class NdjsonStream:
+    """`write` raises BrokenPipeError or UsageError if the reader has gone away; the rest is not written then."""
+
+    def __init__(self, write: Callable[[Iterable[str]], None]) -> None:
+        self.trouble = ""
+        self._write = write
+        self._lines = Lines()
+        self._encoder = msgspec.json.Encoder()
+
+    async def take(self, state: State) -> None:
+        self._put(self._lines.fresh(state))
+
+    async def close(self, state: State) -> None:
+        self._put(self._lines.fresh(state, last=True))
+
+    def _put(self, lines: Iterable[AnyLine]) -> None:
+        if self.trouble:
+            return
+        try:
+            self._write(f"{escaped(self._encoder.encode(line).decode())}\n" for line in lines)
+        except BrokenPipeError:
+            self.trouble = "--ndjson: the reader has gone away"
+        except UsageError as error:
+            self.trouble = f"--ndjson: {error}"

@@ -1,0 +1,106 @@
+"""A Prometheus endpoint on loopback: the newest whole second as gauges, the session's responses as counters.
+
+Gauges have the names of the CSV (report.series) after `cockpit_load_` and `cockpit_host_`, with `_` for the dots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from cockpit.model.counts import Counts, add
+from cockpit.model.errors import UsageError
+from cockpit.model.state import State
+from cockpit.report.series import host_metrics_at, load_metrics_at
+from cockpit.stream.lines import LATE
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+ADDRESS = "127.0.0.1"
+# Upper ends of the histogram's buckets (s).
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class PrometheusStream:
+    """Answers with the newest state; its server runs in a thread. Raises UsageError if the port is taken, or without
+    the extra `cockpit[prometheus]`."""
+
+    trouble = ""
+
+    def __init__(self, port: int) -> None:
+        try:
+            from prometheus_client import CollectorRegistry, start_http_server
+        except ImportError:
+            raise UsageError("--prometheus: needs prometheus_client: pip install 'cockpit[prometheus]'") from None
+        self._state = State()
+        registry = CollectorRegistry()
+        registry.register(self)
+        try:
+            self._server, self._thread = start_http_server(port, ADDRESS, registry)
+        except OSError as error:
+            raise UsageError(f"--prometheus {port}: {ADDRESS}:{port}: {error.strerror}") from None
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_port)
+
+    async def take(self, state: State) -> None:
+        self._state = state
+
+    async def close(self, state: State) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def describe(self) -> Iterable[Metric]:
+        """Return no metrics: the first scrape is not to fail because of one that comes later."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics; called by the server's thread at each scrape."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        state = self._state
+        second = int(state.t) - LATE - 1
+        for name, value in load_metrics_at(state, second).items():
+            yield GaugeMetricFamily(f"cockpit_load_{_metric(name)}", f"load: {name}", value=value)
+        readings = {host: host_metrics_at(known, second) for host, known in state.hosts.items()}
+        for name in dict.fromkeys(name for metrics in readings.values() for name in metrics):
+            gauge = GaugeMetricFamily(f"cockpit_host_{_metric(name)}", f"of a host: {name}", labels=["host"])
+            for host, metrics in readings.items():
+                if name in metrics:
+                    gauge.add_metric([host], metrics[name])
+            yield gauge
+        counts = _counts(state)
+        responses = CounterMetricFamily("cockpit_responses", "complete responses by status", labels=["status"])
+        for status, number in sorted(counts.statuses.items()):
+            responses.add_metric([str(status)], number)
+        yield responses
+        errors = CounterMetricFamily("cockpit_errors", "requests without a complete response", labels=["kind"])
+        for kind, number in sorted(counts.errors.items()):
+            errors.add_metric([str(kind)], number)
+        yield errors
+        changes = sum(change.outcome == "applied" and not change.trial for change in state.changes)
+        yield CounterMetricFamily("cockpit_changes", "changes that were applied", value=changes)
+        latency = counts.latency
+        edges = [0, *(round(1e9 * end) for end in _BUCKETS)]
+        running, buckets = 0, []
+        for end, number in zip(_BUCKETS, latency.between(edges), strict=True):
+            running += number
+            buckets.append((str(end), float(running)))
+        buckets.append(("+Inf", float(latency.count)))
+        yield HistogramMetricFamily(
+            "cockpit_response_seconds", "response time", buckets=buckets, sum_value=latency.mean * latency.count
+        )
+
+
+def _metric(name: str) -> str:
+    return name.replace(".", "_").lower()
+
+
+def _counts(state: State) -> Counts:
+    total = Counts()
+    for segment in state.segments:
+        total = add(total, segment.counts)
+    return total

@@ -1,0 +1,44 @@
+"""The app of a session with one task of its own, a study or a search: leaving the screen ends the task first."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cockpit.session.loop import EndOfSession
+from cockpit.tui.app import CockpitApp
+
+
+class TaskApp(CockpitApp):
+    """Runs the task and shows the session; leaving cancels the task, which restores its settings while the hosts are
+    still connected. `work` names it to the user."""
+
+    work = ""
+    _running_task: asyncio.Task[None] | None = None
+
+    async def run_task(self) -> None:
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self._running_task = asyncio.create_task(self.run_task())
+        self._running_task.add_done_callback(self._task_over)
+
+    def busy_with(self) -> str:
+        return f"a {self.work} is running"
+
+    def _task_over(self, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None and not isinstance(failure, EndOfSession):
+            self.failure = failure
+        if self._leaving is None:
+            self.action_leave(task.cancelled())
+
+    async def _finish(self) -> None:
+        if self._running_task is not None:
+            await asyncio.wait([self._running_task])
+
+    async def _end_session(self) -> None:
+        if self._running_task is not None and not self._running_task.done():
+            self.interrupted = True
+            self._running_task.cancel()
+            await asyncio.wait([self._running_task])
+        await super()._end_session()

@@ -1,0 +1,61 @@
+"""`cockpit run` with streams to other tools, against a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.cli.test_headless import COCKPIT
+from tests.commands import cockpit
+from tests.servers import http_server
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield base
+
+
+def test_ndjson_holds_to_its_schema_and_ends_with_the_result(url: str) -> None:
+    done = cockpit("run", url, "-c", "2", "-z", "2s", "--ndjson", "--no-record", "--prometheus", "0")
+    assert done.returncode == 0, done.stderr
+    assert "metrics at http://127.0.0.1:" in done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    schema = json.loads(cockpit("schema", "ndjson").stdout)
+    for line in lines:
+        jsonschema.validate(line, schema)
+    seconds = [line for line in lines if line["type"] == "second"]
+    assert lines[0]["type"] == "session" and lines[-1]["type"] == "run"
+    assert lines[-1]["result"]["completed"] == sum(line["load"].get("completed", 0) for line in seconds) > 0
+    assert [line["t"] for line in seconds] == list(range(len(seconds)))
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.cockpit"
+    command = [*COCKPIT, "run", url, "-c", "1", "-z", "3s", "--ndjson", "--record", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert '"type":"session"' in process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 0 and "cockpit: --ndjson: the reader has gone away" in said
+    assert json.loads(cockpit("report", file, "--json").stdout)[0]["duration"] == pytest.approx(3, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--ndjson", "--json"), "--json, --ndjson: name one of them"),
+        (("--annotate", "grafana"), "--annotate grafana: write it as https://"),
+        (("--prometheus", "99999"), "'99999': is no port; write 1 to 65535"),
+        (("--prometheus", "x"), "'x': is no port"),
+    ],
+)
+def test_streams_that_cannot_be_opened_are_refused(url: str, flags: tuple[str, ...], said: str) -> None:
+    done = cockpit("run", url, "-z", "1s", *flags)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr and not done.stdout
