@@ -51,7 +51,7 @@ Load a URL, or a profile's target while its hosts are watched, and show requests
   cockpit run http://127.0.0.1:8080/ -q 2000 -z 1m    # open load, 2000/s
   cockpit run spare-servers --record before.cockpit   # hosts and knobs too
   cockpit run http://127.0.0.1:8080/ -n 10k --json    # no screen, JSON
-  cockpit run spare-servers --ndjson | jq .load.p99_ms
+  cockpit run spare-servers --ndjson                  # JSON lines as it runs
 # check PROFILE|URL|RECORDING | check runs against thresholds and a baseline | 1 3 4 99 | check expressions
 Run a load, or take a recorded run, and check it against thresholds and a baseline.
   cockpit check http://127.0.0.1:8080/ -z 15s --threshold 'p99 < 50ms'
