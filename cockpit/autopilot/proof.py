@@ -80,5 +80,7 @@ def _words(effect: Effect) -> str:
     if effect.high is None:
         return f"{effect.name} could not be compared"
     unit = "%" if effect.relative else " points"
-    worst = f"{100 * effect.high:.2g}{unit}"
-    return f"{effect.name} may have risen by {worst}, and {100 * effect.margin:g}{unit} are allowed"
+    worst = 100 * effect.high
+    instead = f"; --where '{effect.name} < TIME' allows more" if effect.relative else ""
+    allowed = f"{100 * effect.margin:g}{unit} are allowed{instead}"
+    return f"{effect.name} may have risen by {worst:.{0 if worst >= 10 else 1}f}{unit}, and {allowed}"

@@ -33,14 +33,34 @@ def proof(*constraints: str) -> Proof:
     ("other", "constraints", "objection", "decided"),
     [
         (p99(-0.3, 0.09), (), "", True),
-        (p99(-0.3, 0.14), (), "p99 may have risen by 14%, and 10% are allowed", False),
-        (p99(0.11, 0.14, Outcome.WORSE), (), "p99 may have risen by 14%, and 10% are allowed", True),
+        (
+            p99(-0.3, 0.14),
+            (),
+            "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
+            False,
+        ),
+        (
+            p99(0.11, 0.14, Outcome.WORSE),
+            (),
+            "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
+            True,
+        ),
         # Worse for certain, by less than the margin.
         (p99(0.02, 0.08, Outcome.WORSE), (), "", True),
         # It stays within its limit for certain, or not.
         (p99(0.11, 0.14, Outcome.WORSE), ("p99 < 50ms",), "", True),
-        (p99(0.11, 0.14, Outcome.WORSE), ("p99 < 22ms",), "p99 may have risen by 14%, and 10% are allowed", True),
-        (p99(0.11, 0.14, Outcome.WORSE), ("p99 > 1ms",), "p99 may have risen by 14%, and 10% are allowed", True),
+        (
+            p99(0.11, 0.14, Outcome.WORSE),
+            ("p99 < 22ms",),
+            "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
+            True,
+        ),
+        (
+            p99(0.11, 0.14, Outcome.WORSE),
+            ("p99 > 1ms",),
+            "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
+            True,
+        ),
         (p99(None, None), (), "p99 could not be compared", False),
         (errors(-0.01, 0.0009), (), "", True),
         (errors(-0.01, 0.004), (), "errors may have risen by 0.4 points, and 0.1 points are allowed", False),
@@ -49,7 +69,7 @@ def proof(*constraints: str) -> Proof:
         (
             Effect(name="p90", outcome=Outcome.WORSE, before=0.1, low=0.4, high=0.5, margin=0.03),
             ("p90 < 120ms",),
-            "p90 may have risen by 50%, and 3% are allowed",
+            "p90 may have risen by 50%, and 3% are allowed; --where 'p90 < TIME' allows more",
             True,
         ),
     ],

@@ -88,7 +88,8 @@ CASES = {
         "",
         (
             *("--knob", "MinSpareServers=2..30", "--knob", "MaxSpareServers=10..60"),
-            *("--knob", "MaxConnectionsPerChild=20..2000,0", "--where", "failed == 0"),
+            *("--knob", "MaxConnectionsPerChild=20..2000,0"),
+            *("--where", "failed == 0", "--where", "p99 < 1s"),
         ),
     ),
     "nginx": Case(
