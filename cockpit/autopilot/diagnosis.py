@@ -28,6 +28,7 @@ class Limit(StrEnum):
     WORKERS = "all workers are busy"
     QUEUED = "requests wait for a process"
     CHURN = "processes are started all the time"
+    QUOTA = "the CPU quota of its cgroup"
     MEMORY = "memory is short"
     DISK = "tasks wait for the disk"
     CORE = "one CPU is busy, others are not"
@@ -74,6 +75,7 @@ _BEARING: dict[Limit, tuple[str, ...]] = {
     Limit.DISK: _DISK,
     Limit.CORE: _SPREAD,
     Limit.CPU: _COST,
+    Limit.QUOTA: _COST,
     Limit.NOTHING: (*_WORKERS, *_COST),
 }
 # Means of status pages: busy and idle workers, and requests that wait for one.
@@ -146,6 +148,11 @@ def limits_of(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[
         yield Limit.MEMORY, "pages are swapped in or out"
     elif 100 * metrics.get("memory.available", 1.0) < _SHORT * metrics.get("memory.total", 1.0):
         yield Limit.MEMORY, f"{100 * metrics['memory.available'] / metrics['memory.total']:.0f}% is available"
+    elif metrics.get("cgroup.memory", 0.0) > 100 - _SHORT:
+        yield Limit.MEMORY, f"its cgroup has {metrics['cgroup.memory']:.0f}% of its limit"
+    if (throttled := metrics.get("cgroup.throttled", 0.0)) >= _WAITS:
+        quota = f": {metrics['cgroup.quota'] / 100:.3g} CPUs" if "cgroup.quota" in metrics else ""
+        yield Limit.QUOTA, f"used up in {throttled:.0f}% of the periods{quota}"
     if max(metrics.get("pressure.sio", 0.0), metrics.get("cpu.iowait", 0.0)) >= _WAITS:
         yield Limit.DISK, f"{max(metrics.get('pressure.sio', 0.0), metrics.get('cpu.iowait', 0.0)):.0f}% of the time"
     yield from _of_cpu(metrics, cores)

@@ -27,6 +27,8 @@ KNOWN = frozenset(
         *("sockets.used", "TCP.inuse", "TCP.tw", "UDP.inuse", "RAW.inuse", "FRAG.inuse"),
         *(f"{resource}.{share}" for resource in ("cpu", "io", "memory") for share in ("some", "full")),
         *("ctxt", "runnable", "tasks"),
+        *(f"cgroup.{name}" for name in ("version", "cpu", "periods", "throttled", "quota", "memory", "limit")),
+        *(f"cgroup.waits_{resource}" for resource in ("cpu", "io", "memory")),
     )
 )
 
@@ -48,6 +50,8 @@ class CounterTable:
             for name, number in _of(frame.files, path, parse):
                 if name in KNOWN:
                     found[name] = _number(path, name, number)
+        if not found.get("cgroup.version"):
+            found = {name: number for name, number in found.items() if not name.startswith("cgroup.")}
         self.counters = found
         self.accept = _ports(frame, _LISTEN, self.accept, 16)
         self.backlog = _ports(frame, _BACKLOG, self.backlog, 10)
@@ -142,6 +146,7 @@ _FILES: Mapping[str, Callable[[bytes], _Pairs]] = {
     "/proc/meminfo": _words,
     "/proc/stat": _words,
     "/proc/loadavg": _tasks,
+    "/proc/cgroup": _words,
     "/proc/net/sockstat": _sockets,
     "/proc/net/snmp": _tables,
     "/proc/net/netstat": _tables,

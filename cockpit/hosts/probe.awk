@@ -15,6 +15,8 @@ BEGIN {
   ran_at["self"] = "self/schedstat"
   timed = run_time("self") != "none"
   if (n) read_logins()
+  groups = ENVIRON["groups"]
+  split("cpu io memory", waits, " ")
 }
 
 # Login names by user number, for as many as a host of its own has.
@@ -184,6 +186,117 @@ function say_listeners(   command, line, pid, holder, listeners, n) {
   put("/proc/net/listeners:" listeners)
 }
 
+# CPU, memory, limits and waits of the control group (container, unit) of the server, which is that of the watched
+# process with the lowest PID; told by names of ours, as versions 1 and 2 have others. KiB and microseconds.
+function say_group(   line) {
+  if (tick % queue_round == 1 || group_anew) find_group()
+  if (group_version == 2) {
+    say_group_cpu(cpu_group "/cpu.stat", "usage_usec")
+    say_group_memory("memory.current", "inactive_file")
+    if (is_readable("pressure/cpu")) for (line in waits) say_group_waits(waits[line])
+  }
+  else if (group_version == 1) {
+    say_group_cpu(cpu_group "/cpu.stat", "")
+    if ((line = first_line(usage_group "/cpuacct.usage")) != "") say_group_count("cpu", line, 3)
+    say_group_memory("memory.usage_in_bytes", "total_inactive_file")
+  }
+}
+
+function find_group(   pid, first, line, at, names, where, two, nested, root) {
+  cpu_group = usage_group = memory_group = two = first = ""
+  for (pid in head) if (first == "" || pid + 0 < first) first = pid + 0
+  while (first != "" && (getline line < (first "/cgroup")) > 0) {
+    sub(/^[0-9]+:/, "", line)
+    at = index(line, ":")
+    names = substr(line, 1, at - 1)
+    where = substr(line, at + 1)
+    if (where ~ /(^|\/)\.\.(\/|$)/) where = "/"
+    if (names == "") two = where
+    if (names ~ /(^|,)cpu(,|$)/) nested = where != "/"
+    if (names ~ /(^|,)cpu(,|$)/) cpu_group = group_at(groups "/" names, where, "cpu.cfs_quota_us")
+    if (where == "/" && names ~ /(^|,)cpuacct(,|$)/) root["cpuacct"] = groups "/" names "/"
+    if (where == "/" && names == "memory") root["memory"] = groups "/" names "/"
+    if (names ~ /(^|,)cpuacct(,|$)/) usage_group = group_at(groups "/" names, where, "cpuacct.usage")
+    if (names ~ /(^|,)memory(,|$)/) memory_group = group_at(groups "/" names, where, "memory.limit_in_bytes")
+  }
+  if (first != "") close(first "/cgroup")
+  # Of a group that has a quota, not what the machine uses.
+  if (nested && usage_group == root["cpuacct"]) usage_group = ""
+  if (nested && memory_group == root["memory"]) memory_group = ""
+  group_version = cpu_group == "" ? 0 : 1
+  if (!group_version && (cpu_group = group_at(groups, two, "memory.max")) != "") {
+    group_version = 2
+    memory_group = cpu_group
+  }
+  if (group_version) say_group_limits()
+  say_changed("cgroup", "cgroup.version " group_version)
+  group_anew = 0
+}
+
+# The directory of a group that has this file: a container sees its own as the root. Only the root of all has none.
+function group_at(root, where, file) {
+  if (first_line(root where "/" file) != "") return root where
+  return first_line(root "/" file) != "" ? root : ""
+}
+
+function first_line(path,   line) {
+  if ((getline line < path) <= 0) line = ""
+  close(path)
+  return line
+}
+
+# Without the last digits: nanoseconds become microseconds.
+function say_group_count(name, number, digits) {
+  number = length(number) > digits ? substr(number, 1, length(number) - digits) : 0
+  say_changed("cgroup", "cgroup." name " " number)
+}
+
+function say_group_cpu(path, usage,   line, word) {
+  while ((getline line < path) > 0) {
+    split(line, word, " ")
+    if (word[1] == usage) say_group_count("cpu", word[2], 0)
+    else if (word[1] == "nr_periods") say_group_count("periods", word[2], 0)
+    else if (word[1] == "nr_throttled") say_group_count("throttled", word[2], 0)
+  }
+  close(path)
+}
+
+# Without the cache that the kernel would give up first, as docker stats and kubectl top.
+function say_group_memory(file, idle,   line, word, used) {
+  if (memory_group == "" || (used = first_line(memory_group "/" file)) == "") return
+  while ((getline line < (memory_group "/memory.stat")) > 0) {
+    split(line, word, " ")
+    if (word[1] == idle) { used -= word[2]; break }
+  }
+  close(memory_group "/memory.stat")
+  say_group_count("memory", sprintf("%d", (used > 0 ? used : 0) / 1024), 0)
+}
+
+# Thousandths of a CPU, and KiB; 0: no limit.
+function say_group_limits(   line, word, most) {
+  if (group_version == 2) {
+    split(first_line(cpu_group "/cpu.max"), word, " ")
+    most = first_line(memory_group "/memory.max")
+  }
+  else {
+    word[1] = first_line(cpu_group "/cpu.cfs_quota_us"); word[2] = first_line(cpu_group "/cpu.cfs_period_us")
+    most = memory_group == "" ? "" : first_line(memory_group "/memory.limit_in_bytes")
+  }
+  line = word[2] > 0 && word[1] > 0 ? int(1000 * word[1] / word[2]) : 0
+  say_changed("cgroup", "cgroup.quota " line)
+  line = most ~ /^[0-9]+$/ && length(most) < 18 ? int(most / 1024) : 0
+  say_changed("cgroup", "cgroup.limit " line)
+}
+
+function say_group_waits(resource,   path, line, word) {
+  path = cpu_group "/" resource ".pressure"
+  while ((getline line < path) > 0) {
+    split(line, word, " ")
+    if (word[1] == "some") say_group_count("waits_" resource, substr(word[5], 7), 0)
+  }
+  close(path)
+}
+
 # Which block devices are disks and which lie upon disks; looked up anew when the kernel lists others than before.
 function sort_disks(   line, word, names, command) {
   names = ""
@@ -219,7 +332,7 @@ function begin(number, what, own) {
   there = ""; batch = ""; parts = 0
   if (whole) list = ""
   if (what == "all") { placed = ""; split("", stat); split("", statm); split("", title); split("", still) }
-  if (what == "all") { split("", told); split("", user); asked = "all" }
+  if (what == "all") { split("", told); split("", user); asked = "all"; group_anew = 1 }
   if (tick % every == 1) { sort_disks(); see_hiding() }
   put("")
   put("#cockpit begin " number)
@@ -241,6 +354,7 @@ function finish(   i) {
   for (i = 1; i <= listed; i++) if (rest[i] != "" && rests(i)) add(i); else look(i)
   if (batch != "") say_titles()
   say_listeners()
+  say_group()
   put("#cockpit there" there)
   put("#cockpit end " busy)
   print substr(out, 2); out = ""

@@ -21,6 +21,8 @@ FEW = 64
 COMM_BYTES = 15
 # Longer lines are cut (bytes).
 LINE_BYTES = 8192
+# The control groups (cgroups) of a host, of version 1 or 2.
+GROUPS = "/sys/fs/cgroup"
 
 
 @lru_cache(maxsize=16)
@@ -40,6 +42,7 @@ def script(processes: tuple[str, ...], port: int | None = None) -> str:
         "most_shares": str(MOST_SHARES),
         "few_numbers": str(FEW),
         "queue_round": str(QUEUE_ROUND),
+        "groups": GROUPS,
         "reader": _text("probe.awk"),
     }
     return "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in settings.items()), _text("probe.sh")])

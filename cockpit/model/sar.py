@@ -49,9 +49,10 @@ RAM = SarGroup(
     "sar -r",
     _names("kbmemfree kbavail kbmemused %memused kbbuffers kbcached kbcommit %commit kbactive kbinact kbdirty"),
 )
+CGROUP = SarGroup("cgroup", "systemd-cgtop", _names("%cpu %quota %throttled kbmemory kblimit %memory %scpu %sio %smem"))
 SWAP = SarGroup("swap", "sar -S", _names("kbswpfree kbswpused %swpused kbswpcad %swpcad"))
 
-GROUPS = (PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, RAM, SWAP)
+GROUPS = (PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, RAM, SWAP, CGROUP)
 
 # Counters whose sum per second is the metric. Only the first of them must exist.
 _RATES: Mapping[str, tuple[str, ...]] = {
@@ -86,7 +87,17 @@ _PRESSURES: Mapping[str, str] = {
     "pressure.fio": "io.full",
     "pressure.smem": "memory.some",
     "pressure.fmem": "memory.full",
+    "cgroup.scpu": "cgroup.waits_cpu",
+    "cgroup.sio": "cgroup.waits_io",
+    "cgroup.smem": "cgroup.waits_memory",
 }
+
+
+def _limit(of: Counters, name: str) -> int:
+    """Raises KeyError if there is none."""
+    if not of[name]:
+        raise KeyError(name)
+    return of[name]
 
 
 def _memused(of: Counters) -> int:
@@ -118,6 +129,10 @@ _LEVELS: Mapping[str, Callable[[Counters], float]] = {
     "ram.kbactive": lambda of: of["Active"],
     "ram.kbinact": lambda of: of["Inactive"],
     "ram.kbdirty": lambda of: of["Dirty"],
+    "cgroup.quota": lambda of: _limit(of, "cgroup.quota") / 10,
+    "cgroup.kbmemory": lambda of: of["cgroup.memory"],
+    "cgroup.kblimit": lambda of: _limit(of, "cgroup.limit"),
+    "cgroup.memory": lambda of: 100 * of["cgroup.memory"] / _limit(of, "cgroup.limit"),
     "swap.kbswpfree": lambda of: of["SwapFree"],
     "swap.kbswpused": _swpused,
     "swap.swpused": lambda of: 100 * _swpused(of) / of["SwapTotal"] if of["SwapTotal"] else 0.0,
@@ -147,6 +162,19 @@ def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float
         rate = _rate(before, after, (counter,), seconds)
         if rate is not None:
             found[metric] = min(100.0, rate / _PRESSURE)
+    return found | _of_group(before, after, seconds)
+
+
+def _of_group(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
+    """Return the CPU of the server's control group in per cent of one CPU, and the share of its periods in which the
+    quota was used up."""
+    found = {}
+    used = _rate(before, after, ("cgroup.cpu",), seconds)
+    if used is not None:
+        found["cgroup.cpu"] = used / _PRESSURE
+    periods, throttled = (_rate(before, after, (f"cgroup.{name}",), seconds) for name in ("periods", "throttled"))
+    if periods is not None and throttled is not None:
+        found["cgroup.throttled"] = min(100.0, 100 * throttled / periods) if periods else 0.0
     return found
 
 

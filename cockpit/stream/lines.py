@@ -78,7 +78,7 @@ class RunLine(Line, frozen=True, kw_only=True, tag="run"):
 AnyLine = SessionLine | SecondLine | ChangeLine | MarkerLine | RunLine
 
 
-class Lines:
+class SessionLines:
     """The lines that a growing session has, each once."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.text import escaped
-from cockpit.stream.lines import AnyLine, Lines
+from cockpit.stream.lines import AnyLine, SessionLines
 
 
 class NdjsonStream:
@@ -18,7 +18,7 @@ class NdjsonStream:
     def __init__(self, write: Callable[[Iterable[str]], None]) -> None:
         self.trouble = ""
         self._write = write
-        self._lines = Lines()
+        self._lines = SessionLines()
         self._encoder = msgspec.json.Encoder()
 
     async def take(self, state: State) -> None:

@@ -25,6 +25,9 @@ QUIET = {"cpu.idle": 60.0, "memory.total": 8e9, "memory.available": 4e9}
         ({"processes.spawned_per_s": 30.0}, Limit.CHURN, "30.0 of the server's processes were started per second"),
         ({"memory.available": 4e8}, Limit.MEMORY, "5% is available"),
         ({"swapping.pswpin": 10.0}, Limit.MEMORY, "pages are swapped in or out"),
+        ({"cgroup.memory": 96.4}, Limit.MEMORY, "its cgroup has 96% of its limit"),
+        ({"cgroup.throttled": 60.4, "cgroup.quota": 150.0}, Limit.QUOTA, "used up in 60% of the periods: 1.5 CPUs"),
+        ({"cgroup.throttled": 60.4}, Limit.QUOTA, "used up in 60% of the periods"),
         ({"cpu.iowait": 30.0}, Limit.DISK, "30% of the time"),
         ({"cpu.idle": 3.0}, Limit.CPU, "97% busy"),
         (

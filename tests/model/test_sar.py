@@ -32,6 +32,29 @@ def test_pressure_is_the_share_of_the_time() -> None:
     assert "pressure.smem" not in found, "this kernel counts none"
 
 
+GROUP = {
+    "cgroup.cpu": 0,
+    "cgroup.periods": 100,
+    "cgroup.throttled": 10,
+    "cgroup.quota": 1500,
+    "cgroup.memory": 256,
+    "cgroup.limit": 1024,
+    "cgroup.waits_cpu": 0,
+}
+
+
+def test_the_control_group_of_the_server() -> None:
+    after = more(GROUP, cgroup_cpu=3_000_000, cgroup_periods=20, cgroup_throttled=5, cgroup_waits_cpu=500_000)
+    found = sar.rates(reading(10, counters=GROUP), reading(12, counters=after), 2)
+    assert (found["cgroup.cpu"], found["cgroup.throttled"], found["cgroup.scpu"]) == (150, 25, 25)
+    idle = sar.rates(reading(10, counters=GROUP), reading(12, counters=GROUP), 2)
+    assert (idle["cgroup.cpu"], idle["cgroup.throttled"]) == (0, 0)
+    levels = sar.levels(reading(0, counters=GROUP))
+    assert [levels[f"cgroup.{name}"] for name in ("quota", "kbmemory", "kblimit", "memory")] == [150, 256, 1024, 25]
+    unlimited = sar.levels(reading(0, counters=GROUP | {"cgroup.quota": 0, "cgroup.limit": 0}))
+    assert {name for name in unlimited if name.startswith("cgroup.")} == {"cgroup.kbmemory"}
+
+
 @pytest.mark.parametrize("after", [{"pgfault": 49_999}, {"pgfault": 2**62}, {}], ids=["fell", "jumped", "gone"])
 def test_a_counter_without_sense_gives_no_rate(after: dict[str, int]) -> None:
     old, new = reading(10, counters=PAGING), reading(11, counters=after)

@@ -11,7 +11,7 @@ from cockpit.model.events import SessionStarted
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State
 from cockpit.report.series import series_csv
-from cockpit.stream.lines import AnyLine, ChangeLine, Lines, MarkerLine, RunLine, SecondLine, SessionLine
+from cockpit.stream.lines import AnyLine, ChangeLine, MarkerLine, RunLine, SecondLine, SessionLine, SessionLines
 from tests.session.events import small_session
 
 # Columns that are no metrics.
@@ -20,7 +20,7 @@ _OTHER = ("t_s", "utc", "run", "row")
 
 def told() -> Iterator[AnyLine]:
     """The lines of a session that is looked at after each event."""
-    lines, state = Lines(), State()
+    lines, state = SessionLines(), State()
     for event in small_session():
         state = fold(state, event)
         yield from lines.fresh(state)
@@ -61,6 +61,6 @@ def test_lines_are_told_apart_by_their_type() -> None:
 
 
 def test_nothing_is_told_before_the_session_begins() -> None:
-    assert list(Lines().fresh(State(), last=True)) == []
+    assert list(SessionLines().fresh(State(), last=True)) == []
     state = fold_all([SessionStarted(t=0.0, wall=0.0, version="1", name="x")])
-    assert [type(line) for line in Lines().fresh(state)] == [SessionLine]
+    assert [type(line) for line in SessionLines().fresh(state)] == [SessionLine]

@@ -102,6 +102,24 @@ def test_the_total_of_the_interfaces_stands_among_the_figures() -> None:
     assert "err/s 0 drop/s 2" in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
 
 
+@pytest.mark.parametrize(
+    ("group", "line"),
+    [
+        (
+            {"cpu": 28.12, "quota": 30.0, "throttled": 12.4, "kbmemory": 122_880.0, "kblimit": 524_288.0},
+            "cgrp %cpu 28.1 of 30  throttled 12%  mem 120M of 512M",
+        ),
+        ({"cpu": 28.12, "throttled": 0.0, "kbmemory": 122_880.0}, "cgrp %cpu 28.1  mem 120M"),
+        ({"quota": 150.0}, "cgrp %cpu – of 150"),
+    ],
+)
+def test_a_server_with_a_control_group_of_its_own_has_a_line_of_it(group: dict[str, float], line: str) -> None:
+    context = context_of(topology(30.7))
+    assert "cgrp" not in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
+    context = with_host(context, "web1", sar={f"cgroup.{name}": value for name, value in group.items()})
+    assert line in [drawn.strip() for drawn in plain(host_pane(context.hosts[0], context, 80, 20).lines)]
+
+
 def test_the_cpu_of_other_programs_is_the_mean_of_the_last_readings() -> None:
     context = context_of(topology(30.7))
     points = context.hosts[0].points

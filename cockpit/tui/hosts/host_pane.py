@@ -192,6 +192,7 @@ def metric_lines(
         (0, _trended(cpu, busy, 100.0, room, width)),
         *((7, line) for line in _split(point, recent, role, width)),
         (2, _trended(memory, used, 1.0, room, width)),
+        *_group(host, role, width),
         *_io(point, role, width),
         (4, _net(point, recent, role, width)),
         (5, _load(host, point, role, width)),
@@ -221,6 +222,21 @@ def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
         for at, name in enumerate(names)
     ]
     return [*found, (" MiB", "")]
+
+
+def _group(host: HostState, role: str, width: int) -> list[tuple[int, Line]]:
+    """Return the control group of the server, a container or unit, if it has one of its own."""
+    of = {name: host.sar.get(f"cgroup.{name}") for name in ("cpu", "quota", "throttled", "kbmemory", "kblimit")}
+    if not any(value is not None for value in of.values()):
+        return []
+    used = "–" if of["cpu"] is None else f"{of['cpu']:.1f}"
+    parts: list[Line] = [pairs([("%cpu ", used), *([(" of ", f"{of['quota']:g}")] if of["quota"] else [])], role)]
+    if of["throttled"]:
+        parts.append(((f"throttled {of['throttled']:.0f}%", "warn"),))
+    if of["kbmemory"] is not None:
+        limit = [(" of ", size(1024 * of["kblimit"]))] if of["kblimit"] else []
+        parts.append(pairs([("mem ", size(1024 * of["kbmemory"])), *limit], role))
+    return [(3, (("cgrp ", "dim"), *packed(parts, width - 5)))]
 
 
 def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:

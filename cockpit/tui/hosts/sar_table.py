@@ -79,6 +79,7 @@ _BLOCKS = (
     _own("I/O", "sar -b", "io", _IO),
     _own("network", "sar -n DEV", "net", _NET),
     _of(sar.SOCKETS, "sockets"),
+    _of(sar.CGROUP, "cgroup of the server"),
     _together("sar -n TCP,ETCP", _of(sar.TCP, "TCP"), _of(sar.ETCP, "")),
 )
 
@@ -157,7 +158,7 @@ def _shown(name: str, value: float | None) -> str:
         return size(value)
     if last.startswith("kb"):
         return size(1024 * value)
-    return f"{value:.1f}" if group in ("cpu", "pressure") else si(value)
+    return f"{value:.1f}" if group in ("cpu", "pressure", "cgroup") else si(value)
 
 
 def _side_by_side(blocks: Sequence[Sequence[Line]], count: int) -> list[list[Line]]:

@@ -1,0 +1,124 @@
+"""The control group of the server, of version 1 and 2, in a container and in a unit, from files as the kernel has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from cockpit.hosts.counters import CounterTable
+from cockpit.hosts.frames import Frame
+
+AWKS = [name for name in ("awk", "mawk", "gawk", "busybox awk", "original-awk") if shutil.which(name.split()[0])]
+FIRST, SECOND = "40", "7"
+V2 = {
+    "cpu.stat": "usage_usec 7000001\nuser_usec 5\nsystem_usec 2\nnr_periods 50\nnr_throttled 20\nthrottled_usec 900\n",
+    "cpu.max": "150000 100000\n",
+    "memory.current": "52428800\n",
+    "memory.max": "104857600\n",
+    "memory.stat": "anon 1\nfile 2\ninactive_anon 3\ninactive_file 10485760\nactive_file 4\n",
+    "cpu.pressure": "some avg10=1.00 avg60=0.00 avg300=0.00 total=4321\nfull avg10=0.00 avg60=0 avg300=0 total=1\n",
+    "io.pressure": "some avg10=1.00 avg60=0.00 avg300=0.00 total=11\n",
+}
+FOUND = {
+    "version": 2, "cpu": 7000001, "periods": 50, "throttled": 20, "quota": 1500, "memory": 40960, "limit": 102400,
+    "waits_cpu": 4321, "waits_io": 11,
+}  # fmt: skip
+V1_CPU = {
+    "cpu.stat": "nr_periods 50\nnr_throttled 20\nthrottled_time 900\n",
+    "cpu.cfs_quota_us": "150000\n",
+    "cpu.cfs_period_us": "100000\n",
+    "cpuacct.usage": "7000001999\n",
+}
+V1_MEMORY = {
+    "memory.usage_in_bytes": "52428800\n",
+    "memory.limit_in_bytes": "104857600\n",
+    "memory.stat": "cache 1\ninactive_file 1\ntotal_inactive_file 10485760\n",
+}
+OF_V1 = {name: value for name, value in FOUND.items() if "waits" not in name} | {"version": 1}
+UNIT = "/system.slice/nginx.service"
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def told(awk: str, folder: Path, groups: str) -> dict[str, int]:
+    """What the awk program tells of the group of a process whose /proc/PID/cgroup has these lines."""
+    proc = folder / "proc"
+    for pid in (FIRST, SECOND):
+        write(
+            proc / pid,
+            {"comm": "nginx\n", "stat": f"{pid} (nginx) S 1\n", "statm": "1 1 1\n", "status": "Uid:\t0\t0\n"},
+        )
+    write(proc / SECOND, {"cgroup": groups})
+    write(proc / FIRST, {"cgroup": "0::/another\n"})
+    write(proc / "pressure", {"cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"})
+    source = (files("cockpit.hosts") / "probe.awk").read_text()
+    environment = {
+        **os.environ, "patterns": "nginx", "regex": "", "port": "", "nuls": "y", "line_bytes": "100", "round": "10",
+        "slow_round": "30", "most_shares": "1", "queue_round": "5", "readable": " pressure/cpu",
+        "groups": str(folder / "cgroup"),
+    }  # fmt: skip
+    ticks = "".join(f"list\n{tick}\nchanges\n1\n{FIRST}\n{SECOND}\nend\n" for tick in range(1, 7))
+    done = subprocess.run(
+        [*awk.split(), source], cwd=proc, env=environment, input=ticks, capture_output=True, text=True, check=True
+    )
+    lines = [line.partition(":")[2] for line in done.stdout.splitlines() if line.startswith("/proc/cgroup:")]
+    table = CounterTable()
+    table.take(Frame(1, files={"/proc/cgroup": "\n".join(lines).encode()}))
+    return {name.removeprefix("cgroup."): value for name, value in table.counters.items()}
+
+
+@pytest.mark.parametrize("awk", AWKS)
+@pytest.mark.parametrize("where", [UNIT, ""], ids=["unit", "container"])
+def test_version_2(awk: str, tmp_path: Path, where: str) -> None:
+    write(tmp_path / f"cgroup{where}", V2)
+    assert told(awk, tmp_path, f"0::{where or '/'}\n") == FOUND
+
+
+@pytest.mark.parametrize("awk", AWKS)
+@pytest.mark.parametrize(
+    ("lines", "cpu", "usage", "memory"),
+    [
+        (f"4:memory:{UNIT}\n2:cpu,cpuacct:{UNIT}\n0::/\n", f"cpu,cpuacct{UNIT}", f"cpu,cpuacct{UNIT}", f"memory{UNIT}"),
+        # As Docker: the path is the machine's, the root is the container's own.
+        ("4:memory:/docker/ab\n2:cpuacct:/docker/ab\n1:cpu:/docker/ab\n", "cpu", "cpuacct", "memory"),
+        ("4:memory:/\n2:cpuacct:/\n1:cpu:/\n", "cpu", "cpuacct", "memory"),
+    ],
+    ids=["unit", "container", "namespace"],
+)
+def test_version_1(awk: str, tmp_path: Path, lines: str, cpu: str, usage: str, memory: str) -> None:
+    write(tmp_path / "cgroup" / cpu, V1_CPU)
+    write(tmp_path / "cgroup" / usage, V1_CPU)
+    write(tmp_path / "cgroup" / memory, V1_MEMORY)
+    assert told(awk, tmp_path, lines) == OF_V1
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_no_limits(awk: str, tmp_path: Path) -> None:
+    write(tmp_path / f"cgroup{UNIT}", V2 | {"cpu.max": "max 100000\n", "memory.max": "max\n"})
+    assert told(awk, tmp_path, f"0::{UNIT}\n") == FOUND | {"quota": 0, "limit": 0}
+    shutil.rmtree(tmp_path / "cgroup")
+    write(tmp_path / "cgroup/cpu/x", V1_CPU | {"cpu.cfs_quota_us": "-1\n"})
+    write(tmp_path / "cgroup/memory/x", V1_MEMORY | {"memory.limit_in_bytes": "9223372036854771712\n"})
+    found = told(awk, tmp_path, "4:memory:/x\n1:cpu:/x\n")
+    assert (found["quota"], found["limit"], found["memory"]) == (0, 0, 40960)
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_a_server_without_a_group_of_its_own(awk: str, tmp_path: Path) -> None:
+    """The machine's root group has no limits, and its memory is the machine's."""
+    write(tmp_path / "cgroup", {"cpu.stat": V2["cpu.stat"]})
+    assert told(awk, tmp_path, "0::/\n") == {}
+    write(tmp_path / "cgroup/memory", V1_MEMORY)
+    assert told(awk, tmp_path, "4:memory:/\n1:cpu:/\n") == {}
+    assert told(awk, tmp_path, f"0::/../..{UNIT}\n") == {}, "of another namespace"
+    write(tmp_path / "cgroup/cpu/x", V1_CPU)
+    assert "memory" not in told(awk, tmp_path, "4:memory:/\n1:cpu:/x\n"), "the machine's"
