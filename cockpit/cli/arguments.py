@@ -19,8 +19,9 @@ PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
 EXPORT_FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
-# Functions with another name than their command.
-_FUNCTIONS = {"help": "help_topic"}
+# Functions with another name than their command, and modules.
+_FUNCTIONS = {"help": "help_topic", "import": "import_results"}
+_MODULES = {"import": "import_results"}
 
 
 class MainParser(CommandParser):
@@ -37,7 +38,7 @@ def make_parser() -> MainParser:
         for name, page in pages.items():
             command = add_command(commands, name, page)
             _FLAGS[name](command)
-            command.set_defaults(command=_lazy(f"cockpit.cli.{name}", _FUNCTIONS.get(name, name)))
+            command.set_defaults(command=_lazy(f"cockpit.cli.{_MODULES.get(name, name)}", _FUNCTIONS.get(name, name)))
     return parser
 
 
@@ -266,6 +267,14 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     add("--keys", default="", metavar="LIST", help="cast, svg: keys to press first, as Textual names them: p,s,down")
 
 
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="a result with a line per request")
+    add("-o", "--output", type=Path, metavar="FILE", help="record into a new FILE (default: into the library)")
+    add("--target", dest="url", metavar="URL", help="what was loaded, if the file does not say")
+    add("-c", "--concurrency", type=positive, metavar="N", help="connections used (default: the most that overlap)")
+
+
 def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", metavar="PROFILE", help=PROFILE)
     _add_shared(parser)
@@ -324,6 +333,7 @@ _FLAGS: dict[str, Callable[[CommandParser], None]] = {
     "compare": _add_compare,
     "report": _add_report,
     "export": _add_export,
+    "import": _add_import,
     "recordings": _add_recordings,
     "baseline": _add_baseline,
     "new": _add_new,

@@ -111,6 +111,14 @@ Export a recording: its events (jsonl), one line per second (csv), histograms (h
   cockpit export 'before.cockpit#2' -o run2.hlog   # HdrHistogram log of run 2
   cockpit export before.cockpit -o before.cast --every 2s
   cockpit export before.cockpit -o before.svg --at 14:05
+# import FILE | record the result of another load generator
+Record the result of another load generator, a line per request, to replay, compare and report it here.
+  cockpit import ab.tsv --target http://web1/      # ab -g
+  cockpit import hey.csv -o hey.cockpit            # hey -o csv
+
+formats, found by the first line: ab -g, hey -o csv, oha --output-format csv,
+  JMeter JTL (CSV), k6 --out csv|json, vegeta encode --to csv|json,
+  h2load --log-file. Summaries (wrk, JSON of oha) have no single requests.
 # recordings SUBCOMMAND | list, rename, delete or prune recordings |  | recordings recording-format
 Manage the recordings in ~/.local/state/cockpit/recordings.
   cockpit recordings list

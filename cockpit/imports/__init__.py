@@ -1,0 +1,1 @@
+"""Results of other load generators as recordings."""

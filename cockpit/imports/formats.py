@@ -1,0 +1,251 @@
+"""Results of other load generators, a request a line: which tool wrote a file, and its requests. Pure.
+
+A file is hostile: every number is checked. Raises ValueError for a line that does not fit, with the line's number.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+# No request takes longer (s), and no instant is later (epoch s).
+_LONGEST, _LATEST = 1e6, 253_402_300_800.0
+# Words of an error -> its kind.
+_KINDS = {
+    "timeout": "timeout",
+    "deadline": "timeout",
+    "refused": "refused",
+    "reset": "reset",
+    "no such host": "name_not_found",
+    "x509": "tls",
+    "tls": "tls",
+    "eof": "closed_early",
+}
+OTHER_ERROR = "other"
+
+
+class ForeignRequest(NamedTuple):
+    """`start` in seconds (of the epoch, or of the run), `seconds` until its end. `status` 0: unknown, or, with an
+    `error`, none."""
+
+    start: float
+    seconds: float
+    status: int = 0
+    size: int = 0
+    error: str = ""
+    url: str = ""
+
+
+class ForeignFormat(NamedTuple):
+    """`since_epoch`: its instants are of the epoch. `granular`: they are whole seconds."""
+
+    tool: str
+    matches: Callable[[str], bool]
+    read: Callable[[Iterator[str]], Iterator[ForeignRequest]]
+    since_epoch: bool = True
+    granular: bool = False
+
+
+def format_of(first: str) -> ForeignFormat:
+    """Return the format of a file by its first line. Raises ValueError with the formats there are."""
+    found = next((each for each in FORMATS if each.matches(first)), None)
+    if found is not None:
+        return found
+    for sign, instead in _SUMMARIES.items():
+        if first.lstrip().startswith(sign):
+            raise ValueError(f"a summary, without single requests: {instead}")
+    known = ", ".join(each.tool for each in FORMATS)
+    raise ValueError(f"unknown format; known are, a request a line: {known}")
+
+
+def _table(parse: Callable[[Mapping[str, str]], ForeignRequest | None], delimiter: str = ",") -> Any:
+    """Return a reader of lines with a line of titles."""
+
+    def read(lines: Iterator[str]) -> Iterator[ForeignRequest]:
+        rows = csv.DictReader(lines, delimiter=delimiter)
+        while True:
+            try:
+                row = next(rows, None)
+                if row is None:
+                    return
+                found = parse(row)
+            except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
+                raise _at(rows.line_num, error) from None
+            if found is not None:
+                yield found
+
+    return read
+
+
+def _lines(parse: Callable[[str], ForeignRequest | None]) -> Any:
+    """Return a reader of lines without titles."""
+
+    def read(lines: Iterator[str]) -> Iterator[ForeignRequest]:
+        for number, line in enumerate(lines, 1):
+            try:
+                found = parse(line) if line.strip() else None
+            except (ValueError, KeyError, TypeError, IndexError, RecursionError, AttributeError) as error:
+                raise _at(number, error) from None
+            if found is not None:
+                yield found
+
+    return read
+
+
+def _at(line: int, error: Exception) -> ValueError:
+    """A cell that is missing is None in a table."""
+    if isinstance(error, KeyError):
+        return ValueError(f"line {line}: no {error.args[0]!r}")
+    return ValueError(f"line {line}: {error if isinstance(error, ValueError) else 'has too few columns'}")
+
+
+def _number(word: str | float, most: float, factor: float = 1.0) -> float:
+    """A number from 0 to `most`, in units of `factor`."""
+    value = float(word) * factor
+    if not 0 <= value <= most or not math.isfinite(value):
+        raise ValueError(f"{str(word)[:24]!r} is out of range")
+    return value
+
+
+def _instant(word: str | float, factor: float = 1.0) -> float:
+    return _number(word, _LATEST, factor)
+
+
+def _duration(word: str | float, factor: float = 1.0) -> float:
+    return _number(word, _LONGEST, factor)
+
+
+def _status(word: str | int) -> int:
+    status = int(word) if word != "" else 0
+    return status if 0 < status < 1000 else 0
+
+
+def _size(word: str | int) -> int:
+    return int(_number(word or 0, 2**50))
+
+
+def _kind(words: str) -> str:
+    lower = words.lower()
+    return next((kind for sign, kind in _KINDS.items() if sign in lower), OTHER_ERROR)
+
+
+def _iso(text: str) -> float:
+    """RFC 3339, with nanoseconds."""
+    head, dot, rest = text.partition(".")
+    digits = len(rest) - len(rest.lstrip("0123456789"))
+    fraction, zone = (rest[:digits], rest[digits:]) if dot else ("0", "")
+    when = datetime.fromisoformat(head + zone if dot else head)
+    if when.tzinfo is None:
+        raise ValueError(f"{text[:40]!r} has no time zone")
+    return _instant(when.timestamp() + float(f"0.{fraction}"))
+
+
+def _ab(row: Mapping[str, str]) -> ForeignRequest:
+    return ForeignRequest(_instant(row["seconds"]), _duration(row["ttime"], 1e-3))
+
+
+def _hey(row: Mapping[str, str]) -> ForeignRequest:
+    return ForeignRequest(_duration(row["offset"]), _duration(row["response-time"]), _status(row["status-code"]))
+
+
+def _oha(row: Mapping[str, str]) -> ForeignRequest:
+    start, seconds = _duration(row["request-start"]), _duration(row["request-duration"])
+    return ForeignRequest(start, seconds, _status(row["status"]), _size(row["bytes"]))
+
+
+def _jmeter(row: Mapping[str, str]) -> ForeignRequest:
+    code = row["responseCode"]
+    status = _status(code) if code.isdecimal() else 0
+    error = "" if status else _kind(f"{code} {row.get('responseMessage') or ''}")
+    start, seconds = _instant(row["timeStamp"], 1e-3), _duration(row["elapsed"], 1e-3)
+    return ForeignRequest(start, seconds, status, _size(row.get("bytes") or 0), error, row.get("URL") or "")
+
+
+def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
+    if row["metric_name"] != "http_req_duration":
+        return None
+    seconds = _duration(row["metric_value"], 1e-3)
+    status = _status(row["status"])
+    # The instant of a sample is its end.
+    start = max(0.0, _k6_instant(row["timestamp"]) - seconds)
+    return ForeignRequest(start, seconds, status, 0, "" if status else _kind(row["error"]), row.get("url") or "")
+
+
+def _k6_instant(word: str) -> float:
+    """Seconds by default; K6_CSV_TIME_FORMAT has others."""
+    if not word.isdecimal():
+        return _iso(word)
+    return _instant(word, 10.0 ** -max(0, 3 * ((len(word) - 10 + 2) // 3)))
+
+
+def _k6_json(line: str) -> ForeignRequest | None:
+    point = json.loads(line)
+    if point.get("type") != "Point" or point.get("metric") != "http_req_duration":
+        return None
+    data = point["data"]
+    tags = data["tags"]
+    seconds, status = _duration(data["value"], 1e-3), _status(tags.get("status", "0"))
+    error = "" if status else _kind(str(tags.get("error", "")))
+    return ForeignRequest(max(0.0, _iso(data["time"]) - seconds), seconds, status, 0, error, str(tags.get("url", "")))
+
+
+def _vegeta_json(line: str) -> ForeignRequest:
+    hit = json.loads(line)
+    status = _status(hit["code"])
+    error = "" if status else _kind(str(hit.get("error", "")))
+    start, seconds = _iso(hit["timestamp"]), _duration(hit["latency"], 1e-9)
+    return ForeignRequest(start, seconds, status, _size(hit["bytes_in"]), error, str(hit.get("url", "")))
+
+
+def _vegeta_csv(line: str) -> ForeignRequest:
+    cells = next(csv.reader([line]))
+    status = _status(cells[1])
+    error = "" if status else _kind(cells[5])
+    url = cells[10] if len(cells) > 10 else ""
+    start, seconds = _instant(cells[0], 1e-9), _duration(cells[2], 1e-9)
+    return ForeignRequest(start, seconds, status, _size(cells[4]), error, url)
+
+
+def _h2load(line: str) -> ForeignRequest:
+    start, status, seconds = line.split("\t")[:3]
+    known = _status(status) if not status.startswith("-") else 0
+    return ForeignRequest(_instant(start, 1e-6), _duration(seconds, 1e-6), known, 0, "" if known else OTHER_ERROR)
+
+
+def _is_vegeta_csv(first: str) -> bool:
+    cells = first.split(",")
+    return len(cells) >= 9 and cells[0].isdecimal() and len(cells[0]) == 19
+
+
+def _is_h2load(first: str) -> bool:
+    words = first.rstrip("\n").split("\t")
+    return len(words) == 3 and all(word.removeprefix("-").isdecimal() for word in words)
+
+
+def _begins(*texts: str) -> Callable[[str], bool]:
+    return lambda first: first.startswith(texts)
+
+
+FORMATS: Iterable[ForeignFormat] = (
+    ForeignFormat("ab -g", _begins("starttime\tseconds\tctime"), _table(_ab, "\t"), granular=True),
+    ForeignFormat("hey -o csv", _begins("response-time,"), _table(_hey), since_epoch=False),
+    ForeignFormat("oha --output-format csv", _begins("request-start,"), _table(_oha), since_epoch=False),
+    ForeignFormat("JMeter JTL (CSV)", _begins("timeStamp,elapsed,"), _table(_jmeter)),
+    ForeignFormat("k6 --out csv", _begins("metric_name,timestamp,"), _table(_k6), granular=True),
+    ForeignFormat("k6 --out json", _begins('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),
+    ForeignFormat("vegeta encode --to json", _begins('{"attack":'), _lines(_vegeta_json)),
+    ForeignFormat("vegeta encode --to csv", _is_vegeta_csv, _lines(_vegeta_csv)),
+    ForeignFormat("h2load --log-file", _is_h2load, _lines(_h2load)),
+)
+# How a summary begins, and how to get the requests instead.
+_SUMMARIES = {
+    "Running ": "wrk has no list of requests; repeat it as `cockpit run URL -c CONNECTIONS -z TIME`",
+    "This is ApacheBench": "repeat it with ab -g FILE",
+    "starting benchmark": "repeat it with h2load --log-file=FILE",
+    "Summary:": "repeat it with hey -o csv, or oha --output-format csv",
+    "{": "of oha repeat it with --output-format csv, of k6 with --out csv=FILE",
+}

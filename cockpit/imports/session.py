@@ -1,0 +1,113 @@
+"""Foreign requests as the events of a session with one run: a tick per second. Pure."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from cockpit import __version__
+from cockpit.imports.formats import ForeignFormat, ForeignRequest
+from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan
+
+# Seconds of the longest session.
+_LONGEST = 7 * 86_400
+UNKNOWN_URL = "http://unknown.invalid/"
+
+
+@dataclass
+class _Second:
+    """What ended within a second; `sent` began within it."""
+
+    sent: int = 0
+    size: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    completed: int = 0
+    took: array[int] = field(default_factory=lambda: array("q"))
+
+
+def events_of(
+    requests: Iterable[ForeignRequest],
+    form: ForeignFormat,
+    name: str,
+    wall: float,
+    url: str = "",
+    concurrency: int | None = None,
+) -> Iterator[AnyEvent]:
+    """Yield the events of a session. `url` "": as the file names it; `concurrency` None: by the requests that overlap;
+    `wall` is its begin (epoch s) if the file has none. Raises ValueError for no requests, or more than a week of them.
+    """
+    found = sorted(requests)
+    if not found:
+        raise ValueError("has no requests")
+    first = found[0].start
+    span = max(request.start + request.seconds for request in found) - first
+    if span > _LONGEST:
+        raise ValueError(f"its requests lie {span / 86_400:.0f} days apart; at most {_LONGEST // 86_400}")
+    seconds: dict[int, _Second] = defaultdict(_Second)
+    for request in found:
+        seconds[int(request.start - first)].sent += 1
+        _count(seconds[int(request.start + request.seconds - first)], request)
+    target = url or next((request.url for request in found if request.url), UNKNOWN_URL)
+    plan = LoadPlan(url=target, concurrency=concurrency or _in_flight(found, form, span), requests=len(found))
+    yield SessionStarted(t=0.0, wall=first if form.since_epoch else wall, version=__version__, name=name, target=target)
+    yield RunStarted(t=0.0, run=1, plan=plan, warnings=_warnings(form, found))
+    t = 0.0
+    for second in range(int(span) + 1):
+        start, t = t, float(second + 1) if form.granular else min(float(second + 1), max(span, 1e-3))
+        yield _tick(seconds[second], start, t)
+    yield RunEnded(t=t, run=1, reason="completed")
+    yield SessionEnded(t=t)
+
+
+def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str, ...]:
+    lacks = ["CPU and lag of the generator"]
+    lacks += [] if any(request.size for request in found) else ["bytes"]
+    lacks += [] if any(request.status for request in found) else ["statuses"]
+    warnings = [f"imported from {form.tool}; unknown, and shown as 0 or none: {', '.join(lacks)}"]
+    if form.granular:
+        warnings.append(f"{form.tool} has whole seconds only: what is in which second, and the rate, is inexact")
+    return tuple(warnings)
+
+
+def _count(second: _Second, request: ForeignRequest) -> None:
+    second.took.append(round(1e9 * request.seconds))
+    if request.error:
+        second.errors[request.error] += 1
+        return
+    second.completed += 1
+    second.size += request.size
+    if request.status:
+        second.statuses[request.status] += 1
+
+
+def _tick(second: _Second, start: float, t: float) -> Tick:
+    return Tick(
+        t=t,
+        run=1,
+        worker=0,
+        start=start,
+        sent=second.sent,
+        completed=second.completed,
+        statuses=dict(second.statuses),
+        errors=dict(second.errors),
+        service=Histogram.of(second.took) if second.took else Histogram.of([]),
+        bytes_received=second.size,
+        body_bytes=second.size,
+    )
+
+
+def _in_flight(found: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> int:
+    """The most requests that were in flight at once; the mean where instants are too coarse for that."""
+    if form.granular:
+        return max(1, round(sum(request.seconds for request in found) / max(1.0, span)))
+    changes: Counter[int] = Counter()
+    for request in found:
+        changes[round(1e6 * request.start)] += 1
+        changes[round(1e6 * (request.start + request.seconds))] -= 1
+    return max(1, *accumulate(changes[instant] for instant in sorted(changes)))

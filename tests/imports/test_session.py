@@ -1,0 +1,108 @@
+"""Foreign requests as a session: counts, seconds and latencies are those of the file; and the command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cockpit.imports.formats import FORMATS, ForeignRequest
+from cockpit.imports.session import UNKNOWN_URL, events_of
+from cockpit.model.fold import fold_all
+from cockpit.model.metrics import run_result
+from tests.commands import cockpit
+from tests.servers import http_server
+
+BY_TOOL = {each.tool.split()[0]: each for each in FORMATS}
+
+
+def test_a_second_has_what_began_and_ended_within_it() -> None:
+    requests = [
+        ForeignRequest(101.6, 0.2, 200, 10, "", "http://a/"),
+        ForeignRequest(100.5, 0.25, 200, 10),
+        ForeignRequest(100.6, 1.5, 0, 0, "timeout"),
+        ForeignRequest(103.5, 0.5, 503, 10),
+    ]
+    state = fold_all(events_of(requests, BY_TOOL["vegeta"], "x", 0.0))
+    assert state.started is not None and state.started.wall == 100.5 and state.ended
+    assert [(one.second, one.completed, one.errors) for one in state.seconds] == [
+        (0, 1, 0),
+        (1, 1, 1),
+        (2, 0, 0),
+        (3, 1, 0),
+    ]
+    result = run_result(state, 1)
+    assert result is not None and result.seconds == pytest.approx(3.5) and result.plan.url == "http://a/"
+    assert (result.counts.sent, result.counts.completed, result.counts.failed) == (4, 3, 2)
+    assert result.counts.statuses == {200: 2, 503: 1} and result.counts.bytes_received == 30
+    assert result.counts.latency.max == pytest.approx(1.5) and result.plan.concurrency == 2
+    assert (
+        result.warnings
+        == ("imported from vegeta encode --to json; unknown, and shown as 0 or none: CPU and lag of the generator",)
+        or "csv" in result.warnings[0]
+    )
+
+
+def test_what_a_file_lacks_is_said() -> None:
+    state = fold_all(events_of([ForeignRequest(50.0, 0.5)] * 8, BY_TOOL["ab"], "x", 0.0, concurrency=None))
+    result = run_result(state, 1)
+    assert (
+        result is not None and result.plan.url == UNKNOWN_URL and result.seconds == 1 and result.plan.concurrency == 4
+    )
+    assert result.warnings[0].endswith("CPU and lag of the generator, bytes, statuses")
+    assert "whole seconds only" in result.warnings[1]
+    told = events_of([ForeignRequest(0.5, 0.5, 200)], BY_TOOL["hey"], "x", 1000.0, "http://b/", 7)
+    state = fold_all(told)
+    assert state.started is not None and state.started.wall == 1000.0 and state.plans[1].concurrency == 7
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [([], "has no requests"), ([ForeignRequest(0, 1), ForeignRequest(1e6, 1)], "12 days apart; at most 7")],
+)
+def test_what_is_no_run_is_refused(requests: list[ForeignRequest], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        list(events_of(requests, BY_TOOL["ab"], "x", 0.0))
+
+
+@pytest.mark.skipif(shutil.which("ab") is None, reason="needs ab")
+def test_a_result_of_ab_has_its_latencies(tmp_path: Path) -> None:
+    file, recorded = tmp_path / "ab.tsv", tmp_path / "ab.cockpit"
+    with http_server() as url:
+        done = subprocess.run(
+            ["ab", "-q", "-n", "500", "-c", "4", "-g", str(file), f"{url}/"], capture_output=True, text=True, check=True
+        )
+    told = cockpit("import", file, "-o", recorded, "--target", url, "-c", "4")
+    assert told.returncode == 0 and "ab.tsv: ab -g" in told.stderr and "see it again: cockpit replay" in told.stderr
+    [result] = json.loads(cockpit("report", recorded, "--json").stdout)
+    assert result["completed"] == 500 and result["url"] == url
+    for line in done.stdout.splitlines():
+        words = line.split()
+        if words[:1] in (["50%"], ["99%"]):
+            ours = result["service"][f"p{words[0][:-1]}"]
+            assert abs(1000 * ours - int(words[1])) <= 1, line
+    again = cockpit("import", file, "-o", recorded)
+    assert again.returncode == 2 and "exists already; name another file with -o" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "unknown format"),
+        (b"\xff\xfe\x00", "unknown format"),
+        (b"response-time,offset,status-code\n", "has no requests"),
+        (b"response-time,offset,status-code\n1,2\n", "line 2: "),
+        (b"response-time,offset,status-code\n1,nan,200\n", "line 2: 'nan' is out of range"),
+        (b"response-time,offset\n1,2\n", "line 2: no 'status-code'"),
+        (b"response-time," + 2_000_000 * b"x", "line 1 is longer than"),
+    ],
+)
+def test_a_file_that_is_no_result_is_refused_in_one_line(tmp_path: Path, content: bytes, said: str) -> None:
+    file = tmp_path / "x.csv"
+    file.write_bytes(content)
+    done = cockpit("import", file, "-o", tmp_path / "x.cockpit")
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "x.cockpit").exists()
