@@ -10,8 +10,9 @@ from cockpit.autopilot.runner import Autopilot, SearchResult
 
 
 class Person(Protocol):
-    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str]) -> Sequence[str]:
-        """Return which of the knobs are searched, after a look at what limits the server; at least one."""
+    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
+        """Return which of the knobs are searched, after a look at what limits the server; at least one. `left_out` are
+        lines about those that cannot be."""
 
     def began(self, pilot: Autopilot) -> None:
         """The search begins; it can be paused from now on."""

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.cli.trusting import require_trust
 from cockpit.hosts.prompts import Questions
-from cockpit.model.autopilot import SearchPlan
+from cockpit.model.autopilot import SearchedKnob, SearchPlan
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, TargetError, UsageError
 from cockpit.model.knobs import Knob
 from cockpit.model.metrics import run_result
@@ -88,13 +88,30 @@ def _split(text: str) -> tuple[str, str]:
     return name, values
 
 
-def _plan(options: Namespace, profile: Profile, wanted: Mapping[str, str], original: Mapping[str, str]) -> SearchPlan:
+def _searchable(
+    options: Namespace, profile: Profile, wanted: Mapping[str, str], original: Mapping[str, str]
+) -> tuple[dict[str, SearchedKnob], list[str]]:
+    """Return the knobs with their values, and why others of the profile are left out. Raises UsageError if all are, or
+    one that was named."""
     known: dict[str, Knob] = {knob.name: knob for knob in profile.knobs}
+    found: dict[str, SearchedKnob] = {}
+    problems: list[UsageError] = []
+    for name, values in wanted.items():
+        try:
+            found[name] = searched_knob(known[name], values, original[name])
+        except UsageError as error:
+            problems.append(error)
+    if problems and (options.knob or not found):
+        raise problems[0]
+    return found, [f"left out: {problem}" for problem in problems]
+
+
+def _plan(options: Namespace, profile: Profile, knobs: Iterable[SearchedKnob]) -> SearchPlan:
     metric = options.maximize or options.minimize or ("p99" if profile.plan.open else "rate")
     return SearchPlan(
         metric=metric,
         maximize=METRICS[metric] if not (options.maximize or options.minimize) else bool(options.maximize),
-        knobs=tuple(searched_knob(known[name], values, original[name]) for name, values in wanted.items()),
+        knobs=tuple(knobs),
         constraints=tuple(options.where),
         budget=options.budget,
         seconds=options.seconds,
@@ -125,7 +142,7 @@ async def _diagnosed(options: Namespace, profile: Profile, wanted: Mapping[str, 
     return EXIT_GOOD
 
 
-async def _limits(live: LiveSession, seconds: float, wanted: Mapping[str, str]) -> list[FoundLimit]:
+async def _limits(live: LiveSession, seconds: float, wanted: Container[str]) -> list[FoundLimit]:
     """Measure the settings as they are; return what limits the server."""
     profile = live.source.profile
     live.source.load.plan = replace(profile.plan, requests=None, duration=seconds, warmup=float(GUARD))
@@ -146,13 +163,14 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
         async def search(person: Person) -> SearchResult:
             await live.hosts_read()
             read = await live.source.tuning.read(list(wanted))
+            original = {name: value or "" for name, value in read.items()}
+            knobs, left_out = _searchable(options, profile, wanted, original)
             # Whoever names knobs has a reason.
-            found = [] if options.knob else await _limits(live, options.seconds, wanted)
-            chosen = await person.choose(found, list(wanted)) if found else wanted
-            original = {name: read[name] or "" for name in chosen}
-            plan = _plan(options, profile, {name: wanted[name] for name in chosen}, original)
+            found = [] if options.knob else await _limits(live, options.seconds, knobs)
+            chosen = await person.choose(found, list(knobs), left_out) if found else knobs
+            plan = _plan(options, profile, (knobs[name] for name in chosen))
             approve = person.approve if options.ask else None
-            pilot = Autopilot(live, plan, original, approve, diagnosis_lines(found))
+            pilot = Autopilot(live, plan, {name: original[name] for name in chosen}, approve, diagnosis_lines(found))
             person.began(pilot)
             return await pilot.run(person.keep)
 
@@ -206,7 +224,8 @@ class _AtTerminal(NamedTuple):
 
     apply: bool
 
-    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str]) -> Sequence[str]:
+    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
+        print(*(f"cockpit: {line}" for line in left_out), sep="\n", end="\n" * bool(left_out), file=sys.stderr)
         return knobs
 
     def began(self, pilot: Autopilot) -> None:

@@ -104,7 +104,7 @@ async def test_the_knobs_that_bear_on_a_limit_are_proposed_and_others_can_be_cho
     answers = []
 
     async def search(person: Person) -> SearchResult:
-        answers.append(list(await person.choose(FOUND, KNOBS)))
+        answers.append(list(await person.choose(FOUND, KNOBS, ["left out: MPM: no range"])))
         return SearchResult(AutopilotEnded(t=0.0, outcome="nothing"))
 
     async with searchable(tmp_path) as live:
@@ -120,7 +120,7 @@ async def test_the_knobs_that_bear_on_a_limit_are_proposed_and_others_can_be_cho
 
 async def test_a_search_whose_knobs_nobody_chooses_is_left(tmp_path: Path) -> None:
     async def search(person: Person) -> SearchResult:
-        await person.choose(FOUND, KNOBS)
+        await person.choose(FOUND, KNOBS, ["left out: MPM: no range"])
         raise AssertionError("it goes on")
 
     async with searchable(tmp_path) as live:

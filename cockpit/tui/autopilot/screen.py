@@ -46,11 +46,14 @@ class SearchLine(Static):
         pilot, state = self._pilot(), self._session.state.autopilot
         width = self.app.size.width - 2
         if pilot is None or state is None:
-            self.update("search  connecting")
+            diagnosing = self._session.state.runs > 0
+            self.update("search  measuring what limits the server" if diagnosing else "search  connecting")
             return
         rows = _ROWS if self.app.size.height >= _HIGH else _FEW
         paused = "PAUSED · " if pilot.paused else ""
-        first = f"search  {paused}{len(state.trials)} evaluations · at most {elapsed(max(0.0, pilot.left))} left"
+        count = len(state.trials)
+        left = f"at most {elapsed(max(0.0, pilot.left))} left"
+        first = f"search  {paused}{count} evaluation{'' if count == 1 else 's'} · {left}"
         keys = "   P: pause · K: skip · F: finish and prove · A: all evaluations"
         lines = [first + (keys if len(first) + len(keys) <= width else "   A: all evaluations")]
         lines += [f"  {trial_line(trial, state)}" for trial in state.trials[-rows:]]
@@ -67,13 +70,13 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
         Binding("escape", "dismiss(())", "leave"),
     ]
     DEFAULT_CSS = """
-    KnobsScreen > Vertical { width: 100; }
+    KnobsScreen > Vertical { width: 100; overflow-y: auto; }
     KnobsScreen OptionList { height: auto; max-height: 16; margin: 1 0; border: none; background: $surface; }
     """
 
-    def __init__(self, found: Sequence[FoundLimit], knobs: Sequence[str]) -> None:
+    def __init__(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str] = ()) -> None:
         super().__init__()
-        self._found, self._knobs = found, knobs
+        self._found, self._knobs, self._left_out = found, knobs, left_out
         named = [name for name in proposed(found) if name in knobs]
         self._chosen = set(named or knobs)
 
@@ -82,6 +85,7 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
             panel.border_title = "what limits the server, and what to search"
             yield Static(Content("\n".join(diagnosis_lines(self._found))))
             yield OptionList(*map(self._row, self._knobs), compact=True)
+            yield Static(Content("\n".join(self._left_out)), classes="hint")
             keys = [("Space", ": search it or not"), ("Enter", ": begin"), ("Esc", ": leave")]
             yield Static(key_hints(*keys), classes="hint")
 
@@ -203,8 +207,8 @@ class AutopilotApp(TaskApp):
     async def run_task(self) -> None:
         self.found = await self._search(self)
 
-    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str]) -> Sequence[str]:
-        chosen = await self._answer(KnobsScreen(found, knobs))
+    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
+        chosen = await self._answer(KnobsScreen(found, knobs, left_out))
         if not chosen:
             raise asyncio.CancelledError
         return chosen
