@@ -254,6 +254,7 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
             {
                 "plan": state.begun.plan,
                 "original": state.begun.original,
+                "limits": state.begun.limits,
                 "evaluations": [
                     {name: getattr(trial, name) for name in trial.__struct_fields__} for trial in state.trials
                 ],
