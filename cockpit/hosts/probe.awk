@@ -224,7 +224,7 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
   if (nested && usage_group == root["cpuacct"]) usage_group = ""
   if (nested && memory_group == root["memory"]) memory_group = ""
   group_version = cpu_group == "" ? 0 : 1
-  if (!group_version && (cpu_group = group_at(groups, two, "memory.max")) != "") {
+  if (!group_version && (cpu_group = group_at(groups, two, "cgroup.type")) != "") {
     group_version = 2
     memory_group = cpu_group
   }
@@ -233,7 +233,7 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
   group_anew = 0
 }
 
-# The directory of a group that has this file: a container sees its own as the root. Only the root of all has none.
+# The directory of a group that has this file, which the root of all has not: a container sees its own as the root.
 function group_at(root, where, file) {
   if (first_line(root where "/" file) != "") return root where
   return first_line(root "/" file) != "" ? root : ""
