@@ -57,7 +57,8 @@ def claim(state: AutopilotState, verdict: Verdict | None) -> str:
         return f"{ended.outcome}: {_why(ended, verdict, state.begun.plan)}; {effort}"
     original = state.begun.original
     moved = {name: value for name, value in ended.values.items() if value != original.get(name)}
-    names = dict.fromkeys((state.begun.plan.metric, *_BESIDE))
+    memory = [effect.name for effect in verdict.effects if effect.name.endswith(".memory.used")]
+    names = dict.fromkeys((state.begun.plan.metric, *_BESIDE, *memory))
     effects = [found for name in names if (found := verdict.effect(name)) is not None]
     applied = "now active" if ended.applied else "not active; the original values are"
     return f"better: {values_words(moved)}: {', '.join(map(effect_words, effects))}; {effort}; {applied}"

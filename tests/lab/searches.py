@@ -30,6 +30,39 @@ name = "web1"
 ssh = "root@web1"
 processes = ["nginx"]
 """
+_APACHE = """
+[target]
+url = "http://web1/hello.html"
+[load]
+concurrency = 8
+duration = "1h"
+[[host]]
+name = "web1"
+ssh = "root@web1"
+processes = ["apache2"]
+[[knob]]
+name = "KeepAlive"
+host = "web1"
+file = "/etc/apache2/apache2.conf"
+directive = "KeepAlive"
+values = ["On", "Off"]
+test = "apachectl -t"
+reload = "apachectl graceful"
+[[knob]]
+name = "MaxKeepAliveRequests"
+host = "web1"
+file = "/etc/apache2/apache2.conf"
+directive = "MaxKeepAliveRequests"
+test = "apachectl -t"
+reload = "apachectl graceful"
+[[knob]]
+name = "MaxSpareServers"
+host = "web1"
+file = "/etc/apache2/mods-available/mpm_prefork.conf"
+directive = "MaxSpareServers"
+test = "apachectl -t"
+reload = "apachectl graceful"
+"""
 _KNOB = """
 [[knob]]
 name = "{name}"
@@ -84,12 +117,11 @@ def _knobs(names: str, kind: str, file: str, section: str, test: str, reload: st
 
 CASES = {
     "apache": Case(
-        "spare-servers",
-        "",
+        _APACHE,
+        "sed -i 's/^KeepAlive .*/KeepAlive Off/' /etc/apache2/apache2.conf && service apache2 restart",
         (
-            *("--knob", "MinSpareServers=2..30", "--knob", "MaxSpareServers=10..60"),
-            *("--knob", "MaxConnectionsPerChild=20..2000,0"),
-            *("--where", "failed == 0", "--where", "p99 < 1s"),
+            *("--knob", "KeepAlive=On,Off", "--knob", "MaxKeepAliveRequests=10..500"),
+            *("--knob", "MaxSpareServers=10..60", "--where", "failed == 0"),
         ),
     ),
     "nginx": Case(
