@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from cockpit.tui.draw_context import SAR, DrawContext
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.panes import HostPanes
+from tests.tui.describing import with_host
 from tests.tui.driving import at_rest, context_of, driven, main, plain, press, settled, text_of
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
@@ -76,6 +77,15 @@ def test_an_unknown_metric_is_no_zero() -> None:
     lines = table(118)
     assert row(lines, "%smem") == ["–", "–", "–"]
     assert row(lines, "pgscank/s") == ["0", "0", "0"]
+
+
+def test_a_server_with_a_control_group_of_its_own_has_a_block_of_it() -> None:
+    context = context_of(topology(30.7), metrics=True, room="alone")
+    assert "cgroup of the server" not in "\n".join(lines_of(context, 118))
+    lines = lines_of(with_host(context, "web1", sar={"cgroup.cpu": 28.14, "cgroup.kbmemory": 2048.0}), 118)
+    assert "cgroup of the server" in "\n".join(lines)
+    assert row(lines, "%cpu") == ["28.1", "–", "–"] and row(lines, "kbmemory") == ["2M", "–", "–"]
+    assert row(lines, "%quota") == ["–", "–", "–"]
 
 
 def test_the_accept_queue_of_the_targets_port_with_its_limit() -> None:

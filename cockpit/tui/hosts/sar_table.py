@@ -79,7 +79,6 @@ _BLOCKS = (
     _own("I/O", "sar -b", "io", _IO),
     _own("network", "sar -n DEV", "net", _NET),
     _of(sar.SOCKETS, "sockets"),
-    _of(sar.CGROUP, "cgroup of the server"),
     _together("sar -n TCP,ETCP", _of(sar.TCP, "TCP"), _of(sar.ETCP, "")),
 )
 
@@ -92,7 +91,7 @@ def sar_rows(host: HostState, segment: Segment | None, role: str, width: int) ->
     window = segment.hosts.get(host.config.name) if segment else None
     mean = means(window) if window else {}
     values = Values(current_metrics(point, host.sar), mean, window.highest if window else {})
-    blocks = [*_BLOCKS, _listen_queues(host, values, segment.plan if segment else None)]
+    blocks = [*_BLOCKS, _listen_queues(host, values, segment.plan if segment else None), *_group(values)]
     count = max(1, (width + _GAP) // (_COLUMN + _GAP))
     drawn = [_block(block, values, role) for block in blocks]
     columns = _side_by_side(drawn, count)
@@ -110,6 +109,12 @@ def _of_segment(segment: Segment | None, window: HostWindow | None) -> Line:
         (f"mean and max of segment {segment.number}", ""),
         (f"  {neutral(segment.label)}  {window.seconds:.0f} s   –: unknown on this host", "dim"),
     )
+
+
+def _group(values: Values) -> list[MetricBlock]:
+    """Return the control group of the server if it has one of its own."""
+    block = _of(sar.CGROUP, "cgroup of the server")
+    return [block] if any(metric.name in each for metric in block.metrics for each in values) else []
 
 
 def _listen_queues(host: HostState, values: Values, plan: LoadPlan | None) -> MetricBlock:
