@@ -84,7 +84,7 @@ def test_a_server_with_a_control_group_of_its_own_has_a_block_of_it() -> None:
     assert "cgroup of the server" not in "\n".join(lines_of(context, 118))
     lines = lines_of(with_host(context, "web1", sar={"cgroup.cpu": 28.14, "cgroup.kbmemory": 2048.0}), 118)
     assert "cgroup of the server" in "\n".join(lines)
-    assert row(lines, "%cpu") == ["28.1", "–", "–"] and row(lines, "kbmemory") == ["2M", "–", "–"]
+    assert row(lines, "%cpu") == ["28.1", "–", "–"] and row(lines, "kbmemory") == ["2.0M", "–", "–"]
     assert row(lines, "%quota") == ["–", "–", "–"]
 
 
