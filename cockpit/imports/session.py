@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from urllib.parse import urlsplit
 
 from cockpit import __version__
 from cockpit.imports.formats import ForeignFormat, ForeignRequest
@@ -53,7 +54,9 @@ def events_of(
     for request in found:
         seconds[int(request.start - first)].sent += 1
         _count(seconds[int(request.start + request.seconds - first)], request)
-    target = url or next((request.url for request in found if request.url), UNKNOWN_URL)
+    if url and not _plain_url(url):
+        raise ValueError(f"--target {url}: write it as http://host/path")
+    target = _plain_url(url) or next(filter(None, (_plain_url(request.url) for request in found)), UNKNOWN_URL)
     plan = LoadPlan(url=target, concurrency=concurrency or _in_flight(found, form, span), requests=len(found))
     yield SessionStarted(t=0.0, wall=first if form.since_epoch else wall, version=__version__, name=name, target=target)
     yield RunStarted(t=0.0, run=1, plan=plan, warnings=_warnings(form, found))
@@ -63,6 +66,19 @@ def events_of(
         yield _tick(seconds[second], start, t)
     yield RunEnded(t=t, run=1, reason="completed")
     yield SessionEnded(t=t)
+
+
+def _plain_url(url: str) -> str:
+    """Return a URL of a file without user, query and fragment, which may hold secrets; "" if it is none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
+        return ""
+    place = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{parts.path or '/'}"
 
 
 def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str, ...]:

@@ -38,9 +38,12 @@ async def followed(session: Session, streams: Sequence[Stream]) -> AsyncIterator
     finally:
         for task in following:
             task.cancel()
-        await asyncio.gather(*following, return_exceptions=True)
+        ended = await asyncio.gather(*following, return_exceptions=True)
         for stream in streams:
             await stream.close(session.state)
+        for failure in ended:
+            if isinstance(failure, Exception):
+                raise failure
 
 
 async def _follow(session: Session, stream: Stream) -> None:

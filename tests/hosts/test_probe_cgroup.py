@@ -51,7 +51,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def told(awk: str, folder: Path, groups: str) -> dict[str, int]:
-    """What the awk program tells of the group of a process whose /proc/PID/cgroup has these lines."""
+    """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup."""
     proc = folder / "proc"
     for pid in (FIRST, SECOND):
         write(

@@ -60,12 +60,33 @@ def test_what_a_file_lacks_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "recorded"),
+    [
+        ("https://me:s3cret@web1:8443/a?token=s3cret#x", "https://web1:8443/a"),
+        ("http://[::1]:80", "http://[::1]:80/"),
+        ("http://a:99999999/", UNKNOWN_URL),
+        ("http://[::1", UNKNOWN_URL),
+        ("file:///etc/passwd", UNKNOWN_URL),
+        ("http://a/\x1b[31m", UNKNOWN_URL),
+    ],
+)
+def test_a_url_of_a_file_is_recorded_without_secrets_and_only_if_it_is_one(url: str, recorded: str) -> None:
+    state = fold_all(events_of([ForeignRequest(0.0, 0.5, 200, 1, "", url)], BY_TOOL["k6"], "x", 0.0))
+    assert state.started is not None and state.plans[1].url == state.started.target == recorded
+
+
+@pytest.mark.parametrize(
     ("requests", "said"),
     [([], "has no requests"), ([ForeignRequest(0, 1), ForeignRequest(1e6, 1)], "12 days apart; at most 7")],
 )
 def test_what_is_no_run_is_refused(requests: list[ForeignRequest], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         list(events_of(requests, BY_TOOL["ab"], "x", 0.0))
+
+
+def test_a_target_that_is_no_url_is_refused() -> None:
+    with pytest.raises(ValueError, match="--target web1: write it as http://host/path"):
+        list(events_of([ForeignRequest(0, 1)], BY_TOOL["ab"], "x", 0.0, "web1"))
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="needs ab")
@@ -78,7 +99,7 @@ def test_a_result_of_ab_has_its_latencies(tmp_path: Path) -> None:
     told = cockpit("import", file, "-o", recorded, "--target", url, "-c", "4")
     assert told.returncode == 0 and "ab.tsv: ab -g" in told.stderr and "see it again: cockpit replay" in told.stderr
     [result] = json.loads(cockpit("report", recorded, "--json").stdout)
-    assert result["completed"] == 500 and result["url"] == url
+    assert result["completed"] == 500 and result["url"] == f"{url}/"
     took = sorted(float(line.split("\t")[4]) for line in file.read_text().splitlines()[1:])
     printed = dict(line.split()[:2] for line in done.stdout.splitlines() if line.startswith(("  50%", "  99%")))
     for percent, theirs in printed.items():

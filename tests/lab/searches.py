@@ -124,6 +124,15 @@ CASES = {
             *("--knob", "MaxSpareServers=10..60", "--where", "failed == 0"),
         ),
     ),
+    # It stalls for seconds: a claim is hard to prove.
+    "apache-stalls": Case(
+        "spare-servers",
+        "",
+        (
+            *("--knob", "MinSpareServers=2..30", "--knob", "MaxSpareServers=10..60"),
+            *("--knob", "MaxConnectionsPerChild=20..2000,0", "--where", "failed == 0"),
+        ),
+    ),
     "nginx": Case(
         _NGINX
         + _knobs(
