@@ -30,13 +30,14 @@ def import_results(options: Namespace) -> int:
         with file.open(encoding="utf-8", errors="replace", newline="") as lines:
             events = _events(lines, options)
             first = next(events)
-            path = options.output or library.fresh_path(file.stem, time.time())
-            _record(chain([first], events), path)
+            named: Path | None = options.output
+            writer = RecordingWriter(named) if named else library.new_recording(file.stem, time.time())
+            _record(chain([first], events), writer)
     except ValueError as error:
         raise UsageError(f"{file}: {neutral(str(error), 300)}") from None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    report_recording(str(path))
+    report_recording(writer.path)
     return EXIT_GOOD
 
 
@@ -58,10 +59,8 @@ def _checked(lines: Iterator[str]) -> Iterator[str]:
         yield line
 
 
-def _record(events: Iterator[AnyEvent], path: Path) -> None:
-    if path.exists():
-        raise UsageError(f"{path}: exists already; name another file with -o")
-    writer, state = RecordingWriter(path), State()
+def _record(events: Iterator[AnyEvent], writer: RecordingWriter) -> None:
+    state = State()
     try:
         for event in events:
             writer.record([event])
@@ -70,4 +69,4 @@ def _record(events: Iterator[AnyEvent], path: Path) -> None:
     finally:
         writer.close()
     if writer.trouble:
-        raise UsageError(f"{path}: {writer.trouble}")
+        raise UsageError(f"{writer.path}: {writer.trouble}")

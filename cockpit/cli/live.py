@@ -69,7 +69,7 @@ class Keeping:
         if not self.by_itself:
             return None
         try:
-            return RecordingWriter(library.fresh_path(session, time.time()))
+            return library.new_recording(session, time.time())
         except RecordingError as error:
             return Unrecorded(str(error))
 

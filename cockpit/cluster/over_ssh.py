@@ -53,16 +53,16 @@ async def cluster_over_ssh(
     """Yield the scheduler's address and how to connect to it. All programs end with the block. Raises HostError."""
     certificate = session_certificate()
     async with AsyncExitStack() as stack:
-        address = await stack.enter_async_context(_local_scheduler(certificate))
-        starting = (stack.enter_async_context(_generator(one, certificate, address, ssh_config)) for one in generators)
+        port = await stack.enter_async_context(_local_scheduler(certificate))
+        starting = (stack.enter_async_context(_generator(one, certificate, port, ssh_config)) for one in generators)
         for problem in await asyncio.gather(*starting, return_exceptions=True):
             if isinstance(problem, BaseException):
                 raise problem
-        yield address, certificate.security()
+        yield f"tls://127.0.0.1:{port}", certificate.security()
 
 
 @asynccontextmanager
-async def _local_scheduler(certificate: Certificate) -> AsyncIterator[str]:
+async def _local_scheduler(certificate: Certificate) -> AsyncIterator[int]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", _PROGRAM, "scheduler"),
         stdin=asyncio.subprocess.PIPE,
@@ -87,7 +87,7 @@ async def _local_scheduler(certificate: Certificate) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _generator(
-    config: GeneratorConfig, certificate: Certificate, scheduler: str, ssh_config: Path | None
+    config: GeneratorConfig, certificate: Certificate, scheduler: int, ssh_config: Path | None
 ) -> AsyncIterator[None]:
     shell = await open_shell(HostConfig.of_generator(config), ssh_config)
     try:
@@ -96,17 +96,17 @@ async def _generator(
         try:
             offer = _decoded(await _within(channel.readline(), config.name), Offer, config, channel)
             _check(offer, config)
-            back = await shell.forward_back(int(scheduler.rpartition(":")[2]))
-            async with _forwarded(shell, offer.port) as contact:
+            back = await shell.forward_back(scheduler)
+            listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            async with _forwarded(shell, listening) as contact:
                 order = GeneratorOrder(
                     name=config.name,
                     certificate=certificate,
                     scheduler=f"tls://127.0.0.1:{back}",
-                    port=offer.port,
                     contact=f"tls://127.0.0.1:{contact}",
                 )
                 await channel.write(msgspec.json.encode(order) + b"\n")
-                _started(await _within(channel.readline(), config.name), config.name)
+                listening.set_result(_started(await _within(channel.readline(), config.name), config.name))
                 yield
         finally:
             await _end(channel)
@@ -125,13 +125,13 @@ async def _end(channel: Channel) -> None:
 
 
 @asynccontextmanager
-async def _forwarded(shell: Shell, port: int) -> AsyncIterator[int]:
-    """A port of this machine's 127.0.0.1 whose connections end at this port of the host's."""
+async def _forwarded(shell: Shell, port: asyncio.Future[int]) -> AsyncIterator[int]:
+    """A port of this machine's 127.0.0.1 whose connections end at this port of the host's, once that is known."""
     carrying: set[asyncio.Task[None]] = set()
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            wire = await shell.open_stream("127.0.0.1", port)
+            wire = await shell.open_stream("127.0.0.1", await port)
             try:
                 await asyncio.gather(_to_wire(reader, wire), _from_wire(wire, writer))
             finally:
@@ -197,11 +197,11 @@ def _check(offer: Offer, config: GeneratorConfig) -> None:
             raise NotInstalled(f"{name} {said} there, {mine} here: install the same version", subject=config.name)
 
 
-def _started(line: bytes, name: str) -> str:
+def _started(line: bytes, name: str) -> int:
     try:
         started = msgspec.json.decode(line, type=Started)
     except msgspec.MsgspecError:
         raise CockpitError(f"{name} did not start") from None
     if started.problem:
         raise HostError(neutral(started.problem, 200), subject=name)
-    return started.address
+    return started.port

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import socket
 import sys
 from importlib.metadata import version
 from typing import Any
@@ -26,20 +25,18 @@ async def _scheduler(lines: asyncio.StreamReader) -> None:
     async with distributed.Scheduler(
         host="127.0.0.1", port=0, protocol="tls", dashboard=False, security=order.certificate.security()
     ) as scheduler:
-        _say(Started(scheduler.address))
+        _say(Started(_port_of(scheduler.listen_address)))
         await lines.readline()
 
 
 async def _generator(lines: asyncio.StreamReader) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    _say(Offer(version=__version__, python=platform.python_version(), dask=version("distributed"), port=port))
+    _say(Offer(version=__version__, python=platform.python_version(), dask=version("distributed")))
     order = msgspec.json.decode(await lines.readline(), type=GeneratorOrder)
     worker = distributed.Worker(
         order.scheduler,
         name=order.name,
         host="127.0.0.1",
-        port=order.port,
+        port=0,
         protocol="tls",
         contact_address=order.contact,
         security=order.certificate.security(),
@@ -51,15 +48,25 @@ async def _generator(lines: asyncio.StreamReader) -> None:
     try:
         async with asyncio.timeout(_JOIN):
             await worker
-        _say(Started(worker.contact_address or worker.address))
+        _say(Started(_port_of(worker.listen_address)))
         await lines.readline()
     finally:
         await worker.close(timeout=1, reason="the cockpit ended it")
 
 
+def _port_of(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
 def _say(message: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def _words(error: BaseException) -> str:
+    """An error in one line, with its cause: Dask's own words are only that something did not start."""
+    words = (str(error) or type(error).__name__).splitlines()[0]
+    return f"{words} ({_words(error.__cause__)})" if error.__cause__ else words
 
 
 async def _main(role: str) -> None:
@@ -68,7 +75,7 @@ async def _main(role: str) -> None:
     try:
         await (_scheduler if role == "scheduler" else _generator)(lines)
     except (OSError, TimeoutError, RuntimeError, ValueError, msgspec.MsgspecError) as error:
-        _say(Started(problem=(str(error) or type(error).__name__).splitlines()[0]))
+        _say(Started(problem=_words(error)))
 
 
 if __name__ == "__main__":

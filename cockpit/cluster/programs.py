@@ -16,26 +16,24 @@ class SchedulerOrder(msgspec.Struct, frozen=True):
 
 
 class GeneratorOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """Join the scheduler as `name`. Listen on `port` of 127.0.0.1, which others reach as `contact`."""
+    """Join the scheduler as `name`. Others reach the generator as `contact`."""
 
     name: str
     certificate: Certificate
     scheduler: str
-    port: int
     contact: str
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line of a generator: versions, and a free port."""
+    """The first line of a generator: its versions."""
 
     version: str
     python: str
     dask: str
-    port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
 class Started(msgspec.Struct, frozen=True):
-    """The program is ready, at this address; `problem` is why it is not."""
+    """The program is ready and listens on `port` of 127.0.0.1; `problem` is why it is not."""
 
-    address: str = ""
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     problem: str = ""

@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -18,6 +18,7 @@ from cockpit.model.events import SessionStarted
 from cockpit.recording.database import in_use, opened, words
 from cockpit.recording.packing import Damaged
 from cockpit.recording.schema import from_body, last_instant
+from cockpit.recording.writer import RecordingExists, RecordingWriter
 
 SUFFIX = ".cockpit"
 # Beside a recording that is being written, or was cut short.
@@ -47,10 +48,10 @@ def folder() -> Path:
     return platformdirs.user_state_path("cockpit") / "recordings"
 
 
-def fresh_path(session: str, wall: float) -> Path:
-    """Return a free path for a session that begins at `wall` (epoch s), in a folder only this user can read.
+def new_recording(session: str, wall: float) -> RecordingWriter:
+    """Begin the recording of a session that begins at `wall` (epoch s), in a folder only this user can read.
 
-    Raises RecordingError where the folder cannot be made.
+    Raises RecordingError where that cannot be made.
     """
     library = folder()
     try:
@@ -58,7 +59,10 @@ def fresh_path(session: str, wall: float) -> Path:
     except OSError as error:
         raise RecordingError(f"{library}: cannot record there: {error.strerror}") from None
     name = f"{plain(session)}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(wall))}"
-    return next(path for path in _candidates(library, name) if not path.exists())
+    for path in _candidates(library, name):
+        with suppress(RecordingExists):
+            return RecordingWriter(path)
+    raise AssertionError("names never run out")
 
 
 def plain(name: str) -> str:

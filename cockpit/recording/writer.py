@@ -33,6 +33,10 @@ STALLED = 5.0
 PATIENCE = 60.0
 
 
+class RecordingExists(RecordingError):
+    """There is a file at the path of a new recording."""
+
+
 class RecordingWriter:
     """A Recorder into a new file at `path`, mode 0600. Raises RecordingError at once when that cannot be made."""
 
@@ -211,7 +215,7 @@ def _create(path: Path) -> sqlite3.Connection:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        raise RecordingError(f"{path}: exists already; name another file for --record") from None
+        raise RecordingExists(f"{path}: exists already; name another file") from None
     except OSError as error:
         raise RecordingError(f"{path}: cannot record there: {error.strerror}") from None
     os.close(descriptor)

@@ -9,7 +9,6 @@ import pytest
 
 from cockpit.model.errors import RecordingError
 from cockpit.recording import library
-from cockpit.recording.writer import RecordingWriter
 from tests.recording.test_recording import recorded
 from tests.session.events import small_session
 
@@ -21,17 +20,26 @@ def own_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
+def recorded_in_library() -> Path:
+    writer = library.new_recording("x", WALL)
+    writer.record(list(small_session()))
+    writer.close()
+    return Path(writer.path)
+
+
 def test_names_tell_profile_and_time_and_are_never_taken_twice() -> None:
-    first = library.fresh_path("spare servers/../x", WALL)
+    one = library.new_recording("spare servers/../x", WALL)
+    other = library.new_recording("spare servers/../x", WALL)
+    first, second = Path(one.path), Path(other.path)
     assert first.parent == library.folder() and first.name.startswith("spare-servers-..-x-2023111")
     assert stat.S_IMODE(library.folder().stat().st_mode) == 0o700
-    recorded(first)
-    second = library.fresh_path("spare servers/../x", WALL)
+    one.close()
+    other.close()
     assert second.stem == f"{first.stem}-2"
 
 
 def test_found_by_file_or_by_name(tmp_path: Path) -> None:
-    kept = recorded(library.fresh_path("x", WALL))
+    kept = recorded_in_library()
     assert library.find(kept.stem) == library.find(kept.name) == kept
     other = recorded(tmp_path / "other.cockpit")
     assert library.find(str(other)) == other
@@ -41,7 +49,7 @@ def test_found_by_file_or_by_name(tmp_path: Path) -> None:
 
 
 def test_listed_renamed_deleted() -> None:
-    kept = recorded(library.fresh_path("x", WALL))
+    kept = recorded_in_library()
     (library.folder() / "junk.cockpit").write_text("hello " * 1000)
     told = {one.name: one for one in library.all_kept()}
     about = told[kept.stem]
@@ -57,8 +65,8 @@ def test_listed_renamed_deleted() -> None:
 
 
 def test_what_is_being_written_stays() -> None:
-    path = library.fresh_path("x", WALL)
-    writer = RecordingWriter(path)
+    writer = library.new_recording("x", WALL)
+    path = Path(writer.path)
     writer.record(list(small_session())[:5])
     with pytest.raises(RecordingError, match="is being written"):
         library.delete(path.stem)

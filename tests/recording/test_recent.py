@@ -10,7 +10,6 @@ import pytest
 from cockpit.model.fold import fold_all
 from cockpit.recording import library
 from cockpit.recording.library import recent
-from cockpit.recording.writer import RecordingWriter
 from tests.session.events import small_session
 
 WALL = 1_700_000_000.0
@@ -24,8 +23,8 @@ def own_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_newest_are_told_of_with_their_last_row_and_their_changes() -> None:
     assert recent(5) == []
     for age, name in enumerate(("newest", "older", "oldest")):
-        path = library.fresh_path(name, WALL)
-        writer = RecordingWriter(path)
+        writer = library.new_recording(name, WALL)
+        path = Path(writer.path)
         writer.record(list(small_session()))
         writer.settle(fold_all(small_session()))
         writer.close()
