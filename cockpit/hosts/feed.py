@@ -72,6 +72,9 @@ class HostFeed:
         self._asking = AskingForHost(asker, self._report) if asker else None
         self._keyring = keyring or Keyring()
         self._shell: Shell | None = None
+        self._outside: Shell | None = None
+        self._opening = asyncio.Lock()
+        self._ending: asyncio.Future[None] | None = None
         self._connected = asyncio.Event()
         # The error because of which the host is not up.
         self.failure: CockpitError | None = None
@@ -87,6 +90,14 @@ class HostFeed:
         After invalid data from the host or an internal error, the host is lost and soon tried again.
         """
         self._report("connecting")
+        try:
+            await self._keep_watching()
+        finally:
+            if self._outside is not None and self._ending is not None:
+                await _drop(self._ending)
+                await self._outside.close()
+
+    async def _keep_watching(self) -> NoReturn:
         waits = retries()
         while True:
             try:
@@ -111,6 +122,15 @@ class HostFeed:
             condition, detail = self._reported or ("not watched", "")
             raise HostError(f"{self.config.name} is {condition}{': ' + detail if detail else ''}")
         return self._shell
+
+    async def outside(self) -> Shell:
+        """A connection of its own to the machine from which the host is reached: it outlives the host, as a container
+        that restarts. Raises HostError, UsageError."""
+        async with self._opening:
+            if self._outside is None or self._ending is None or self._ending.done():
+                self._outside = await open_shell(self.config.outside, self.ssh_config, self._asking, self._keyring)
+                self._ending = asyncio.ensure_future(self._outside.wait_closed())
+            return self._outside
 
     def target_port(self) -> int | None:
         """The port of the target if it is on this host. Raises UsageError for an invalid ssh_config."""

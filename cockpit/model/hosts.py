@@ -42,7 +42,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     reaches it from there, as `docker exec -i web1`, or its short name, as `docker:web1`.
 
     `processes` picks processes by name: the exact comm, or shell patterns (`php-fpm*`). `interval` in seconds.
-    `tail` are commands whose lines are shown as they come. `sudo`: changes are made with `sudo -n`.
+    `tail` are commands whose lines are shown as they come. `sudo`: changes are made with `sudo -n`. `changes_outside`:
+    they are made on the machine from which `via` reaches the host, whose are the files and commands of its knobs.
     """
 
     name: str
@@ -53,6 +54,12 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     tail: tuple[str, ...] = ()
     status: tuple[StatusPage, ...] = ()
     sudo: bool = False
+    changes_outside: bool = False
+
+    @property
+    def outside(self) -> HostConfig:
+        """The machine from which `via` reaches it; itself without `via`."""
+        return replace(self, via="")
 
     @property
     def place(self) -> str:

@@ -142,6 +142,8 @@ def _names_once(key: str, names: list[str]) -> None:
 
 
 def _check_via(host: Host) -> None:
+    if host.changes_outside and not host.via:
+        raise Wrong(f"host {host.name}.changes_outside", "found true; allowed: with via, as via = 'podman:web1'")
     try:
         if host.via:
             command_of(host.via)

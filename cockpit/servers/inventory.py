@@ -37,6 +37,11 @@ class Process(NamedTuple):
     unit: str = ""
     origin: Origin = "host"
 
+    @property
+    def root(self) -> str:
+        """The directory that is its root on the host; "" for the host's own."""
+        return f"/proc/{self.pid}/root" if self.origin == "container" else ""
+
 
 class Listener(NamedTuple):
     """A process that accepts connections on a port. `queue` is the limit of its accept queue; None: unknown."""

@@ -65,8 +65,10 @@ class LiveTuning:
         self._clock = clock
         self._emit = emit
         self._tuner = Tuner(probe, port_on=lambda host: feeds[host].target_port())
+        self._inside = {name: privileged(feed.config, Following(feed.shell)) for name, feed in feeds.items()}
         self._remotes: dict[str, Remote] = {
-            name: privileged(feed.config, Following(feed.shell)) for name, feed in feeds.items()
+            name: privileged(feed.config, Following(feed.outside)) if feed.config.changes_outside else inside
+            for (name, feed), inside in zip(feeds.items(), self._inside.values(), strict=True)
         }
         self._changes = Changes(profile, self._remotes, self._tuner, clock, emit)
         self._knobs = self._changes.knobs
@@ -92,7 +94,7 @@ class LiveTuning:
 
         Raises HostError, or ChangeRefused with the command's own words when it fails.
         """
-        done = await self._remotes[host].run(command, timeout=_PATIENCE)
+        done = await self._inside[host].run(command, timeout=_PATIENCE)
         if done.exit_status != 0:
             silent = f"it failed without a message (exit status {done.exit_status})"
             raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or silent}")

@@ -108,11 +108,16 @@ async def _examine(
     knobs = [knob for knob in profile.knobs if knob.host == config.name]
     actions = [action.command for action in profile.actions if action.host == config.name]
     if knobs or actions:
-        remote = privileged(config, shell)
-        async for finding in _changeable(config, remote, knobs, actions):
-            yield finding
-        for finding in await examine_servers(remote, config.name, port, knobs):
-            yield finding
+        changed = await open_shell(config.outside, ssh_config) if config.changes_outside else shell
+        try:
+            remote = privileged(config, changed)
+            async for finding in _changeable(config, remote, knobs, actions):
+                yield finding
+            for finding in await examine_servers(remote, config.name, port, knobs):
+                yield finding
+        finally:
+            if changed is not shell:
+                await changed.close()
 
 
 async def _readable(config: HostConfig, shell: Shell, port: int | None) -> AsyncIterator[Finding]:

@@ -26,7 +26,8 @@ class ConfigurationFiles(NamedTuple):
     """The files that a running server reads, main ones first: their real paths by the names in its configuration.
 
     `gaps` are reasons why files may be missing. `foreign` are files that this server sees with another content (a
-    container, a chroot). Relative includes begin at `root`.
+    container, a chroot). Relative includes begin at `root`. Names and paths of a
+    server in a container are those by which the host sees them.
     """
 
     files: dict[str, str]
@@ -78,7 +79,7 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
         asked |= set(wanted)
         if not wanted or len(found) > _MOST_FILES:
             break
-        done = await files.run(remote, READ_INCLUDES, str(instance.process.pid), *wanted)
+        done = await files.run(remote, READ_INCLUDES, str(instance.process.pid), instance.process.root, *wanted)
         wanted = []
         for line in done.stdout.decode("utf-8", "replace").splitlines():
             match line.split("\t", 3):

@@ -51,6 +51,7 @@ HISTORY = program("login", "process", "machine", "paths", "state", "phase", "his
 INVENTORY = program("login", "trusted", "inventory")
 UNTRUSTED = program("login", "trusted", "untrusted")
 INCLUDES = program("login", "includes")
+SAME_FILE = program("login", "mounted", "same_file")
 STARTED = program("login", "started")
 DETACH = program("process", "phase", "detach")
 
@@ -59,7 +60,7 @@ def commit(change: str, lease: int, jobs: Sequence[Sequence[str]]) -> str:
     """Replace all files, or none if one cannot be prepared. A job is NUMBER FILE REAL WAS SOURCE BECOMES."""
     calls = [shlex.join((step, *job)) for step in ("prepare", "swap") for job in jobs]
     head = (
-        program("login", "lease", "process", "paths", "flush", "replace"),
+        program("login", "lease", "process", "paths", "flush", "mounted", "replace"),
         f"change={shlex.quote(change)}",
         sweep(jobs),
         program("commit"),

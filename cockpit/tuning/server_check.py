@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
@@ -15,9 +15,13 @@ from cockpit.servers.startup import Instance
 from cockpit.tuning import files
 from cockpit.tuning.host_inventory import ConfigurationFiles, configuration_files, take_inventory
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.scripts import STARTED
+from cockpit.tuning.scripts import SAME_FILE, STARTED
 from cockpit.tuning.signals import signalled
 
+_ALONE = (
+    "{} is mounted on its own into a container, which keeps the old one until it is restarted; set a reload that "
+    "restarts the container, or mount the directory"
+)
 # Seconds by which a file must be newer than a worker: starts are read in whole seconds of an adjusted clock.
 _APART = 2
 
@@ -64,7 +68,8 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
             if instance.startup.kind == kind and instance.process.pid not in read:
                 read[instance.process.pid] = await configuration_files(remote, instance)
         real = (await files.read(remote, host, file)).real
-        one = _reader(answering, read, tuple(group), kind, file, real)
+        one = await _container(remote, answering, read, tuple(group), real)
+        one = one or _reader(answering, read, tuple(group), kind, file, real)
         if one.instance is not None and not one.wrong:
             one = one._replace(wrong=await _signals_another(remote, host, one, inventory, answering.every))
         found.append(one)
@@ -100,6 +105,27 @@ def _answering(inventory: Inventory, port: int | None) -> _Answering:
     target = [instance for instance in every if port is not None and port in instance.ports]
     names = sorted({listener.name for listener in inventory.listening if listener.port == port})
     return _Answering(port, every, target, "" if target else ", ".join(names))
+
+
+async def _container(
+    remote: Remote,
+    answering: _Answering,
+    read: Mapping[int, ConfigurationFiles],
+    knobs: tuple[Knob, ...],
+    real: str,
+) -> ReadBy | None:
+    """The server in a container that has this very file in its configuration; None: there is none."""
+    for instance in answering.every:
+        if instance.startup.kind != knobs[0].kind or instance.process.origin != "container":
+            continue
+        seen = read[instance.process.pid].files.values()
+        done = await files.run(remote, SAME_FILE, real, str(instance.process.pid), *seen)
+        if done.stdout.startswith(b"same"):
+            return ReadBy(knobs, real, instance)
+        if done.stdout.startswith(b"mounted"):
+            restarts = all(knob.price == "restart" for knob in knobs)
+            return ReadBy(knobs, real, instance, wrong="" if restarts else _ALONE.format(neutral(real, 200)))
+    return None
 
 
 def _reader(

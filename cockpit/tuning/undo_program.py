@@ -34,7 +34,7 @@ def undo(
     steps += [shlex.join(("revert", *value)) for value in reversed(values)]
     return "\n".join(
         (
-            program("login", "process", "machine", "phase", "detach", "paths", "flush", "replace"),
+            program("login", "process", "machine", "phase", "detach", "paths", "flush", "mounted", "replace"),
             f"change={shlex.quote(change)} seconds={seconds}",
             GIVE,
             'here "$change"',

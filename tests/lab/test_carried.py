@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import AsyncIterator
 
 import pytest
 
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.shell import SH, Completed, Shell
+from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
-from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
+from tests.lab.killed import Killed
 from tests.lab.lab import Host
 from tests.lab.test_transaction_faults import FEWEST_STEPS, HELD, KINDS, LOCK, STATE, TIME_PASSED
 from tests.tuning.conftest import until
@@ -52,26 +52,6 @@ async def test_each_kind_of_knob_is_set_and_undone(fresh_web1: Host, shell: Shel
     assert await Tuner().read(shell, knob) == value and fresh_web1.run(STATE).stdout != before
     await Tuner().undo(shell, applied)
     assert fresh_web1.run(STATE).stdout == before
-
-
-class Killed:
-    """A shell whose client is killed while its n-th command runs; the way is closed from then on."""
-
-    def __init__(self, shell: Shell, at: int) -> None:
-        self.shell = shell
-        self.left = at
-
-    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
-        if self.left == 0:
-            raise HostError("web1: no way there")
-        self.left -= 1
-        running = asyncio.ensure_future(self.shell.run(program, input=input, timeout=timeout, interpreter=interpreter))
-        if self.left:
-            return await running
-        await asyncio.wait([running], timeout=0.05)
-        running.cancel()
-        await asyncio.wait([running])
-        raise HostError("web1: the way there is gone")
 
 
 async def test_a_client_killed_at_every_step(fresh_web1: Host, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

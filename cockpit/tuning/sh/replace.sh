@@ -31,6 +31,7 @@ prepare() {
         [ "$becomes" != absent ] || return 0
     else
         [ -w "$real" ] || refuse 'it is read-only for this user'
+        ! mounted "$real" self || refuse 'it is mounted on its own into this container, so that it cannot be replaced; change it outside (changes_outside), or mount its directory'
         [ "$(stat -c %h -- "$real")" = 1 ] || refuse 'it has a second hard link, which would be cut off'
     fi
     box=$(mktemp -d -- "$(boxes "$real")XXXXXXXXXX") && cd -- "$box" || exit 4

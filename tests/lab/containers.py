@@ -1,0 +1,105 @@
+"""A real container: podman and runc over this machine's root as an overlay, with nginx as its first process.
+
+It shares this machine's network, so that nothing of it is left there. It has a quota of CPU and a limit of memory.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.lab import quotas
+
+# Not systemd, which a container on a test machine may lack; limits that need no right to raise them.
+_PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--runtime=runc")
+_LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000", f"--cpus={quotas.SHARE}", "--memory=200m")
+_CONFIGURATION = """\
+worker_processes 1;
+pid /run/nginx.pid;
+error_log /var/log/nginx/error.log notice;
+events {{
+    worker_connections 256;
+}}
+http {{
+    access_log off;
+    keepalive_timeout 65;
+    server {{
+        listen 127.0.0.1:{port};
+        location = /hello {{ return 200 "hello\\n"; }}
+        location = /status {{ stub_status; }}
+    }}
+}}
+"""
+# Where the container has its configuration.
+INSIDE = "/etc/nginx-mounted"
+
+
+class Container(NamedTuple):
+    """`file` is the configuration as this machine has it, `inside` as the container has it."""
+
+    name: str
+    port: int
+    file: Path
+    inside: str
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hello"
+
+    @property
+    def restart(self) -> str:
+        return f"podman restart -t 3 {self.name}"
+
+    def run(self, command: str, check: bool = True) -> str:
+        """The output of a command in the container."""
+        return _podman("exec", self.name, "sh", "-c", command, check=check)
+
+    def start(self) -> None:
+        """Start it, if it has ended."""
+        _podman("start", self.name)
+
+    @property
+    def processes(self) -> set[int]:
+        """Those of nginx, by their numbers in the container."""
+        return set(map(int, self.run("pgrep -x nginx").split()))
+
+
+@contextmanager
+def container(directory: Path, *, whole: bool = True) -> Iterator[Container]:
+    """Run one; its configuration is in a mounted directory, or, not `whole`, is mounted as a single file."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    file = directory / "nginx.conf"
+    file.write_text(_CONFIGURATION.format(port=port))
+    name, inside = f"cockpit-test-{os.getpid()}-{secrets.token_hex(3)}", f"{INSIDE}/nginx.conf"
+    volume = f"{directory}:{INSIDE}" if whole else f"{file}:{inside}"
+    try:
+        options = (
+            f"--name={name}",
+            "--network=host",
+            "--workdir=/",
+            f"--volume={volume}",
+            "--tmpfs=/tmp:notmpcopyup",
+            *_LIMITS,
+        )
+        serve = ("nginx", "-c", inside, "-g", "daemon off;")
+        _podman("run", "--detach", *options, "--rootfs", "/:O", *serve)
+        # The overlay shows what cockpit left on this machine itself.
+        _podman("exec", name, "rm", "-rf", "/root/.local/state/cockpit")
+        yield Container(name, port, file, inside)
+    finally:
+        _podman("rm", "--force", "--time=1", name, check=False)
+
+
+def _podman(*words: str, check: bool = True) -> str:
+    done = subprocess.run([*_PODMAN, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"podman {words[0]}: {done.stderr.strip()}")
+    return done.stdout
