@@ -111,14 +111,17 @@ Export a recording: its events (jsonl), one line per second (csv), histograms (h
   cockpit export 'before.cockpit#2' -o run2.hlog   # HdrHistogram log of run 2
   cockpit export before.cockpit -o before.cast --every 2s
   cockpit export before.cockpit -o before.svg --at 14:05
-# import FILE | record the result of another load generator
-Record the result of another load generator, a line per request, to replay, compare and report it here.
+# import FILE | record the results of other tools |  | import report
+Record the result of another load generator, or samples of sysstat, to replay, compare and report them here.
   cockpit import ab.tsv --target http://web1/      # ab -g
-  cockpit import hey.csv -o hey.cockpit            # hey -o csv
+  cockpit import vegeta.json --host web1=web1.json # and sadf -j FILE -- -A
+  cockpit import run.hlog -o run.cockpit           # HdrHistogram log
+  cockpit import web1.json                         # sysstat alone
 
 formats, found by the first line: ab -g, hey -o csv, oha --output-format csv,
   JMeter JTL (CSV), k6 --out csv|json, vegeta encode --to csv|json,
-  h2load --log-file. Summaries (wrk, JSON of oha) have no single requests.
+  h2load --log-file, HdrHistogram logs, sadf -j FILE -- -A.
+  Summaries (wrk, JSON of oha and k6) have no single requests.
 # recordings SUBCOMMAND | list, rename, delete or prune recordings |  | recordings recording-format
 Manage the recordings in ~/.local/state/cockpit/recordings.
   cockpit recordings list
