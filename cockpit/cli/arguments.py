@@ -17,7 +17,7 @@ from cockpit.cli.values import age, count, named_file, port, positive, recording
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
-EXPORT_FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
+EXPORT_FORMATS = ("jsonl", "csv", "parquet", "openmetrics", "hlog", "cast", "svg")
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
 # Functions with another name than their command, and modules.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}

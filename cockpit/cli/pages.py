@@ -106,8 +106,10 @@ Write a report of a recording, or of a study's directory, as text, Markdown, JSO
   cockpit report before.cockpit -o before.html     # one page that loads nothing
   cockpit report studies/mpm-full-1 -o mpm.html    # a study; also .csv
 # export FILE | export a recording's raw data or its screen |  | report
-Export a recording: its events (jsonl), one line per second (csv), histograms (hlog), its screen (cast, svg).
+Export events (jsonl), metrics per second (csv, parquet, openmetrics), histograms (hlog), the screen (cast, svg).
   cockpit export before.cockpit -o before.csv      # one line per second
+  cockpit export before.cockpit -o before.parquet  # with types; needs pyarrow
+  cockpit export before.cockpit -o before.openmetrics    # for Prometheus
   cockpit export 'before.cockpit#2' -o run2.hlog   # HdrHistogram log of run 2
   cockpit export before.cockpit -o before.cast --every 2s
   cockpit export before.cockpit -o before.svg --at 14:05
