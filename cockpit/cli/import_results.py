@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from cockpit.cli.live import report_recording
+from cockpit.cli.live import report_gaps, report_recording
 from cockpit.imports.formats import format_of, instant_of
 from cockpit.imports.hlog import TOOL, hlog_run, is_hlog
 from cockpit.imports.runs import ForeignRun, run_of
@@ -137,3 +137,4 @@ def _record(events: Sequence[AnyEvent], writer: RecordingWriter) -> None:
         writer.close()
     if writer.trouble:
         raise UsageError(f"{writer.path}: {writer.trouble}")
+    report_gaps(writer)

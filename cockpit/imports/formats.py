@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -62,8 +63,8 @@ def format_of(first: str) -> ForeignFormat:
     for sign, instead in _SUMMARIES.items():
         if first.lstrip().startswith(sign):
             raise ValueError(f"a summary, without single requests: {instead}")
-    if first.startswith("Linux ") and "CPU)" in first:
-        raise ValueError("text of sar, which is cut to its columns; write it with sadf -j FILE -- -A")
+    if _SYSSTAT.match(first):
+        raise ValueError("a file of sysstat, but not as JSON; write it with sadf -j FILE -- -A")
     known = ", ".join(each.tool for each in FORMATS)
     raise ValueError(f"unknown format; known are, a request a line: {known}; HdrHistogram logs; sadf -j FILE -- -A")
 
@@ -249,6 +250,8 @@ FORMATS: Iterable[ForeignFormat] = (
     ForeignFormat("vegeta encode --to csv", _is_vegeta_csv, _lines(_vegeta_csv)),
     ForeignFormat("h2load --log-file", _is_h2load, _lines(_h2load)),
 )
+# How text of sar begins, and its binary file as UTF-8: the magic numbers 0xd596 and 0x2175 (or another, by version).
+_SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")
 # How a summary begins, and how to get the requests instead.
 _SUMMARIES = {
     "Running ": "wrk has no list of requests; repeat it as `cockpit run URL -c CONNECTIONS -z TIME`",

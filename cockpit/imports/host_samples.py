@@ -28,6 +28,7 @@ _HZ = 10_000
 _SLACK = 1.0
 # Samples this long (s) before and after the load are kept, and the next one on either side.
 _AROUND = 10.0
+_MISSING = "no samples in the file"
 _LACKS = "processes, shared memory, reclaimable slab, accept queues"
 
 
@@ -52,9 +53,12 @@ def _times(first: Statistics, last: Statistics) -> str:
 
 
 def host_events(
-    config: HostConfig, host: SysstatHost, intervals: Sequence[Statistics], wall: float
+    config: HostConfig, host: SysstatHost, intervals: Sequence[Statistics], wall: float, until: float
 ) -> Iterator[AnyEvent]:
-    """Yield the events of a host in a session that began at `wall` (epoch s). Raises ValueError."""
+    """Yield the events of a host in a session that began at `wall` (epoch s), and whose load ends at `until` (s).
+
+    Raises ValueError.
+    """
     begin = intervals[0].epoch - wall
     words = f"{config.name}: {len(intervals)} samples of {config.via}; unknown, and shown as 0 or none: {_LACKS}"
     yield Note(t=begin, text=words)
@@ -68,7 +72,7 @@ def host_events(
     for one in intervals:
         t, seconds = one.epoch - wall, one.timestamp.interval
         if before is not None and abs(t - before - seconds) > _SLACK:
-            yield HostChanged(t=before, host=config.name, condition="lost", detail="no samples in the file")
+            yield HostChanged(t=before, host=config.name, condition="lost", detail=_MISSING)
             yield HostChanged(t=t, host=config.name, condition="up")
             before = None
         if before is None:
@@ -76,6 +80,8 @@ def host_events(
         reading = counters.reading(one, 0 if before is None else seconds)
         yield HostSample(t=t, host=config.name, round_trip=0.0, reading=reading, interval=float(max(1, seconds)))
         before = t
+    if before is not None and before + intervals[-1].timestamp.interval + _SLACK < until:
+        yield HostChanged(t=before, host=config.name, condition="lost", detail=_MISSING)
 
 
 class _Counters:

@@ -31,7 +31,7 @@ def session_of(name: str, wall: float, run: ForeignRun | None, hosts: Sequence[F
     Hosts have a time of their own, by which they are placed beside the run. Raises ValueError.
     """
     began = wall if run is None or run.began is None else run.began
-    ends = began + (run.seconds if run else 0.0)
+    ends = began + run.seconds if run else 0.0
     placed = [(config_of(*each), each.host, _intervals(each, run, began)) for each in hosts]
     if placed:
         first = min(intervals[0].epoch for _, _, intervals in placed)
@@ -44,7 +44,7 @@ def session_of(name: str, wall: float, run: ForeignRun | None, hosts: Sequence[F
     configs = tuple(config for config, _, _ in placed)
     target = run.plan.url if run else ""
     yield SessionStarted(t=0.0, wall=wall, version=__version__, name=name, target=target, hosts=configs)
-    streams = [host_events(*each, wall) for each in placed]
+    streams = [host_events(*each, wall, ends - wall) for each in placed]
     streams += [_run_events(run, began - wall)] if run else []
     t = 0.0
     for event in heapq.merge(*streams, key=attrgetter("t")):

@@ -92,7 +92,8 @@ def parsed(intervals: list[Interval]) -> SysstatHost:
 
 
 def state_of(intervals: list[Interval]) -> State:
-    return fold_all(session_of("x", 0.0, None, [ForeignHost("web1", parsed(intervals), "x.json")]))
+    # A file may be imported long after.
+    return fold_all(session_of("x", BEGAN + 1e7, None, [ForeignHost("web1", parsed(intervals), "x.json")]))
 
 
 def test_rates_and_levels_are_those_of_the_file() -> None:
@@ -185,6 +186,14 @@ def test_a_host_beside_a_run_is_placed_by_the_clock() -> None:
     assert result is not None and result.counts.completed == 300
     window = state.segments[-1].hosts["web1"]
     assert window.first.t + state.started.wall == pytest.approx(BEGAN + 100) and window.seconds == 40
+
+
+def test_a_host_whose_samples_end_during_the_load_is_lost() -> None:
+    requests = [ForeignRequest(BEGAN + float(n), 0.05, 200) for n in range(60)]
+    host = ForeignHost("web1", parsed([interval(BEGAN + 10 * n) for n in range(4)]), "x.json")
+    state = fold_all(session_of("x", 0.0, run_of(requests, BY_TOOL["vegeta"]), [host]))
+    assert state.hosts["web1"].condition == "lost" and state.hosts["web1"].since == 30
+    assert [marker.text for marker in state.markers if marker.kind == "gap"] == ["web1 lost: no samples in the file"]
 
 
 def test_a_host_of_another_time_is_refused() -> None:
@@ -335,3 +344,8 @@ def test_a_file_of_this_machine(tmp_path: Path) -> None:
         assert point.io.tps == pytest.approx(last["io"]["tps"], abs=1)
         assert found["tasks.cswch"] == pytest.approx(last["process-and-context-switch"]["cswch"], abs=1)
     assert found["queue.plist_sz"] == last["queue"]["plist-sz"]
+
+
+def test_a_file_that_is_too_large_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ValueError, match="is larger than 128 MiB; choose a time range: sadf -j FILE -s 14:00:00 -e 15"):
+        parse_sysstat(['{"sysstat"', " " * (128 << 20)])
