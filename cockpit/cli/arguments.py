@@ -13,11 +13,11 @@ from cockpit.cli.appearance_options import add_appearance
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
-from cockpit.cli.values import age, count, port, positive, recording, seconds
+from cockpit.cli.values import age, count, named_file, port, positive, recording, seconds
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
-EXPORT_FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
+EXPORT_FORMATS = ("jsonl", "csv", "parquet", "openmetrics", "hlog", "cast", "svg")
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
 # Functions with another name than their command, and modules.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
@@ -269,8 +269,19 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("file", type=Path, metavar="FILE", help="a result with a line per request")
+    add("file", type=Path, metavar="FILE", help="a result with a line per request, an HdrHistogram log, or sadf -j")
     add("-o", "--output", type=Path, metavar="FILE", help="record into a new FILE (default: into the library)")
+    add(
+        "--host",
+        action="append",
+        default=[],
+        type=named_file,
+        metavar="NAME=FILE",
+        help="samples of a host during the load, from sadf -j; can be repeated",
+    )
+    add("--start", metavar="TIME", help="when the load began, if FILE does not say: 2026-11-24T14:05:00Z")
+    add("--unit", choices=("ns", "us", "ms"), default="ns", help="unit of an HdrHistogram log (default ns)")
+    add("--tag", metavar="TAG", help="lines of an HdrHistogram log to import (default: those without a tag)")
     add("--target", dest="url", metavar="URL", help="what was loaded, if the file does not say")
     add("-c", "--concurrency", type=positive, metavar="N", help="connections used (default: the most that overlap)")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 from collections.abc import Iterable
+from pathlib import Path
 
 from cockpit.cli.arguments import EXPORT_FORMATS
 from cockpit.cli.opening import recording_at
-from cockpit.cli.terminal import put
+from cockpit.cli.terminal import put, put_bytes
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
@@ -27,12 +28,19 @@ def export(options: Namespace) -> int:
     if source.time_range is not None or (source.run is not None and form != "hlog"):
         raise UsageError(f"{options.file}: only --format hlog takes a part of a recording: FILE#2")
     with recording_at(source.path) as recording:
+        if form == "parquet":
+            _put_parquet(recording, options.output)
+            return EXIT_GOOD
         if form == "jsonl":
             made: Iterable[str] = (f"{escaped(encode(event).decode())}\n" for event in recording.events())
         elif form == "csv":
             from cockpit.report.series import series_csv
 
             made = series_csv(last_state(recording))
+        elif form == "openmetrics":
+            from cockpit.report.openmetrics import openmetrics
+
+            made = openmetrics(last_state(recording))
         elif form == "hlog":
             made = _hlog(recording, source.run, options.file)
         else:
@@ -53,6 +61,14 @@ def _format(options: Namespace) -> str:
         if given:
             raise UsageError(f"{', '.join(given)}: of a picture of the screen (cast, svg), not of {form}")
     return str(form)
+
+
+def _put_parquet(recording: Recording, output: Path | None) -> None:
+    from cockpit.report.parquet import series_parquet
+
+    if output is None:
+        raise UsageError("--format parquet: is binary; name a file: -o FILE.parquet")
+    put_bytes((series_parquet(last_state(recording)),), output)
 
 
 def _hlog(recording: Recording, run: int | None, text: str) -> Iterable[str]:

@@ -1,17 +1,22 @@
-"""`cockpit import`: results of other load generators into a recording."""
+"""`cockpit import`: results of other load generators, and samples of sysstat, into a recording."""
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
-from cockpit.cli.live import report_recording
-from cockpit.imports.formats import format_of
-from cockpit.imports.session import events_of
+from cockpit.cli.live import report_gaps, report_recording
+from cockpit.imports.formats import format_of, instant_of
+from cockpit.imports.hlog import TOOL, hlog_run, is_hlog
+from cockpit.imports.runs import ForeignRun, run_of
+from cockpit.imports.session import ForeignHost, session_of
+from cockpit.imports.sysstat import is_sysstat, parse_sysstat
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold
@@ -24,32 +29,94 @@ from cockpit.recording.writer import RecordingWriter
 _LINE = 1 << 20
 
 
+class _Content(NamedTuple):
+    """What a file holds: a run, or a host under its node name."""
+
+    tool: str
+    run: ForeignRun | None = None
+    host: ForeignHost | None = None
+
+
 def import_results(options: Namespace) -> int:
     file: Path = options.file
+    wall = _start(options.start)
+    content = _read(file, options)
+    hosts = [content.host] if content.host else []
+    for name, path in options.host:
+        other = _read(path, options).host
+        if other is None:
+            raise UsageError(f"--host {name}={path}: is no JSON of sysstat; write it with sadf -j FILE -- -A")
+        hosts.append(other._replace(name=name))
+    _check_options(options, content, hosts)
+    if wall is None:
+        wall = file.stat().st_mtime
     try:
-        with file.open(encoding="utf-8", errors="replace", newline="") as lines:
-            events = _events(lines, options)
-            first = next(events)
-            named: Path | None = options.output
-            writer = RecordingWriter(named) if named else library.new_recording(file.stem, time.time())
-            _record(chain([first], events), writer)
+        events = list(session_of(neutral(file.stem, 80), wall, content.run, hosts))
     except ValueError as error:
         raise UsageError(f"{file}: {neutral(str(error), 300)}") from None
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    named: Path | None = options.output
+    writer = RecordingWriter(named) if named else library.new_recording(file.stem, time.time())
+    _record(events, writer)
     report_recording(writer.path)
     return EXIT_GOOD
 
 
-def _events(lines: Iterator[str], options: Namespace) -> Iterator[AnyEvent]:
-    file: Path = options.file
+def _read(file: Path, options: Namespace) -> _Content:
+    """Return the content of a file, and print which tool wrote it. Raises UsageError."""
+    try:
+        with file.open(encoding="utf-8", errors="replace", newline="") as lines:
+            content = _content(lines, file, options)
+    except ValueError as error:
+        raise UsageError(f"{file}: {neutral(str(error), 300)}") from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    print(f"{file}: {content.tool}", file=sys.stderr)
+    return content
+
+
+def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
     checked = _checked(lines)
-    first = next(checked, "")
-    form = format_of(first)
-    requests = form.read(chain([first], checked))
-    print(f"{file}: {form.tool}", file=sys.stderr)
-    name, wall = neutral(file.stem, 80), file.stat().st_mtime
-    yield from events_of(requests, form, name, wall, options.url or "", options.concurrency)
+    head = [next(checked, "")]
+    if head[0].strip() == "{":
+        head.append(next(checked, ""))
+    if is_sysstat("".join(head)):
+        host = parse_sysstat([*head, *checked])
+        return _Content("sysstat", host=ForeignHost(_host_name(host.nodename), host, file.name))
+    whole = chain(head, checked)
+    if is_hlog(head[0]):
+        run = hlog_run(whole, options.unit, options.tag, options.url or "", options.concurrency)
+        return _Content(f"{TOOL}, values in {options.unit}", run)
+    form = format_of(head[0])
+    return _Content(form.tool, run_of(form.read(whole), form, options.url or "", options.concurrency))
+
+
+def _host_name(node: str) -> str:
+    """Return the first label of a node's name, as a name of a host in thresholds."""
+    return re.sub(r"[^A-Za-z0-9_-]+|^[^A-Za-z0-9]+", "-", node.partition(".")[0]).strip("-") or "host"
+
+
+def _check_options(options: Namespace, content: _Content, hosts: Sequence[ForeignHost]) -> None:
+    """Raises UsageError for what does not fit together."""
+    names = [host.name for host in hosts]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--host {twice}=…: there are two hosts of that name; choose another name")
+    run = content.run
+    if run and options.start and run.began is not None:
+        raise UsageError(f"--start: {options.file} says when the load began")
+    if run and run.began is None and hosts and not options.start:
+        example = "--start 2026-11-24T14:05:00Z"
+        raise UsageError(f"{options.file}: does not say when the load began; add it: {example}")
+    for flag, given in (("--start", options.start), ("--target", options.url), ("-c", options.concurrency)):
+        if run is None and given:
+            raise UsageError(f"{flag}: of load; {options.file} has none, only samples of a host")
+
+
+def _start(text: str | None) -> float | None:
+    try:
+        return None if text is None else instant_of(text)
+    except ValueError:
+        raise UsageError(f"--start {text}: write it as 2026-11-24T14:05:00Z") from None
 
 
 def _checked(lines: Iterator[str]) -> Iterator[str]:
@@ -59,7 +126,7 @@ def _checked(lines: Iterator[str]) -> Iterator[str]:
         yield line
 
 
-def _record(events: Iterator[AnyEvent], writer: RecordingWriter) -> None:
+def _record(events: Sequence[AnyEvent], writer: RecordingWriter) -> None:
     state = State()
     try:
         for event in events:
@@ -70,3 +137,4 @@ def _record(events: Iterator[AnyEvent], writer: RecordingWriter) -> None:
         writer.close()
     if writer.trouble:
         raise UsageError(f"{writer.path}: {writer.trouble}")
+    report_gaps(writer)

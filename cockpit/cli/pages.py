@@ -106,19 +106,24 @@ Write a report of a recording, or of a study's directory, as text, Markdown, JSO
   cockpit report before.cockpit -o before.html     # one page that loads nothing
   cockpit report studies/mpm-full-1 -o mpm.html    # a study; also .csv
 # export FILE | export a recording's raw data or its screen |  | report
-Export a recording: its events (jsonl), one line per second (csv), histograms (hlog), its screen (cast, svg).
+Export events (jsonl), metrics per second (csv, parquet, openmetrics), histograms (hlog), the screen (cast, svg).
   cockpit export before.cockpit -o before.csv      # one line per second
+  cockpit export before.cockpit -o before.parquet  # with types; needs pyarrow
+  cockpit export before.cockpit -o before.openmetrics    # for Prometheus
   cockpit export 'before.cockpit#2' -o run2.hlog   # HdrHistogram log of run 2
   cockpit export before.cockpit -o before.cast --every 2s
   cockpit export before.cockpit -o before.svg --at 14:05
-# import FILE | record the result of another load generator
-Record the result of another load generator, a line per request, to replay, compare and report it here.
+# import FILE | record the results of other tools |  | import report
+Record the result of another load generator, or samples of sysstat, to replay, compare and report them here.
   cockpit import ab.tsv --target http://web1/      # ab -g
-  cockpit import hey.csv -o hey.cockpit            # hey -o csv
+  cockpit import vegeta.json --host web1=web1.json # and sadf -j FILE -- -A
+  cockpit import run.hlog -o run.cockpit           # HdrHistogram log
+  cockpit import web1.json                         # sysstat alone
 
 formats, found by the first line: ab -g, hey -o csv, oha --output-format csv,
   JMeter JTL (CSV), k6 --out csv|json, vegeta encode --to csv|json,
-  h2load --log-file. Summaries (wrk, JSON of oha) have no single requests.
+  h2load --log-file, HdrHistogram logs, sadf -j FILE -- -A.
+  Summaries (wrk, JSON of oha and k6) have no single requests.
 # recordings SUBCOMMAND | list, rename, delete or prune recordings |  | recordings recording-format
 Manage the recordings in ~/.local/state/cockpit/recordings.
   cockpit recordings list

@@ -39,14 +39,19 @@ def put(pieces: Iterable[str], path: Path | None) -> None:
     if path is None:
         emit_all(pieces)
         return
+    put_bytes((piece.encode() for piece in pieces), path)
+
+
+def put_bytes(pieces: Iterable[bytes], path: Path) -> None:
+    """Replace the file in one step. Raises UsageError, and as the iterable does."""
     try:
         if path.exists() and not path.is_file():
             # A pipe or a device cannot be replaced.
-            with path.open("w", encoding="utf-8") as file:
+            with path.open("wb") as file:
                 file.writelines(pieces)
         else:
             with atomic_write(path.resolve()) as whole:
-                whole.writelines(piece.encode() for piece in pieces)
+                whole.writelines(pieces)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 

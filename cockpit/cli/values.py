@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cockpit.model.load import FASTEST
 from cockpit.model.units import parse_count, parse_duration, parse_rate
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def _typed(parse: Callable[[str], Any], text: str) -> Any:
@@ -97,3 +100,12 @@ def recording(text: str) -> Path:
     from cockpit.recording.library import find
 
     return find(text)
+
+
+def named_file(text: str) -> tuple[str, Path]:
+    name, _, file = text.partition("=")
+    if not _HOST_NAME.fullmatch(name) or not file:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: write NAME=FILE, e.g. web1=sadf.json; NAME of letters, digits, -, _"
+        )
+    return name, Path(file)

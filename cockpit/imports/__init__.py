@@ -1,1 +1,1 @@
-"""Results of other load generators as recordings."""
+"""Results of other load generators, and samples of sysstat, as recordings."""

@@ -1,5 +1,9 @@
 """Results of other load generators, a request a line: which tool wrote a file, and its requests. Pure.
 
+Summaries are refused: a list of percentiles, or a histogram of eleven buckets, has no seconds and no values to compute
+a rate over time, a percentile or a verdict from, and none are made up.
+
+
 A file is hostile: every number is checked. Raises ValueError for a line that does not fit, with the line's number.
 """
 
@@ -8,12 +12,13 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-# No request takes longer (s), and no instant is later (epoch s).
-_LONGEST, _LATEST = 1e6, 253_402_300_800.0
+# No request takes longer (s), and no instant is later (epoch s): the limit of a recording.
+_LONGEST, LATEST = 1e6, 9.9e10
 # Words of an error -> its kind.
 _KINDS = {
     "timeout": "timeout",
@@ -58,8 +63,10 @@ def format_of(first: str) -> ForeignFormat:
     for sign, instead in _SUMMARIES.items():
         if first.lstrip().startswith(sign):
             raise ValueError(f"a summary, without single requests: {instead}")
+    if _SYSSTAT.match(first):
+        raise ValueError("a file of sysstat, but not as JSON; write it with sadf -j FILE -- -A")
     known = ", ".join(each.tool for each in FORMATS)
-    raise ValueError(f"unknown format; known are, a request a line: {known}")
+    raise ValueError(f"unknown format; known are, a request a line: {known}; HdrHistogram logs; sadf -j FILE -- -A")
 
 
 def _table(parse: Callable[[Mapping[str, str]], ForeignRequest | None], delimiter: str = ",") -> Any:
@@ -112,7 +119,7 @@ def _number(word: str | float, most: float, factor: float = 1.0) -> float:
 
 
 def _instant(word: str | float, factor: float = 1.0) -> float:
-    return _number(word, _LATEST, factor)
+    return _number(word, LATEST, factor)
 
 
 def _duration(word: str | float, factor: float = 1.0) -> float:
@@ -133,8 +140,8 @@ def _kind(words: str) -> str:
     return next((kind for sign, kind in _KINDS.items() if sign in lower), OTHER_ERROR)
 
 
-def _iso(text: str) -> float:
-    """RFC 3339, with nanoseconds."""
+def instant_of(text: str) -> float:
+    """Return the epoch seconds of a time in RFC 3339, with nanoseconds. Raises ValueError."""
     head, dot, rest = text.partition(".")
     digits = len(rest) - len(rest.lstrip("0123456789"))
     fraction, zone = (rest[:digits], rest[digits:]) if dot else ("0", "")
@@ -178,7 +185,7 @@ def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
 def _k6_instant(word: str) -> float:
     """Seconds by default; K6_CSV_TIME_FORMAT has others."""
     if not word.isdecimal():
-        return _iso(word)
+        return instant_of(word)
     return _instant(word, 10.0 ** -max(0, 3 * ((len(word) - 10 + 2) // 3)))
 
 
@@ -190,14 +197,16 @@ def _k6_json(line: str) -> ForeignRequest | None:
     tags = data["tags"]
     seconds, status = _duration(data["value"], 1e-3), _status(tags.get("status", "0"))
     error = "" if status else _kind(str(tags.get("error", "")))
-    return ForeignRequest(max(0.0, _iso(data["time"]) - seconds), seconds, status, 0, error, str(tags.get("url", "")))
+    return ForeignRequest(
+        max(0.0, instant_of(data["time"]) - seconds), seconds, status, 0, error, str(tags.get("url", ""))
+    )
 
 
 def _vegeta_json(line: str) -> ForeignRequest:
     hit = json.loads(line)
     status = _status(hit["code"])
     error = "" if status else _kind(str(hit.get("error", "")))
-    start, seconds = _iso(hit["timestamp"]), _duration(hit["latency"], 1e-9)
+    start, seconds = instant_of(hit["timestamp"]), _duration(hit["latency"], 1e-9)
     return ForeignRequest(start, seconds, status, _size(hit["bytes_in"]), error, str(hit.get("url", "")))
 
 
@@ -241,6 +250,8 @@ FORMATS: Iterable[ForeignFormat] = (
     ForeignFormat("vegeta encode --to csv", _is_vegeta_csv, _lines(_vegeta_csv)),
     ForeignFormat("h2load --log-file", _is_h2load, _lines(_h2load)),
 )
+# How text of sar begins, and its binary file as UTF-8: the magic numbers 0xd596 and 0x2175 (or another, by version).
+_SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")
 # How a summary begins, and how to get the requests instead.
 _SUMMARIES = {
     "Running ": "wrk has no list of requests; repeat it as `cockpit run URL -c CONNECTIONS -z TIME`",

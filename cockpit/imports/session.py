@@ -1,129 +1,69 @@
-"""Foreign requests as the events of a session with one run: a tick per second. Pure."""
+"""A session from the results of other programs: a run, samples of hosts, or both on one clock. Pure."""
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
-from urllib.parse import urlsplit
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.imports.formats import ForeignFormat, ForeignRequest
-from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
-from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
-
-# Seconds of the longest session.
-_LONGEST = 7 * 86_400
-UNKNOWN_URL = "http://unknown.invalid/"
+from cockpit.imports.host_samples import around, config_of, host_events
+from cockpit.imports.runs import ForeignRun, check_span
+from cockpit.imports.sysstat import Statistics, SysstatHost
+from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
 
 
-@dataclass
-class _Second:
-    """What ended within a second; `sent` began within it."""
+class ForeignHost(NamedTuple):
+    """A host of the session, and the name of its file."""
 
-    sent: int = 0
-    size: int = 0
-    statuses: Counter[int] = field(default_factory=Counter)
-    errors: Counter[str] = field(default_factory=Counter)
-    completed: int = 0
-    took: array[int] = field(default_factory=lambda: array("q"))
+    name: str
+    host: SysstatHost
+    file: str
 
 
-def events_of(
-    requests: Iterable[ForeignRequest],
-    form: ForeignFormat,
-    name: str,
-    wall: float,
-    url: str = "",
-    concurrency: int | None = None,
-) -> Iterator[AnyEvent]:
-    """Yield the events of a session. `url` "": as the file names it; `concurrency` None: by the requests that overlap;
-    `wall` is its begin (epoch s) if the file has none. Raises ValueError for no requests, or more than a week of them.
+def session_of(name: str, wall: float, run: ForeignRun | None, hosts: Sequence[ForeignHost] = ()) -> Iterator[AnyEvent]:
+    """Yield the events of a session. `wall` is when a run began (epoch s) if its file does not say.
+
+    Hosts have a time of their own, by which they are placed beside the run. Raises ValueError.
     """
-    found = sorted(requests)
-    if not found:
-        raise ValueError("has no requests")
-    first = found[0].start
-    span = max(request.start + request.seconds for request in found) - first
-    if span > _LONGEST:
-        raise ValueError(f"its requests lie {span / 86_400:.0f} days apart; at most {_LONGEST // 86_400}")
-    seconds: dict[int, _Second] = defaultdict(_Second)
-    for request in found:
-        seconds[int(request.start - first)].sent += 1
-        _count(seconds[int(request.start + request.seconds - first)], request)
-    if url and not _plain_url(url):
-        raise ValueError(f"--target {url}: write it as http://host/path")
-    target = _plain_url(url) or next(filter(None, (_plain_url(request.url) for request in found)), UNKNOWN_URL)
-    plan = LoadPlan(url=target, concurrency=concurrency or _in_flight(found, form, span), requests=len(found))
-    yield SessionStarted(t=0.0, wall=first if form.since_epoch else wall, version=__version__, name=name, target=target)
-    yield RunStarted(t=0.0, run=1, plan=plan, warnings=_warnings(form, found))
+    began = wall if run is None or run.began is None else run.began
+    ends = began + run.seconds if run else 0.0
+    placed = [(config_of(*each), each.host, _intervals(each, run, began)) for each in hosts]
+    if placed:
+        first = min(intervals[0].epoch for _, _, intervals in placed)
+        last = max(intervals[-1].epoch for _, _, intervals in placed)
+        # The seconds of the run are whole seconds of the session.
+        wall = began - max(0, math.ceil(began - first)) if run else first
+        check_span(max(ends, last) - wall)
+    else:
+        wall = began
+    configs = tuple(config for config, _, _ in placed)
+    target = run.plan.url if run else ""
+    yield SessionStarted(t=0.0, wall=wall, version=__version__, name=name, target=target, hosts=configs)
+    streams = [host_events(*each, wall, ends - wall) for each in placed]
+    streams += [_run_events(run, began - wall)] if run else []
     t = 0.0
-    for second in range(int(span) + 1):
-        start, t = t, float(second + 1) if form.granular else min(float(second + 1), max(span, 1e-3))
-        yield _tick(seconds[second], start, t)
-    yield RunEnded(t=t, run=1, reason="completed")
+    for event in heapq.merge(*streams, key=attrgetter("t")):
+        t = event.t
+        yield event
     yield SessionEnded(t=t)
 
 
-def _plain_url(url: str) -> str:
-    """Return a URL of a file without user, query and fragment, which may hold secrets; "" if it is none."""
+def _intervals(each: ForeignHost, run: ForeignRun | None, began: float) -> Sequence[Statistics]:
+    if run is None:
+        return each.host.statistics
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        return ""
-    if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
-        return ""
-    place = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{parts.path or '/'}"
+        return around(each.host, began, began + run.seconds)
+    except ValueError as error:
+        raise ValueError(f"{each.name}: {each.file}: {error}") from None
 
 
-def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str, ...]:
-    lacks = ["CPU and lag of the generator"]
-    lacks += [] if any(request.size for request in found) else ["bytes"]
-    lacks += [] if any(request.status for request in found) else ["statuses"]
-    warnings = [f"imported from {form.tool}; unknown, and shown as 0 or none: {', '.join(lacks)}"]
-    if form.granular:
-        warnings.append(f"{form.tool} has whole seconds only: what is in which second, and the rate, is inexact")
-    return tuple(warnings)
-
-
-def _count(second: _Second, request: ForeignRequest) -> None:
-    second.took.append(round(1e9 * request.seconds))
-    if request.error:
-        second.errors[request.error] += 1
-        return
-    second.completed += 1
-    second.size += request.size
-    if request.status:
-        second.statuses[request.status] += 1
-
-
-def _tick(second: _Second, start: float, t: float) -> Tick:
-    return Tick(
-        t=t,
-        run=1,
-        worker=0,
-        start=start,
-        sent=second.sent,
-        completed=second.completed,
-        statuses=dict(second.statuses),
-        errors=dict(second.errors),
-        service=Histogram.of(second.took) if second.took else Histogram.of([]),
-        bytes_received=second.size,
-        body_bytes=second.size,
-    )
-
-
-def _in_flight(found: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> int:
-    """The most requests that were in flight at once; the mean where instants are too coarse for that."""
-    if form.granular:
-        return max(1, round(sum(request.seconds for request in found) / max(1.0, span)))
-    changes: Counter[int] = Counter()
-    for request in found:
-        changes[round(1e6 * request.start)] += 1
-        changes[round(1e6 * (request.start + request.seconds))] -= 1
-    return max(1, *accumulate(changes[instant] for instant in sorted(changes)))
+def _run_events(run: ForeignRun, at: float) -> Iterator[AnyEvent]:
+    yield RunStarted(t=at, run=1, plan=run.plan, warnings=run.warnings)
+    for tick in run.ticks:
+        yield replace(tick, start=at + tick.start, t=at + tick.t)
+    yield RunEnded(t=at + run.seconds, run=1, reason="completed")

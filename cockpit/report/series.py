@@ -1,4 +1,4 @@
-"""A session as CSV: one line per second, one column per metric with its unit in the name.
+"""A session as a table, and as CSV: one row per second, one column per metric with its unit in the name.
 
 `t_s` is session seconds (the second from there to the next), `utc` the wall clock of cockpit's machine. Of load:
 `run`, `row` (number in the runs table), and the responses within that second; empty without load. Of a host: its
@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.state import LoadSecond, Segment, State
@@ -74,13 +75,44 @@ _HOST: dict[str, Callable[[HostPoint], Cell]] = {
 }
 
 
-def series_csv(state: State) -> Iterator[str]:
-    """Lines of the table, the titles first, each with its end."""
+class SeriesColumn(NamedTuple):
+    """`host` is the host's name, "" for columns of load and of the session. `kind` is the type of its cells, any of
+    which may be None but those of `t_s` and `utc`."""
+
+    name: str
+    kind: type[str] | type[int] | type[float] | type[bool]
+    host: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{no_formula(self.host)}.{self.name}" if self.host else self.name
+
+
+_FLAGS = {"stalled", "generator.saturated"}
+_WHOLE = {
+    *("t_s", "run", "row", "completed", "failed", "errors", "queued", "connections", "in_flight"),
+    *("load.running", "load.blocked", "processes.count", "processes.defunct"),
+}
+
+
+def _column(name: str, host: str = "") -> SeriesColumn:
+    if name in _FLAGS:
+        return SeriesColumn(name, bool, host)
+    if name == "utc":
+        return SeriesColumn(name, str, host)
+    return SeriesColumn(name, int if name in _WHOLE or name.endswith("_bytes") else float, host)
+
+
+def series_columns(state: State) -> list[SeriesColumn]:
+    """Return the columns of the table, in the order of the cells of `series_rows`."""
+    of_hosts = [_column(name, host.config.name) for host in state.hosts.values() for name in _HOST]
+    return [*map(_column, ("t_s", "utc", "run", "row", *_LOAD)), *of_hosts]
+
+
+def series_rows(state: State) -> Iterator[list[Cell]]:
+    """Yield the rows of the table, one per second."""
     hosts = list(state.hosts.values())
-    titles = ["t_s", "utc", "run", "row", *_LOAD]
-    titles += [f"{no_formula(host.config.name)}.{name}" for host in hosts for name in _HOST]
-    yield _line(titles)
-    wall = state.started.wall if state.started else 0.0
+    wall = wall_of(state)
     seconds = {second.second: second for second in state.seconds}
     for t in range(int(state.t) + 1):
         second = seconds.get(t)
@@ -90,7 +122,18 @@ def series_csv(state: State) -> Iterator[str]:
         for host in hosts:
             point = _newest(host, t)
             cells += [_metric(point, name) for name in _HOST]
-        yield _line(cells)
+        yield cells
+
+
+def series_csv(state: State) -> Iterator[str]:
+    """Lines of the table, the titles first, each with its end."""
+    yield _line([column.title for column in series_columns(state)])
+    yield from map(_line, series_rows(state))
+
+
+def wall_of(state: State) -> float:
+    """Return when the session began (epoch s)."""
+    return state.started.wall if state.started else 0.0
 
 
 def _metric(point: HostPoint | None, name: str) -> Cell:

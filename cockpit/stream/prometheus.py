@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cockpit.model.counts import Counts, add
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
+from cockpit.report.openmetrics import metric_name
 from cockpit.report.series import host_metrics_at, load_metrics_at
 from cockpit.stream.lines import LATE
 
@@ -64,10 +65,10 @@ class PrometheusStream:
         state = self._state
         second = int(state.t) - LATE - 1
         for name, value in load_metrics_at(state, second).items():
-            yield GaugeMetricFamily(f"cockpit_load_{_metric(name)}", f"load: {name}", value=value)
+            yield GaugeMetricFamily(metric_name("load", name), f"load: {name}", value=value)
         readings = {host: host_metrics_at(known, second) for host, known in state.hosts.items()}
         for name in dict.fromkeys(name for metrics in readings.values() for name in metrics):
-            gauge = GaugeMetricFamily(f"cockpit_host_{_metric(name)}", f"of a host: {name}", labels=["host"])
+            gauge = GaugeMetricFamily(metric_name("host", name), f"of a host: {name}", labels=["host"])
             for host, metrics in readings.items():
                 if name in metrics:
                     gauge.add_metric([host], metrics[name])
@@ -93,10 +94,6 @@ class PrometheusStream:
         yield HistogramMetricFamily(
             "cockpit_response_seconds", "response time", buckets=buckets, sum_value=latency.mean * latency.count
         )
-
-
-def _metric(name: str) -> str:
-    return name.replace(".", "_").lower()
 
 
 def _counts(state: State) -> Counts:

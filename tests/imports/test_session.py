@@ -10,13 +10,19 @@ from pathlib import Path
 import pytest
 
 from cockpit.imports.formats import FORMATS, ForeignRequest
-from cockpit.imports.session import UNKNOWN_URL, events_of
+from cockpit.imports.runs import UNKNOWN_URL, run_of
+from cockpit.imports.session import session_of
 from cockpit.model.fold import fold_all
 from cockpit.model.metrics import run_result
+from cockpit.model.state import State
 from tests.commands import cockpit
 from tests.servers import http_server
 
 BY_TOOL = {each.tool.split()[0]: each for each in FORMATS}
+
+
+def state_of(requests: list[ForeignRequest], tool: str, url: str = "", concurrency: int | None = None) -> State:
+    return fold_all(session_of("x", 1000.0, run_of(requests, BY_TOOL[tool], url, concurrency)))
 
 
 def test_a_second_has_what_began_and_ended_within_it() -> None:
@@ -26,7 +32,7 @@ def test_a_second_has_what_began_and_ended_within_it() -> None:
         ForeignRequest(100.6, 1.5, 0, 0, "timeout"),
         ForeignRequest(103.5, 0.5, 503, 10),
     ]
-    state = fold_all(events_of(requests, BY_TOOL["vegeta"], "x", 0.0))
+    state = state_of(requests, "vegeta")
     assert state.started is not None and state.started.wall == 100.5 and state.ended
     assert [(one.second, one.completed, one.errors) for one in state.seconds] == [
         (0, 1, 0),
@@ -47,15 +53,14 @@ def test_a_second_has_what_began_and_ended_within_it() -> None:
 
 
 def test_what_a_file_lacks_is_said() -> None:
-    state = fold_all(events_of([ForeignRequest(50.0, 0.5)] * 8, BY_TOOL["ab"], "x", 0.0, concurrency=None))
+    state = state_of([ForeignRequest(50.0, 0.5)] * 8, "ab")
     result = run_result(state, 1)
     assert (
         result is not None and result.plan.url == UNKNOWN_URL and result.seconds == 1 and result.plan.concurrency == 4
     )
     assert result.warnings[0].endswith("CPU and lag of the generator, bytes, statuses")
     assert "whole seconds only" in result.warnings[1]
-    told = events_of([ForeignRequest(0.5, 0.5, 200)], BY_TOOL["hey"], "x", 1000.0, "http://b/", 7)
-    state = fold_all(told)
+    state = state_of([ForeignRequest(0.5, 0.5, 200)], "hey", "http://b/", 7)
     assert state.started is not None and state.started.wall == 1000.0 and state.plans[1].concurrency == 7
 
 
@@ -71,22 +76,22 @@ def test_what_a_file_lacks_is_said() -> None:
     ],
 )
 def test_a_url_of_a_file_is_recorded_without_secrets_and_only_if_it_is_one(url: str, recorded: str) -> None:
-    state = fold_all(events_of([ForeignRequest(0.0, 0.5, 200, 1, "", url)], BY_TOOL["k6"], "x", 0.0))
+    state = state_of([ForeignRequest(0.0, 0.5, 200, 1, "", url)], "k6")
     assert state.started is not None and state.plans[1].url == state.started.target == recorded
 
 
 @pytest.mark.parametrize(
     ("requests", "said"),
-    [([], "has no requests"), ([ForeignRequest(0, 1), ForeignRequest(1e6, 1)], "12 days apart; at most 7")],
+    [([], "has no requests"), ([ForeignRequest(0, 1), ForeignRequest(1e6, 1)], "lasts 12 days; at most 7")],
 )
 def test_what_is_no_run_is_refused(requests: list[ForeignRequest], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        list(events_of(requests, BY_TOOL["ab"], "x", 0.0))
+        run_of(requests, BY_TOOL["ab"])
 
 
 def test_a_target_that_is_no_url_is_refused() -> None:
     with pytest.raises(ValueError, match="--target web1: write it as http://host/path"):
-        list(events_of([ForeignRequest(0, 1)], BY_TOOL["ab"], "x", 0.0, "web1"))
+        run_of([ForeignRequest(0, 1)], BY_TOOL["ab"], "web1")
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="needs ab")

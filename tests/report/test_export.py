@@ -6,12 +6,15 @@ import csv
 import io
 import json
 import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from hdrh.log import HistogramLogReader  # type: ignore[import-untyped]
 from msgspec.structs import replace
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from pyarrow import parquet  # type: ignore[import-untyped]
 
 from cockpit.cli import main
 from cockpit.model.events import SessionStarted, decode
@@ -19,6 +22,8 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import HostConfig
 from cockpit.model.state import LoadSecond
+from cockpit.report.openmetrics import openmetrics
+from cockpit.report.parquet import series_parquet
 from cockpit.report.series import series_csv
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
@@ -70,6 +75,70 @@ def test_titles_are_no_formulas(tmp_path: Path) -> None:
     title = next(series_csv(state))
     assert "'=cmd" in title
     assert ",=cmd" not in title
+
+
+def test_openmetrics_have_the_values_of_the_csv_at_the_end_of_each_second(file: Path, tmp_path: Path) -> None:
+    text = exported(file, tmp_path / "x.openmetrics")
+    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    assert text.endswith("\n# EOF\n")
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert {family.type for family in families.values()} == {"gauge"}
+    wall = 1_700_000_000
+    for title in ("rate_per_s", "generator.saturated", "web1.cpu.idle_percent", "web1.processes.count"):
+        of_host = title.startswith("web1.")
+        name = f"cockpit_host_{title[5:]}" if of_host else f"cockpit_load_{title}"
+        samples = families[name.replace(".", "_").lower()].samples
+        expected = [(wall + int(row["t_s"]) + 1, float(row[title])) for row in rows if row[title]]
+        assert [(float(one.timestamp), one.value) for one in samples] == expected and len(expected) > 30
+        labels = [{"host": "web1"} if of_host else {"run": row["run"], "row": row["row"]} for row in rows if row[title]]
+        session = next(small_session())
+        assert isinstance(session, SessionStarted)
+        assert [one.labels for one in samples] == [{"session": session.name, **each} for each in labels]
+
+
+def test_labels_of_openmetrics_are_escaped() -> None:
+    first = next(small_session())
+    assert isinstance(first, SessionStarted)
+    events = [replace(first, name='a"b\\c\nd'), *list(small_session())[1:]]
+    families = list(text_string_to_metric_families("".join(openmetrics(fold_all(events)))))
+    assert {sample.labels["session"] for family in families for sample in family.samples} == {'a"b\\c·d'}
+    assert list(text_string_to_metric_families("".join(openmetrics(fold_all([first])))))
+
+
+def test_parquet_has_the_csv_with_types(file: Path, tmp_path: Path) -> None:
+    output = tmp_path / "x.parquet"
+    assert main(["export", str(file), "-o", str(output)]) == 0
+    table = parquet.read_table(output)
+    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    assert table.column_names == list(rows[0])
+    types = {name: str(table.schema.field(name).type) for name in table.column_names}
+    assert types["utc"] == "timestamp[ms, tz=UTC]" and types["stalled"] == "bool" and types["completed"] == "int64"
+    assert types["web1.cpu.idle_percent"] == "double" and types["web1.memory.used_bytes"] == "int64"
+    assert len(rows) == table.num_rows
+    for theirs, row in zip(table.to_pylist(), rows, strict=True):
+        assert f"{theirs.pop('utc'):%Y-%m-%dT%H:%M:%SZ}" == row["utc"]
+        for name, value in theirs.items():
+            assert value == (float(row[name]) if row[name] else None), name
+
+
+def test_parquet_of_a_session_without_events_and_of_numbers_that_are_too_large() -> None:
+    state = fold_all(small_session())
+    large = replace(state, seconds=(replace(state.seconds[0], completed=1 << 70), *state.seconds[1:]))
+    table = parquet.read_table(io.BytesIO(series_parquet(large)))
+    assert (
+        table.column("completed").null_count
+        == 1 + parquet.read_table(io.BytesIO(series_parquet(state))).column("completed").null_count
+    )
+    assert parquet.read_table(io.BytesIO(series_parquet(fold_all([next(small_session())])))).num_rows == 1
+
+
+def test_parquet_without_pyarrow_says_how_to_get_it(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["export", str(file), "-o", str(tmp_path / "x.parquet")]) == 2
+    assert capsys.readouterr().err == "cockpit: --format parquet: needs pyarrow: pip install 'cockpit[parquet]'\n"
+    assert not (tmp_path / "x.parquet").exists()
 
 
 def test_a_log_holds_the_histograms_of_one_run(file: Path, tmp_path: Path) -> None:
@@ -127,7 +196,9 @@ def test_a_cast_goes_through_a_stretch_in_which_nothing_happens(file: Path, tmp_
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ((), "which format? --format jsonl|csv|hlog|cast|svg"),
+        ((), "which format? --format jsonl|csv|parquet|openmetrics|hlog|cast|svg"),
+        (("--format", "parquet"), "--format parquet: is binary; name a file: -o FILE.parquet"),
+        (("--format", "openmetrics", "--keys", "p"), "--keys: of a picture of the screen (cast, svg), not of openm"),
         (("--format", "csv", "--at", "3s"), "--at: of a picture of the screen (cast, svg), not of csv"),
         (("--format", "svg", "--at", "2h"), "--at: outside the recording, which is 60 s long"),
         (("--format", "svg", "--size", "9x9"), "--size 9x9: allowed: 20x5 to 500x200"),

@@ -1,0 +1,100 @@
+"""A compressed histogram of an HdrHistogram log (V2, as Java, C, Go and Python write it). Pure.
+
+The library for it takes what it is given: it decompresses without a limit, and reads counts without looking at the end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+
+import numpy as np
+
+from cockpit.model.histogram import Histogram, indices_of
+
+_COMPRESSED, _COUNTS = 0x1C849304, 0x1C849303
+_OUTER, _INNER = struct.Struct(">II"), struct.Struct(">IIIIQQd")
+# Bits of a cookie that hold the size of a word.
+_WORD = 0xF0
+# 5 digits over all of 64 bits have 7 million buckets; a histogram of latencies has thousands.
+_MOST_BYTES, _MOST_INDEX = 1 << 20, 1 << 23
+# The highest value, and the sum of all (ns); the most values.
+_HIGHEST, SUM, _MOST = 1 << 53, 1 << 60, 1 << 53
+
+
+def decode(text: str, unit: int, longest: float) -> Histogram:
+    """Return the histogram of values in units of `unit` ns. `longest` (ns) is the maximum as the log states it.
+
+    Raises ValueError.
+    """
+    digits, lowest, body = _parts(text)
+    indices, counts = _nonzero(body)
+    if not indices:
+        return Histogram.of([])
+    half = max(0, (2 * 10**digits - 1).bit_length() - 1)
+    lower, width = _bounds(indices, half, max(1, lowest).bit_length() - 1, unit)
+    middles = [low + (wide - unit) // 2 for low, wide in zip(lower, width, strict=True)]
+    if middles[-1] >= _HIGHEST or sum(counts) * middles[-1] >= SUM:
+        raise ValueError("a histogram has values that are too large; is it --unit ns, us or ms?")
+    ours, places = np.unique(indices_of(np.array(middles, dtype=np.int64)), return_inverse=True)
+    sums = np.zeros(len(ours), dtype=np.int64)
+    np.add.at(sums, places, np.array(counts, dtype=np.int64))
+    total = sum(middle * count for middle, count in zip(middles, counts, strict=True))
+    most = min(max(round(longest), lower[-1]), lower[-1] + width[-1] - 1)
+    return Histogram(ours, sums, total, lower[0], most)
+
+
+def _parts(text: str) -> tuple[int, int, bytes]:
+    """Return the digits, the lowest value and the encoded counts."""
+    if not text.isascii():
+        raise ValueError("is no compressed histogram of version 2")
+    try:
+        packed = base64.b64decode(text, validate=True)
+        cookie, length = _OUTER.unpack_from(packed)
+        if cookie & ~_WORD != _COMPRESSED or length != len(packed) - _OUTER.size:
+            raise ValueError("is no compressed histogram of version 2")
+        plain = zlib.decompressobj().decompress(packed[_OUTER.size :], _MOST_BYTES)
+        cookie, length, offset, digits, lowest, _, _ = _INNER.unpack_from(plain)
+    except (binascii.Error, struct.error, zlib.error):
+        raise ValueError("is no compressed histogram of version 2") from None
+    body = plain[_INNER.size :]
+    if cookie & ~_WORD != _COUNTS or length > len(body) or offset or digits > 5 or lowest >= _HIGHEST:
+        raise ValueError("a histogram is damaged")
+    return digits, lowest, body[:length]
+
+
+def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
+    """Return the buckets with counts: zigzag LEB128 of at most 9 bytes, negative for a run of empty buckets."""
+    indices, counts = [], []
+    at = index = 0
+    while at < len(body):
+        number = shift = 0
+        while True:
+            byte = body[at] if at < len(body) else -1
+            if byte < 0:
+                raise ValueError("a histogram is damaged")
+            at += 1
+            number |= (byte if shift == 56 else byte & 0x7F) << shift
+            if byte < 0x80 or shift == 56:
+                break
+            shift += 7
+        count = (number >> 1) ^ -(number & 1)
+        if count > 0:
+            indices.append(index)
+            counts.append(count)
+        index += -count if count < 0 else 1
+        if index > _MOST_INDEX or count >= _MOST:
+            raise ValueError("a histogram is damaged")
+    return indices, counts
+
+
+def _bounds(indices: list[int], half: int, magnitude: int, unit: int) -> tuple[list[int], list[int]]:
+    """Return the lowest value (ns) of each bucket, and the values in it. `half` is log2 of half the sub-buckets."""
+    lower, width = [], []
+    for index in indices:
+        bucket = max(0, (index >> half) - 1)
+        lower.append(((index - (bucket << half)) << (bucket + magnitude)) * unit)
+        width.append((1 << (bucket + magnitude)) * unit)
+    return lower, width

@@ -1,0 +1,144 @@
+"""An HdrHistogram log (1.2, 1.3) as a run: a tick per interval with its histogram. Pure.
+
+A log has a value per request and nothing else: no statuses, no errors, no bytes. The unit of values is in no log.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cockpit.imports.formats import LATEST
+from cockpit.imports.hdr import SUM, decode
+from cockpit.imports.runs import ForeignRun, check_span, target_of
+from cockpit.model.events import Tick
+from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.load import LoadPlan
+
+TOOL = "HdrHistogram log"
+UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
+# Of cockpit's own logs: service time beside the response time without a tag.
+_SERVICE = "service"
+_TIME = re.compile(r"#\[(StartTime|BaseTime): *([0-9.]{1,24}) ")
+# A log whose instants are so much (s) before its start has them relative to it.
+_YEAR = 365 * 86_400.0
+# Interval_Max of the standard writer is a million times less than its values.
+_SCALE = 1e6
+
+
+class _Interval(NamedTuple):
+    """`start` is seconds as in the file."""
+
+    start: float
+    length: float
+    tag: str
+    latency: Histogram
+
+
+class _Log(NamedTuple):
+    intervals: list[_Interval]
+    times: dict[str, float]
+
+
+def is_hlog(first: str) -> bool:
+    return first.startswith(("#", '"StartTimestamp"'))
+
+
+def hlog_run(
+    lines: Iterable[str], unit: str = "ns", tag: str | None = None, url: str = "", concurrency: int | None = None
+) -> ForeignRun:
+    """Return the run of a log; `tag` None: lines without a tag, or the only one there is. Raises ValueError."""
+    log = _read(lines, UNITS[unit])
+    chosen = _chosen(log.intervals, tag)
+    first = chosen[0].start
+    span = max(one.start + one.length for one in chosen) - first
+    check_span(span)
+    service = {one.start: one.latency for one in log.intervals if one.tag == _SERVICE} if not chosen[0].tag else {}
+    ticks = sorted((_tick(one, first, service) for one in chosen), key=lambda tick: tick.t)
+    values = sum(one.latency.count for one in chosen)
+    if not values:
+        raise ValueError("has no values")
+    if sum(one.latency.total_ns for one in log.intervals) >= SUM:
+        raise ValueError("its values add up to decades; is it --unit ns, us or ms?")
+    # Little's law: the mean number of requests in flight.
+    in_flight = sum(tick.service.total_ns for tick in ticks) / 1e9 / max(span, 1e-3)
+    plan = LoadPlan(url=target_of(url), concurrency=concurrency or max(1, round(in_flight)), requests=values)
+    return ForeignRun(_began(log.times, first), ticks[-1].t, plan, _warnings(unit, chosen[0].tag), ticks)
+
+
+def _warnings(unit: str, tag: str) -> tuple[str, ...]:
+    of = f"lines with Tag={tag} of an {TOOL}" if tag else f"an {TOOL}"
+    lacks = "statuses, errors, bytes, connections, CPU and lag of the generator"
+    return (f"imported from {of}, values in {unit}; unknown, and shown as 0 or none: {lacks}",)
+
+
+def _read(lines: Iterable[str], unit: int) -> _Log:
+    intervals: list[_Interval] = []
+    times: dict[str, float] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            if found := _TIME.match(line):
+                times[found[1]] = _number(found[2], LATEST)
+            elif line.strip() and not line.startswith(("#", '"')):
+                intervals.append(_interval(line.strip(), unit))
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+    if not intervals:
+        raise ValueError("has no intervals")
+    return _Log(sorted(intervals, key=lambda one: one.start), times)
+
+
+def _interval(line: str, unit: int) -> _Interval:
+    tag = ""
+    if line.startswith("Tag="):
+        tag, _, line = line.removeprefix("Tag=").partition(",")
+    cells = line.split(",")
+    if len(cells) != 4:
+        raise ValueError(f"has {len(cells)} columns, not 4")
+    start, length, longest = _number(cells[0], LATEST), _number(cells[1], 1e6), _number(cells[2], 1e12)
+    return _Interval(start, length, tag, decode(cells[3], unit, longest * _SCALE * unit))
+
+
+def _number(text: str, most: float) -> float:
+    value = float(text)
+    if not 0 <= value <= most or not math.isfinite(value):
+        raise ValueError(f"{text[:24]!r} is out of range")
+    return value
+
+
+def _chosen(intervals: list[_Interval], tag: str | None) -> list[_Interval]:
+    tags = list(dict.fromkeys(one.tag for one in intervals))
+    if tag is None and "" not in tags and len(tags) > 1:
+        raise ValueError(f"has several tags; choose one with --tag: {', '.join(each[:40] for each in tags[:10])}")
+    wanted = tag if tag is not None else "" if "" in tags else tags[0]
+    if wanted not in tags:
+        raise ValueError(f"--tag {wanted}: there is none; tags are: {', '.join(each[:40] for each in tags[:10])}")
+    return [one for one in intervals if one.tag == wanted]
+
+
+def _began(times: dict[str, float], first: float) -> float | None:
+    """Return when the first interval begins (epoch s), as the format has it."""
+    began: float | None = first if first > _YEAR else None
+    if "BaseTime" in times:
+        began = times["BaseTime"] + first
+    elif "StartTime" in times and first < times["StartTime"] - _YEAR:
+        began = times["StartTime"] + first
+    return None if began is None else _number(str(began), LATEST)
+
+
+def _tick(one: _Interval, first: float, service: dict[float, Histogram]) -> Tick:
+    """An interval with its service time, if the log has it, else with one latency."""
+    start = one.start - first
+    own = service.get(one.start)
+    return Tick(
+        t=start + max(one.length, 1e-3),
+        run=1,
+        worker=0,
+        start=start,
+        sent=one.latency.count,
+        completed=one.latency.count,
+        service=one.latency if own is None else own,
+        response=EMPTY if own is None else one.latency,
+    )

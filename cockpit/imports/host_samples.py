@@ -1,0 +1,241 @@
+"""The intervals of sysstat as samples of a host: rates added up to counters, from which `fold` makes the rates. Pure.
+
+The first interval, and the first one after a restart or a gap, is where the counters begin: of it only levels are used.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from cockpit.imports.sysstat import CpuLoad, Disk, Interface, InterfaceErrors, Memory, Network, Statistics, SysstatHost
+from cockpit.model.events import AnyEvent, HostChanged, HostSample, Note
+from cockpit.model.hosts import (
+    CpuCounters,
+    DiskCounters,
+    HostConfig,
+    HostFacts,
+    HostReading,
+    IoCounters,
+    MemCounters,
+    NetCounters,
+)
+from cockpit.model.text import neutral
+
+# Clock ticks per second of the CPU counters: shares have two decimal places.
+_HZ = 10_000
+# Times are whole seconds: an interval may begin so much (s) after the one before has ended.
+_SLACK = 1.0
+# Samples this long (s) before and after the load are kept, and the next one on either side.
+_AROUND = 10.0
+_MISSING = "no samples in the file"
+_LACKS = "processes, shared memory, reclaimable slab, accept queues"
+
+
+def config_of(name: str, host: SysstatHost, file: str) -> HostConfig:
+    interval = float(max(1, host.statistics[0].timestamp.interval))
+    return HostConfig(name=name, via=f"sysstat {neutral(file, 80)}", interval=interval)
+
+
+def around(host: SysstatHost, begin: float, end: float) -> Sequence[Statistics]:
+    """Return the intervals that cover a load (epoch s) and some time around it. Raises ValueError if none does."""
+    found = host.statistics
+    first, last = found[0].epoch, found[-1].epoch
+    if end < first or last < begin:
+        raise ValueError(f"has samples of {_times(found[0], found[-1])}; the load was at another time")
+    earlier = [at for at, one in enumerate(found) if one.epoch <= begin - _AROUND]
+    later = [at for at, one in enumerate(found) if one.epoch >= end + _AROUND]
+    return found[earlier[-1] if earlier else 0 : (later[0] if later else len(found) - 1) + 1]
+
+
+def _times(first: Statistics, last: Statistics) -> str:
+    return f"{first.timestamp.date} {first.timestamp.time} to {last.timestamp.date} {last.timestamp.time} UTC"
+
+
+def host_events(
+    config: HostConfig, host: SysstatHost, intervals: Sequence[Statistics], wall: float, until: float
+) -> Iterator[AnyEvent]:
+    """Yield the events of a host in a session that began at `wall` (epoch s), and whose load ends at `until` (s).
+
+    Raises ValueError.
+    """
+    begin = intervals[0].epoch - wall
+    words = f"{config.name}: {len(intervals)} samples of {config.via}; unknown, and shown as 0 or none: {_LACKS}"
+    yield Note(t=begin, text=words)
+    facts = HostFacts(
+        hostname=host.nodename, kernel=host.release, cpus=host.number_of_cpus, hz=_HZ, page=0, clock_offset=None
+    )
+    yield HostChanged(t=begin, host=config.name, condition="up", facts=facts)
+    used = {disk.disk_device for one in intervals for disk in one.disk if disk.tps}
+    counters = _Counters(host.number_of_cpus, used)
+    before: float | None = None
+    for one in intervals:
+        t, seconds = one.epoch - wall, one.timestamp.interval
+        if before is not None and abs(t - before - seconds) > _SLACK:
+            yield HostChanged(t=before, host=config.name, condition="lost", detail=_MISSING)
+            yield HostChanged(t=t, host=config.name, condition="up")
+            before = None
+        if before is None:
+            counters = _Counters(host.number_of_cpus, used)
+        reading = counters.reading(one, 0 if before is None else seconds)
+        yield HostSample(t=t, host=config.name, round_trip=0.0, reading=reading, interval=float(max(1, seconds)))
+        before = t
+    if before is not None and before + intervals[-1].timestamp.interval + _SLACK < until:
+        yield HostChanged(t=before, host=config.name, condition="lost", detail=_MISSING)
+
+
+class _Counters:
+    """Counters since the first interval; `used` are the disks with requests."""
+
+    def __init__(self, cpus: int, used: set[str]) -> None:
+        self._cpus = cpus
+        self._used = used
+        self._sums: dict[str, float] = defaultdict(float)
+        self._seconds = 0
+
+    def reading(self, one: Statistics, seconds: int) -> HostReading:
+        """Return the reading at the end of an interval of which `seconds` are counted. Raises ValueError."""
+        self._seconds = seconds
+        self._sums["uptime"] += seconds
+        queue = one.queue
+        cpu = {load.cpu: load for load in one.cpu_load}
+        if "all" not in cpu:
+            raise ValueError(f"{one.timestamp.time[:24]}: has no CPU 'all'")
+        return HostReading(
+            uptime=self._sums["uptime"],
+            wall=one.epoch,
+            cpu=self._cpu(cpu.pop("all"), self._cpus),
+            cores=self._cores(cpu),
+            memory=_memory(one.memory),
+            io=self._io(one),
+            load=(queue.ldavg_1, queue.ldavg_5, queue.ldavg_15),
+            forks=self._count("forks", one.process_and_context_switch.proc),
+            disks=tuple(self._disk(disk) for disk in one.disk if disk.disk_device in self._used),
+            nets=self._nets(one.network),
+            running=queue.runq_sz + 1,
+            blocked=queue.blocked,
+            counters=self._named(one) | _levels(one),
+        )
+
+    def _count(self, name: str, per_second: float) -> int:
+        self._sums[name] += per_second * self._seconds
+        return round(self._sums[name])
+
+    def _cpu(self, load: CpuLoad, cpus: int) -> CpuCounters:
+        """User and nice time include that of guests, as in /proc/stat; sar prints them without it if in parts."""
+        parts = {
+            "user": load.usr + load.guest if load.user is None else load.user,
+            "nice": load.nice if load.user is not None else load.nice + load.gnice,
+            "system": load.sys if load.system is None else load.system,
+            "idle": load.idle,
+            "iowait": load.iowait,
+            "irq": load.irq,
+            "softirq": load.soft,
+            "steal": load.steal,
+            "guest": load.guest,
+            "guest_nice": load.gnice,
+        }
+        ticks = _HZ * cpus / 100
+        return CpuCounters(**{part: self._count(f"cpu {load.cpu} {part}", ticks * parts[part]) for part in parts})
+
+    def _cores(self, loads: Mapping[str, CpuLoad]) -> tuple[CpuCounters, ...]:
+        """By number; one that is offline has no line."""
+        numbered = {int(cpu): load for cpu, load in loads.items() if cpu.isdecimal() and len(cpu) <= 4}
+        known = range(min(self._cpus, max(numbered, default=-1) + 1))
+        never = CpuCounters(*[0] * 8)
+        return tuple(self._cpu(numbered[number], 1) if number in numbered else never for number in known)
+
+    def _io(self, one: Statistics) -> IoCounters:
+        return IoCounters(
+            reads=self._count("io reads", one.io.io_reads.rtps),
+            writes=self._count("io writes", one.io.io_writes.wtps),
+            discards=self._count("io discards", one.io.io_discard.dtps),
+            sectors_read=self._count("io read", one.io.io_reads.bread),
+            sectors_written=self._count("io written", one.io.io_writes.bwrtn),
+        )
+
+    def _disk(self, disk: Disk) -> DiskCounters:
+        """sar adds up the requests of a disk, and their times; they are in `reads`, and only sums are ever used."""
+        name = disk.disk_device
+        queued = disk.avgqu_sz if disk.aqu_sz is None else disk.aqu_sz
+        amounts = {
+            "reads": disk.tps,
+            "sectors_read": 2 * disk.rkb if disk.rd_sec is None else disk.rd_sec,
+            "sectors_written": 2 * disk.wkb if disk.wr_sec is None else disk.wr_sec,
+            "sectors_discarded": 2 * disk.dkb if disk.dc_sec is None else disk.dc_sec,
+            "read_ms": min(disk.await_ * disk.tps, 1e9),
+            "busy": 10 * disk.util_percent,
+            "queued": 1000 * queued,
+        }
+        counted = {part: self._count(f"disk {name} {part}", amounts[part]) for part in amounts}
+        return DiskCounters(name=name, writes=0, discards=0, write_ms=0, discard_ms=0, **counted)
+
+    def _nets(self, network: Network) -> tuple[NetCounters, ...]:
+        errors = {each.iface: each for each in network.net_edev}
+        return tuple(self._net(each, errors.get(each.iface)) for each in network.net_dev)
+
+    def _net(self, of: Interface, errors: InterfaceErrors | None) -> NetCounters:
+        amounts = {
+            "rx_bytes": 1024 * of.rxkb,
+            "rx_packets": of.rxpck,
+            "rx_errors": errors.rxerr if errors else 0.0,
+            "rx_dropped": errors.rxdrop if errors else 0.0,
+            "tx_bytes": 1024 * of.txkb,
+            "tx_packets": of.txpck,
+            "tx_errors": errors.txerr if errors else 0.0,
+            "tx_dropped": errors.txdrop if errors else 0.0,
+        }
+        counted = {part: self._count(f"net {of.iface} {part}", amounts[part]) for part in amounts}
+        return NetCounters(name=of.iface, **counted)
+
+    def _named(self, one: Statistics) -> dict[str, int]:
+        """Return the kernel's named counters of what the file has."""
+        return {name: self._count(name, rate) for name, rate in _rates(one).items()}
+
+
+def _rates(one: Statistics) -> dict[str, float]:
+    """Return rates by the names of the kernel's counters; of pressure microseconds per second."""
+    found = {"ctxt": one.process_and_context_switch.cswch}
+    if one.swap_pages is not None:
+        found |= {"pswpin": one.swap_pages.pswpin, "pswpout": one.swap_pages.pswpout}
+    if (paging := one.paging) is not None:
+        found |= {"pgpgin": paging.pgpgin, "pgpgout": paging.pgpgout, "pgfree": paging.pgfree}
+        found |= {"pgfault": paging.fault, "pgmajfault": paging.majflt, "pgsteal_kswapd": paging.pgsteal}
+        found |= {"pgscan_kswapd": paging.pgscank, "pgscan_direct": paging.pgscand}
+    if (tcp := one.network.net_tcp) is not None:
+        found |= {"Tcp.ActiveOpens": tcp.active, "Tcp.PassiveOpens": tcp.passive}
+        found |= {"Tcp.InSegs": tcp.iseg, "Tcp.OutSegs": tcp.oseg}
+    if (etcp := one.network.net_etcp) is not None:
+        found |= {"Tcp.AttemptFails": etcp.atmptf, "Tcp.EstabResets": etcp.estres, "Tcp.RetransSegs": etcp.retrans}
+        found |= {"Tcp.InErrs": etcp.isegerr, "Tcp.OutRsts": etcp.orsts}
+    for resource, pressure in (("cpu", one.psi.psi_cpu), ("io", one.psi.psi_io), ("memory", one.psi.psi_mem)):
+        if pressure is not None:
+            found[f"{resource}.some"] = 1e4 * pressure.some_avg
+            found |= {} if pressure.full_avg is None else {f"{resource}.full": 1e4 * pressure.full_avg}
+    return found
+
+
+def _levels(one: Statistics) -> dict[str, int]:
+    """Return levels by the kernel's names. sar leaves itself out of the tasks that run."""
+    memory, sockets = one.memory, one.network.net_sock
+    found = {"runnable": one.queue.runq_sz + 1, "tasks": one.queue.plist_sz}
+    found |= {"Committed_AS": memory.commit, "Active": memory.active, "Inactive": memory.inactive}
+    found |= {"Dirty": memory.dirty, "Slab": memory.slab, "SwapCached": memory.swpcad}
+    if sockets is not None:
+        found |= {"sockets.used": sockets.totsck, "TCP.inuse": sockets.tcpsck, "UDP.inuse": sockets.udpsck}
+        found |= {"RAW.inuse": sockets.rawsck, "FRAG.inuse": sockets.ip_frag, "TCP.tw": sockets.tcp_tw}
+    return found
+
+
+def _memory(memory: Memory) -> MemCounters:
+    return MemCounters(
+        total=memory.total,
+        free=memory.memfree,
+        available=memory.memfree if memory.avail is None else memory.avail,
+        buffers=memory.buffers,
+        cached=memory.cached,
+        reclaimable=0,
+        shmem=0,
+        swap_total=memory.swpfree + memory.swpused,
+        swap_free=memory.swpfree,
+    )

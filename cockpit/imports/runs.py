@@ -1,0 +1,149 @@
+"""Foreign requests as a run: a tick per second. Pure."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from cockpit.imports.formats import ForeignFormat, ForeignRequest
+from cockpit.model.events import Tick
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan
+
+# Seconds of the longest session.
+LONGEST = 7 * 86_400
+UNKNOWN_URL = "http://unknown.invalid/"
+
+
+@dataclass
+class _Second:
+    """What ended within a second; `sent` began within it."""
+
+    sent: int = 0
+    size: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    completed: int = 0
+    took: array[int] = field(default_factory=lambda: array("q"))
+
+
+class ForeignRun(NamedTuple):
+    """A run without its place in a session. `began` is epoch seconds, None if it is unknown; `seconds` its length.
+    `ticks` are of the run that begins at 0."""
+
+    began: float | None
+    seconds: float
+    plan: LoadPlan
+    warnings: tuple[str, ...]
+    ticks: Iterable[Tick]
+
+
+def run_of(
+    requests: Iterable[ForeignRequest], form: ForeignFormat, url: str = "", concurrency: int | None = None
+) -> ForeignRun:
+    """Return the run of requests. `url` "": as the file names it; `concurrency` None: by the requests that overlap.
+
+    Raises ValueError for no requests, or more than a week of them.
+    """
+    found = sorted(requests)
+    if not found:
+        raise ValueError("has no requests")
+    first = found[0].start
+    span = max(request.start + request.seconds for request in found) - first
+    check_span(span)
+    target = target_of(url, (request.url for request in found))
+    plan = LoadPlan(url=target, concurrency=concurrency or _in_flight(found, form, span), requests=len(found))
+    ticks = _ticks(found, form, span)
+    return ForeignRun(first if form.since_epoch else None, ticks[-1].t, plan, _warnings(form, found), ticks)
+
+
+def check_span(seconds: float) -> None:
+    """Raises ValueError for a session that is too long."""
+    if seconds > LONGEST:
+        raise ValueError(f"lasts {seconds / 86_400:.0f} days; at most {LONGEST // 86_400}")
+
+
+def target_of(url: str, named: Iterable[str] = ()) -> str:
+    """Return the URL to record: the one that was given, else the first that is `named`. Raises ValueError."""
+    if url and not _plain_url(url):
+        raise ValueError(f"--target {url}: write it as http://host/path")
+    return _plain_url(url) or next(filter(None, map(_plain_url, named)), UNKNOWN_URL)
+
+
+def _ticks(found: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> list[Tick]:
+    first = found[0].start
+    seconds: dict[int, _Second] = defaultdict(_Second)
+    for request in found:
+        seconds[int(request.start - first)].sent += 1
+        _count(seconds[int(request.start + request.seconds - first)], request)
+    ends = [
+        float(second + 1) if form.granular else min(float(second + 1), max(span, 1e-3))
+        for second in range(int(span) + 1)
+    ]
+    return [_tick(seconds[second], float(second), end) for second, end in enumerate(ends)]
+
+
+def _plain_url(url: str) -> str:
+    """Return a URL of a file without user, query and fragment, which may hold secrets; "" if it is none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
+        return ""
+    place = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{parts.path or '/'}"
+
+
+def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str, ...]:
+    lacks = ["CPU and lag of the generator"]
+    lacks += [] if any(request.size for request in found) else ["bytes"]
+    lacks += [] if any(request.status for request in found) else ["statuses"]
+    warnings = [f"imported from {form.tool}; unknown, and shown as 0 or none: {', '.join(lacks)}"]
+    if form.granular:
+        warnings.append(f"{form.tool} has whole seconds only: what is in which second, and the rate, is inexact")
+    return tuple(warnings)
+
+
+def _count(second: _Second, request: ForeignRequest) -> None:
+    second.took.append(round(1e9 * request.seconds))
+    if request.error:
+        second.errors[request.error] += 1
+        return
+    second.completed += 1
+    second.size += request.size
+    if request.status:
+        second.statuses[request.status] += 1
+
+
+def _tick(second: _Second, start: float, t: float) -> Tick:
+    return Tick(
+        t=t,
+        run=1,
+        worker=0,
+        start=start,
+        sent=second.sent,
+        completed=second.completed,
+        statuses=dict(second.statuses),
+        errors=dict(second.errors),
+        service=Histogram.of(second.took) if second.took else Histogram.of([]),
+        bytes_received=second.size,
+        body_bytes=second.size,
+    )
+
+
+def _in_flight(found: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> int:
+    """The most requests that were in flight at once; the mean where instants are too coarse for that."""
+    if form.granular:
+        return max(1, round(sum(request.seconds for request in found) / max(1.0, span)))
+    changes: Counter[int] = Counter()
+    for request in found:
+        changes[round(1e6 * request.start)] += 1
+        changes[round(1e6 * (request.start + request.seconds))] -= 1
+    return max(1, *accumulate(changes[instant] for instant in sorted(changes)))

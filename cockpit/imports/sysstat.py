@@ -1,0 +1,284 @@
+"""The JSON of sysstat (`sadf -j FILE -- -A`): the intervals of a host, with the rates and levels that sar prints. Pure.
+
+A file is hostile: types and ranges are checked while it is parsed. Raises ValueError.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from cockpit.hosts.numbers import NAME_BYTES
+from cockpit.hosts.parse import CPUS_LIMIT
+from cockpit.imports.formats import LATEST
+
+AGAIN = "write it with sadf -j FILE -- -A"
+# Characters: a day of an interval every 10 s of sadf -A; parsed it takes five times as much memory.
+_LARGEST = 1 << 27
+
+# Per second, KiB, and per cent; the sums of a week fit into 64 bits.
+Rate = Annotated[float, Meta(ge=0, le=1e9)]
+Level = Annotated[int, Meta(ge=0, lt=1 << 50)]
+Percent = Annotated[float, Meta(ge=0, le=1e4)]
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_BYTES)]
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """An object of the file; its keys are the names of the fields with hyphens, and others are ignored."""
+
+
+class Timestamp(_Part, frozen=True, kw_only=True):
+    date: str
+    time: str
+    utc: int = 0
+    interval: Annotated[int, Meta(ge=0, le=604_800)]
+
+
+class CpuLoad(_Part, frozen=True, kw_only=True):
+    """`sar -u` has user and system, `sar -u ALL` has them in parts."""
+
+    cpu: str
+    user: Percent | None = None
+    system: Percent | None = None
+    usr: Percent = 0.0
+    nice: Percent
+    sys: Percent = 0.0
+    iowait: Percent
+    steal: Percent
+    irq: Percent = 0.0
+    soft: Percent = 0.0
+    guest: Percent = 0.0
+    gnice: Percent = 0.0
+    idle: Percent
+
+
+class Tasks(_Part, frozen=True, kw_only=True):
+    proc: Rate
+    cswch: Rate
+
+
+class SwapPages(_Part, frozen=True, kw_only=True):
+    pswpin: Rate
+    pswpout: Rate
+
+
+class Paging(_Part, frozen=True, kw_only=True):
+    pgpgin: Rate
+    pgpgout: Rate
+    fault: Rate
+    majflt: Rate
+    pgfree: Rate
+    pgscank: Rate
+    pgscand: Rate
+    pgsteal: Rate
+
+
+class IoReads(_Part, frozen=True, kw_only=True):
+    rtps: Rate
+    bread: Rate
+
+
+class IoWrites(_Part, frozen=True, kw_only=True):
+    wtps: Rate
+    bwrtn: Rate
+
+
+class IoDiscards(_Part, frozen=True, kw_only=True):
+    dtps: Rate = 0.0
+
+
+class Io(_Part, frozen=True, kw_only=True):
+    io_reads: IoReads
+    io_writes: IoWrites
+    io_discard: IoDiscards = IoDiscards()
+
+
+class Memory(_Part, frozen=True, kw_only=True):
+    """KiB. `avail` is absent on old kernels."""
+
+    memfree: Level
+    avail: Level | None = None
+    memused: Level
+    memused_percent: Percent
+    buffers: Level
+    cached: Level
+    commit: Level
+    active: Level
+    inactive: Level
+    dirty: Level
+    slab: Level
+    swpfree: Level
+    swpused: Level
+    swpcad: Level
+
+    @property
+    def total(self) -> int:
+        """Newer versions of sysstat leave buffers, cache and slab out of `memused`; `memused_percent` is of the total.
+
+        Raises ValueError if that is neither.
+        """
+        some = self.memused + self.memfree
+        for total in (some + self.buffers + self.cached + self.slab, some):
+            if abs(100 * self.memused - self.memused_percent * total) <= 0.006 * total:
+                return total
+        raise ValueError("the total of its memory is unclear: memused-percent does not fit")
+
+
+class Queue(_Part, frozen=True, kw_only=True):
+    runq_sz: Level
+    plist_sz: Level
+    ldavg_1: Rate = msgspec.field(name="ldavg-1")
+    ldavg_5: Rate = msgspec.field(name="ldavg-5")
+    ldavg_15: Rate = msgspec.field(name="ldavg-15")
+    blocked: Level = 0
+
+
+class Disk(_Part, frozen=True, kw_only=True):
+    """Requests, KiB or sectors of 512 bytes per second, ms per request. Older versions have `avgqu-sz` and sectors."""
+
+    disk_device: Name
+    tps: Rate
+    rd_sec: Rate | None = msgspec.field(name="rd_sec", default=None)
+    wr_sec: Rate | None = msgspec.field(name="wr_sec", default=None)
+    dc_sec: Rate | None = msgspec.field(name="dc_sec", default=None)
+    rkb: Rate = msgspec.field(name="rkB", default=0.0)
+    wkb: Rate = msgspec.field(name="wkB", default=0.0)
+    dkb: Rate = msgspec.field(name="dkB", default=0.0)
+    aqu_sz: Rate | None = None
+    avgqu_sz: Rate = 0.0
+    await_: Rate = msgspec.field(name="await")
+    util_percent: Percent
+
+
+class Interface(_Part, frozen=True, kw_only=True):
+    iface: Name
+    rxpck: Rate
+    txpck: Rate
+    rxkb: Rate = msgspec.field(name="rxkB")
+    txkb: Rate = msgspec.field(name="txkB")
+
+
+class InterfaceErrors(_Part, frozen=True, kw_only=True):
+    iface: Name
+    rxerr: Rate
+    txerr: Rate
+    rxdrop: Rate
+    txdrop: Rate
+
+
+class Sockets(_Part, frozen=True, kw_only=True):
+    totsck: Level
+    tcpsck: Level
+    udpsck: Level
+    rawsck: Level
+    ip_frag: Level
+    tcp_tw: Level
+
+
+class Tcp(_Part, frozen=True, kw_only=True):
+    active: Rate
+    passive: Rate
+    iseg: Rate
+    oseg: Rate
+
+
+class TcpErrors(_Part, frozen=True, kw_only=True):
+    atmptf: Rate
+    estres: Rate
+    retrans: Rate
+    isegerr: Rate
+    orsts: Rate
+
+
+class Network(_Part, frozen=True, kw_only=True):
+    net_dev: list[Interface] = []
+    net_edev: list[InterfaceErrors] = []
+    net_sock: Sockets | None = None
+    net_tcp: Tcp | None = None
+    net_etcp: TcpErrors | None = None
+
+
+class Pressure(_Part, frozen=True, kw_only=True):
+    """Share (per cent) of the interval in which some, or all, tasks waited."""
+
+    some_avg: Percent = msgspec.field(name="some_avg")
+    full_avg: Percent | None = msgspec.field(name="full_avg", default=None)
+
+
+class Pressures(_Part, frozen=True, kw_only=True):
+    psi_cpu: Pressure | None = None
+    psi_io: Pressure | None = None
+    psi_mem: Pressure | None = None
+
+
+class Statistics(_Part, frozen=True, kw_only=True):
+    """An interval, at its end."""
+
+    timestamp: Timestamp
+    cpu_load: list[CpuLoad]
+    process_and_context_switch: Tasks
+    swap_pages: SwapPages | None = None
+    paging: Paging | None = None
+    io: Io
+    memory: Memory
+    queue: Queue
+    disk: list[Disk] = []
+    network: Network = Network()
+    psi: Pressures = Pressures()
+
+    @property
+    def epoch(self) -> float:
+        """The end of the interval. Raises ValueError."""
+        stamp = self.timestamp
+        if stamp.utc != 1:
+            raise ValueError(f"its times are local; {AGAIN}, without -T and -U")
+        # Older versions write 14-05-00.
+        when = f"{stamp.date}T{stamp.time.replace('-', ':')}+00:00"
+        epoch = datetime.fromisoformat(when).timestamp()
+        if not 0 <= epoch <= LATEST:
+            raise ValueError(f"{stamp.date[:24]!r} is out of range")
+        return epoch
+
+
+class SysstatHost(_Part, frozen=True, kw_only=True):
+    nodename: Name
+    release: Name
+    number_of_cpus: Annotated[int, Meta(ge=1, le=CPUS_LIMIT)]
+    statistics: list[Statistics]
+
+
+class _Hosts(_Part, frozen=True, kw_only=True):
+    hosts: Annotated[list[SysstatHost], Meta(min_length=1, max_length=1)]
+
+
+class _File(_Part, frozen=True, kw_only=True):
+    sysstat: _Hosts
+
+
+_decoder = msgspec.json.Decoder(_File)
+
+
+def is_sysstat(head: str) -> bool:
+    """Return whether a file with these first lines is the JSON of sadf."""
+    return "".join(head.split()).startswith('{"sysstat"')
+
+
+def parse_sysstat(pieces: list[str]) -> SysstatHost:
+    """Return the host of a file, with at least two intervals in the order of time. Raises ValueError."""
+    if sum(map(len, pieces)) > _LARGEST:
+        larger = f"is larger than {_LARGEST >> 20} MiB"
+        raise ValueError(f"{larger}; choose a time range: sadf -j FILE -s 14:00:00 -e 15:00:00 -- -A")
+    try:
+        host = _decoder.decode("".join(pieces)).sysstat.hosts[0]
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise ValueError(f"{error}; {AGAIN}") from None
+    if len(host.statistics) < 2:
+        raise ValueError("has fewer than two intervals; the first is where counting begins")
+    epochs = [one.epoch for one in host.statistics]
+    if any(later <= earlier for earlier, later in pairwise(epochs)):
+        raise ValueError("its intervals are not in the order of time")
+    return host

@@ -1,0 +1,43 @@
+"""A session as an Apache Parquet table: the columns of the CSV (report.series) with types, null where it is empty.
+
+Needs the extra `cockpit[parquet]`.
+"""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+from cockpit.model.errors import UsageError
+from cockpit.model.state import State
+from cockpit.report.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
+
+_LIMIT = 1 << 63
+
+
+def series_parquet(state: State) -> bytes:
+    """Return the file. `utc` is an instant in ms. Raises UsageError without pyarrow."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise UsageError("--format parquet: needs pyarrow: pip install 'cockpit[parquet]'") from None
+    types = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.timestamp("ms", "UTC")}
+    cells = list(zip(*series_rows(state), strict=True))
+    instants = [datetime.fromtimestamp(wall_of(state) + second, UTC) for second in range(len(cells[0]))]
+    table = {
+        column.title: pyarrow.array(
+            instants if column.kind is str else [_typed(column, value) for value in values], types[column.kind]
+        )
+        for column, values in zip(series_columns(state), cells, strict=True)
+    }
+    out = io.BytesIO()
+    parquet.write_table(pyarrow.table(table), out)
+    return out.getvalue()
+
+
+def _typed(column: SeriesColumn, value: Cell) -> Cell:
+    """Return the value in the column's type; None for an integer of more than 64 bits, as a damaged file may have."""
+    if value is None or (column.kind is int and not -_LIMIT <= int(value) < _LIMIT):
+        return None
+    return column.kind(value)

@@ -1,0 +1,222 @@
+"""HdrHistogram logs as a run: what the library wrote, cockpit's own logs back again, and files that lie."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import time
+import zlib
+from pathlib import Path
+from random import Random
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cockpit.imports.hdr import decode
+from cockpit.imports.hlog import hlog_run, is_hlog
+from cockpit.imports.runs import UNKNOWN_URL, ForeignRun
+from cockpit.imports.session import session_of
+from cockpit.model.fold import fold_all
+from cockpit.model.histogram import Histogram
+from cockpit.model.metrics import run_result
+from cockpit.report.hlog import run_log
+from tests.commands import cockpit
+from tests.report.test_compare import recorded
+from tests.servers import http_server
+from tests.session.events import small_session
+
+HEAD = (
+    '#[Histogram log format version 1.3]\n#[StartTime: 1795469966.500 (seconds since epoch), x]\n"StartTimestamp",x\n'
+)
+PERCENTS = (0.1, 1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 100)
+
+
+def theirs(values: list[int], lowest: int = 1, digits: int = 3) -> HdrHistogram:
+    histogram = HdrHistogram(lowest, 1 << 43, digits)
+    for value in values:
+        histogram.record_value(value)
+    return histogram
+
+
+def line(values: list[int], start: float, tag: str = "", length: float = 1.0) -> str:
+    text = theirs(values).encode().decode()
+    return f"{tag}{start:.3f},{length:.3f},{max(values) / 1e6:.3f},{text}\n"
+
+
+def run_of_text(text: str, unit: str = "ns", tag: str | None = None) -> ForeignRun:
+    return hlog_run(iter(text.splitlines(keepends=True)), unit, tag)
+
+
+@pytest.mark.parametrize(("lowest", "digits"), [(1, 3), (1, 2), (1000, 3), (1, 1), (1, 5)])
+def test_a_histogram_of_the_library_has_its_percentiles(lowest: int, digits: int) -> None:
+    random = Random(digits)
+    values = [round(random.lognormvariate(15, 1.5)) for _ in range(5000)]
+    one = theirs(values, lowest, digits)
+    ours = decode(one.encode().decode(), 1, max(values))
+    assert ours.count == 5000 and ours.max_ns == max(values)
+    # Theirs is the upper end of their bucket, ours of the one in its middle.
+    width = max(10.0**-digits, 10.0**-3)
+    for percent in PERCENTS:
+        assert 1e9 * ours.percentile(percent) == pytest.approx(
+            one.get_value_at_percentile(percent), rel=width, abs=2 * lowest
+        )
+    assert ours.mean * 1e9 == pytest.approx(sum(values) / 5000, rel=width)
+
+
+@given(st.lists(st.integers(0, 2**42), min_size=1, max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_buckets_of_three_digits_stay_the_same(values: list[int]) -> None:
+    ours = decode(theirs(values).encode().decode(), 1, max(values))
+    expected = Histogram.of(values)
+    assert ours.indices.tolist() == expected.indices.tolist() and ours.counts.tolist() == expected.counts.tolist()
+    assert [ours.percentile(percent) for percent in PERCENTS] == [expected.percentile(percent) for percent in PERCENTS]
+
+
+def test_a_log_of_cockpit_comes_back_as_it_was() -> None:
+    before = run_result(fold_all(small_session()), 1)
+    run = run_of_text("".join(run_log(small_session(), 1)))
+    after = run_result(fold_all(session_of("x", 0.0, run)), 1)
+    assert before is not None and after is not None
+    assert after.counts.completed == before.counts.latency.count
+    mine, other = after.counts.latency, before.counts.latency
+    assert mine.indices.tolist() == other.indices.tolist() and mine.counts.tolist() == other.counts.tolist()
+    for percent in PERCENTS[:-1]:
+        assert mine.percentile(percent) == pytest.approx(other.percentile(percent), abs=1e-6)
+    assert mine.max == pytest.approx(other.max, abs=1e-6) and after.seconds == pytest.approx(before.seconds, abs=0.11)
+
+
+def test_response_time_and_service_time_are_both_read() -> None:
+    text = HEAD + line([9_000_000], 0.0) + line([2_000_000], 0.0, "Tag=service,")
+    text += line([8_000_000] * 2, 1.0) + line([3_000_000] * 2, 1.0, "Tag=service,")
+    state = fold_all(session_of("x", 0.0, run_of_text(text)))
+    result = run_result(state, 1)
+    assert result is not None and state.started is not None and state.started.wall == 1795469966.5
+    assert result.counts.completed == 3 and result.seconds == 2
+    assert (result.counts.response.max, result.counts.service.max) == (pytest.approx(0.009), pytest.approx(0.003))
+    assert [second.completed for second in state.seconds] == [1, 2]
+    assert result.plan.url == UNKNOWN_URL and "unknown, and shown as 0 or none: statuses" in result.warnings[0]
+
+
+def test_intervals_have_their_length_and_place() -> None:
+    text = "#[BaseTime: 1795469900.000 (seconds since epoch)]\n" + line([5_000_000] * 50, 20.0, length=10.0)
+    text += line([5_000_000] * 30, 10.0, length=10.0)
+    run = run_of_text(text)
+    assert run.began == 1795469910.0 and run.seconds == 20
+    state = fold_all(session_of("x", 0.0, run))
+    assert [(second.start, second.end, second.rate) for second in state.seconds] == [(0, 10, 3), (10, 20, 5)]
+    assert run_of_text(line([1], 1795469966.0)).began == 1795469966.0
+    assert run_of_text(line([1], 5.0)).began is None
+
+
+def test_units_and_tags() -> None:
+    text = line([1500], 0.0, "Tag=READ,") + line([2500, 2500], 0.0, "Tag=UPDATE,")
+    with pytest.raises(ValueError, match="has several tags; choose one with --tag: READ, UPDATE"):
+        run_of_text(text)
+    with pytest.raises(ValueError, match="--tag DELETE: there is none; tags are: READ, UPDATE"):
+        run_of_text(text, tag="DELETE")
+    run = run_of_text(text, "us", "UPDATE")
+    [tick] = run.ticks
+    assert tick.completed == 2 and tick.service.percentile(50) == pytest.approx(0.0025, rel=1e-3)
+    assert "lines with Tag=UPDATE of an HdrHistogram log, values in us" in run.warnings[0]
+    assert [tick.service.count for tick in run_of_text(line([1], 0.0, "Tag=only,")).ticks] == [1]
+
+
+def packed(body: bytes, digits: int = 3, lowest: int = 1, offset: int = 0, length: int | None = None) -> str:
+    head = struct.pack(
+        ">IIIIQQd", 0x1C849313, len(body) if length is None else length, offset, digits, lowest, 1 << 43, 1
+    )
+    inside = zlib.compress(head + body)
+    return base64.b64encode(struct.pack(">II", 0x1C849314, len(inside)) + inside).decode()
+
+
+ONE = packed(b"\x02")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is no compressed histogram of version 2"),
+        ("HISTFAAA", "is no compressed histogram of version 2"),
+        ("ä", "is no compressed histogram of version 2"),
+        (packed(b"\x02")[:-8], "is no compressed histogram of version 2"),
+        (packed(b"\x80"), "a histogram is damaged"),
+        (packed(b"\x02", length=50), "a histogram is damaged"),
+        (packed(b"\x02", digits=9), "a histogram is damaged"),
+        (packed(b"\x02", offset=1), "a histogram is damaged"),
+        (packed(b"\xff" * 9), "a histogram is damaged"),
+        (packed(b"\xfe" * 8 + b"\x7f"), "too large|damaged"),
+        (packed(b"\xff\xff\x07\x02"), "values that are too large"),
+        (packed(b"\x02", lowest=1 << 52), ""),
+        (packed(b""), ""),
+    ],
+)
+def test_a_histogram_that_lies_is_refused(text: str, said: str) -> None:
+    if not said:
+        assert decode(text, 1, 0.0).count in (0, 1)
+        return
+    with pytest.raises(ValueError, match=said):
+        decode(text, 1, 0.0)
+
+
+def test_a_bomb_takes_little_memory_and_time() -> None:
+    began = time.process_time()
+    with pytest.raises(ValueError, match="damaged"):
+        decode(packed(bytes(200 << 20)), 1, 0.0)
+    assert time.process_time() - began < 60
+
+
+@given(st.binary(max_size=60), st.integers(0, 6), st.integers(0, 2**64 - 1), st.floats())
+@settings(max_examples=200, deadline=None)
+def test_any_histogram_is_read_or_refused(body: bytes, digits: int, lowest: int, longest: float) -> None:
+    try:
+        found = decode(packed(body, digits, lowest), 1, min(max(longest, 0.0), 1e18) if longest == longest else 0.0)
+    except ValueError:
+        return
+    assert found.count >= 0 and 0 <= found.percentile(50) <= found.max
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD, "has no intervals"),
+        (HEAD + "0,1,2\n", "line 4: has 3 columns, not 4"),
+        (HEAD + "nan,1,2,x\n", "line 4: 'nan' is out of range"),
+        (HEAD + "0,1,2,x\n", "line 4: is no compressed histogram of version 2"),
+        (HEAD + "x,1,2,x\n", "line 4: could not convert"),
+        (HEAD + f"0,1,2,{packed(b'')}\n", "has no values"),
+        (HEAD + f"0,1,2,{ONE}\n900000,1,2,{ONE}\n", "lasts 10 days; at most 7"),
+        ("#[BaseTime: 99999999999999 (x)]\n0,1,2,x\n", "line 1: '99999999999999' is out of range"),
+        ("#[BaseTime: 1.2.3 (x)]\n0,1,2,x\n", "line 1: could not convert"),
+    ],
+)  # fmt: skip
+def test_a_log_that_does_not_fit_is_refused(text: str, said: str) -> None:
+    assert is_hlog(text)
+    with pytest.raises(ValueError, match=said):
+        run_of_text(text)
+
+
+def test_a_log_of_a_run_has_the_percentiles_of_its_recording(tmp_path: Path) -> None:
+    """The command, with a real log of `--hlog` beside its recording."""
+    log, live, back = tmp_path / "run.hlog", tmp_path / "live.cockpit", tmp_path / "back.cockpit"
+    with http_server() as url:
+        flags = ["--no-tui", "-c", "2", "-n", "400", "--rate", "400", "--hlog", log, "--record", live]
+        done = cockpit("run", f"{url}/", *flags)
+    assert done.returncode == 0, done.stderr
+    done = cockpit("import", log, "-o", back, "--target", f"{url}/")
+    assert done.returncode == 0 and "run.hlog: HdrHistogram log, values in ns" in done.stderr, done.stderr
+    [before] = json.loads(cockpit("report", live, "--json").stdout)
+    [after] = json.loads(cockpit("report", back, "--json").stdout)
+    assert before["completed"] == after["completed"] == 400 and after["url"] == f"{url}/"
+    for kind in ("service", "response"):
+        for name in ("p50", "p90", "p99", "max"):
+            assert after[kind][name] == pytest.approx(before[kind][name], abs=0.0011), (kind, name)
+
+
+def test_log_of_small_session_by_the_command(tmp_path: Path) -> None:
+    file = recorded(tmp_path / "small.cockpit", list(small_session()))
+    assert cockpit("export", f"{file}#2", "-o", tmp_path / "x.hlog").returncode == 0
+    done = cockpit("import", "x.hlog", "-o", "back.cockpit", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
