@@ -99,10 +99,14 @@ def doubt(process: Process, file: str, default: bool) -> str:
     return ""
 
 
+def command_line(process: Process) -> str:
+    """A pattern for `pgrep -x -f` that matches the command line of a process, quoted."""
+    return shlex.quote(_SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(process.command)))
+
+
 def signal_command(name: str, process: Process) -> str:
     """The command that signals a master by its command line; its workers may have the same, it is the oldest."""
-    line = _SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(process.command))
-    return f"pkill -{name} -o -x -f -- {shlex.quote(line)}"
+    return f"pkill -{name} -o -x -f -- {command_line(process)}"
 
 
 def command(*words: str) -> str:
