@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 
 from cockpit.servers import registry
 from cockpit.servers.access_log import AccessLine, LoggedRequest
+from cockpit.servers.caddy.commands import in_its_environment
 from cockpit.servers.caddy.grammar import items, tokens
 from cockpit.servers.caddy.logs import parse as parse_access
 from cockpit.servers.caddy.logs import parse_request
 from cockpit.servers.editing import ConfigError
-from cockpit.servers.inventory import parse_inventory
+from cockpit.servers.inventory import Process, parse_inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.sections import in_sections
 from cockpit.servers.status import NotThePageError
@@ -291,14 +293,57 @@ def test_two_servers_and_one_without_a_file() -> None:
     assert packaged.startup.reload == "systemctl reload caddy.service" and not packaged.startup.doubt
     assert [one.url for one in packaged.status] == ["http://localhost:2019/metrics"]
     assert shop.startup and shop.startup.file == "/srv/shop/Caddyfile" and shop.status == ()
-    assert shop.startup.reload == (
-        "xargs -0 sh -c 'exec env -i \"$@\" caddy reload --config /srv/shop/Caddyfile --adapter caddyfile'"
-        " sh <\"/proc/$(pgrep -o -x -f -- 'caddy run --adapter=caddyfile')/environ\""
+    assert shop.startup.reload.startswith("env -i sh -c ")
+    assert shop.startup.reload.endswith(
+        " sh 'caddy run --adapter=caddyfile' caddy reload --config /srv/shop/Caddyfile --adapter caddyfile"
     )
     assert plain.startup and plain.startup.files == () and plain.candidates == ()
     assert {one.name for one in shop.candidates} == {
         *("protocols", "max_header_size", "keepalive_interval", "idle-timeouts", "read_header-timeouts")
     }
+
+
+def test_the_environment_of_another_user_reaches_no_command() -> None:
+    own = "/srv/shop\tyes\t\thost"
+    startup = found(HOST.replace(own, "/srv/shop\tyes\t\tuser"))[1].startup
+    assert startup and startup.fixed.startswith("another user started it") and not startup.test + startup.reload
+    in_unit = found(HOST.replace(own, "/srv/shop\tyes\tshop.service\tuser"))[1].startup
+    assert in_unit and in_unit.reload == "systemctl reload shop.service" and not in_unit.fixed
+    assert in_unit.test == "caddy validate --config /srv/shop/Caddyfile --adapter caddyfile"
+    file = found(HOST.replace("--adapter=caddyfile", "--envfile\t/srv/env"))[1].startup
+    assert file and file.fixed.startswith("its --envfile may be part")
+    plain = found(HOST.replace("caddy.service\tuser", "\tuser"))[0].startup
+    assert plain and plain.reload == "caddy reload --config /etc/caddy/Caddyfile --adapter caddyfile"
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
+def test_a_command_has_the_environment_of_the_server_and_no_other(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    path, evil = os.environ["PATH"], tmp_path / "evil"
+    environment = {
+        "PATH": path,
+        "PLAIN": "a  b",
+        "EMPTY": "",
+        "QUOTES": f"it's '$(touch {evil})' \"`touch {evil}`\" \\ \\n",
+        "LINES": f"a\nb\nexport LINE=$(touch {evil})",
+        "export NAME": f"$(touch {evil})",
+    }
+    line = ("sleep", "600", f"0.{os.getpid()}")
+    with subprocess.Popen(line, env=environment) as server:
+        process = Process(server.pid, 1, "sleep", line)
+        command = in_its_environment(process, "env", "-0")
+        mine = {"PATH": path, "MINE": "1"}
+        try:
+            done = subprocess.run([*shell.split(), "-c", command], capture_output=True, check=True, env=mine)
+        finally:
+            server.kill()
+    found = dict(one.split("=", 1) for one in done.stdout.decode().split("\0") if one)
+    assert {name: found[name] for name in found if name not in ("PWD", "OLDPWD", "SHLVL", "_")} == {
+        name: value for name, value in environment.items() if " " not in name
+    }
+    assert not evil.exists()
+    assert subprocess.run(["sh", "-c", command], capture_output=True, check=False).returncode != 0
 
 
 def test_the_admin_endpoint_by_the_global_options() -> None:
@@ -367,6 +412,11 @@ def test_its_metrics() -> None:
     assert values["caddy_http_response_size_bytes_sum encode"] == 14970
     assert not any("_bucket" in name or "quantile" in name for name in values)
     assert PAGE.is_counter("caddy_http_requests_total encode") and not PAGE.is_counter("go_goroutines")
+
+
+def test_a_reload_grows_the_generation_of_a_recent_version() -> None:
+    page = pages.CADDY + "caddy_config_last_reload_success_timestamp_seconds 1.795479e+09\n"
+    assert PAGE.parse(page).values[PAGE.generation] == 1795479000 and not PAGE.is_counter(PAGE.generation)
 
 
 def test_without_metrics_of_its_servers_there_are_no_requests() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
+from cockpit.servers.caddy.commands import comparison, in_its_environment
 from cockpit.servers.caddy.editor import CaddyGrammar, header_of
 from cockpit.servers.caddy.logs import parse as parse_access
 from cockpit.servers.caddy.logs import parse_request
@@ -16,7 +17,7 @@ from cockpit.servers.caddy.status import STATUS
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
-from cockpit.servers.startup import Startup, absolute, command, command_line, doubt
+from cockpit.servers.startup import Startup, absolute, command, doubt
 
 _CONFIG = "/etc/caddy/Caddyfile"
 _TEXTS = (_CONFIG, "/etc/caddy/*/Caddyfile")
@@ -68,17 +69,26 @@ def _startup(process: Process, inventory: Inventory) -> Startup | None:
     why, root = doubt(process, file, not named), posixpath.dirname(file)
     text = inventory.texts.get(file)
     admin = _DEFAULT_ADMIN if text is None else _admin(text)
-    if fixed := _fixed(given, file, admin):
+    # {$NAME} may be in it, or in a file that it imports.
+    varies = text is None or _VARIABLE in text or "import" in text
+    foreign = _foreign(process, given) if varies else ""
+    if fixed := _fixed(given, file, admin) or ("" if process.unit else foreign):
         return Startup("caddy", files, root, doubt=why, fixed=fixed)
+    adapt, test, reload = _commands(process, file, admin, varies and not foreign)
+    compare = "" if foreign else comparison(adapt, file)
+    return Startup("caddy", files, root, test, reload, why, compare=compare)
+
+
+def _commands(process: Process, file: str, admin: str, varies: bool) -> tuple[str, str, str]:
+    """The commands that print the file as JSON, test it and reload it; `varies`: in the environment of the server."""
     program = process.program if process.program not in ("", _PROGRAM) else "caddy"
     own = ("--config", file, "--adapter", "caddyfile")
     address = ("--address", admin) if admin != _DEFAULT_ADMIN and _VARIABLE not in admin else ()
-    test, reload = command(program, "validate", *own), command(program, "reload", *own, *address)
+    spell = partial(in_its_environment, process) if varies else command
+    adapt, test = (spell(program, verb, *own) for verb in ("adapt", "validate"))
     if process.unit:
-        reload = command("systemctl", "reload", process.unit)
-    elif text is None or _VARIABLE in text:
-        test, reload = (_in_its_environment(process, one) for one in (test, reload))
-    return Startup("caddy", files, root, test, reload, why)
+        return adapt, test, command("systemctl", "reload", process.unit)
+    return adapt, test, spell(program, "reload", *own, *address)
 
 
 def _fixed(given: dict[str, str], file: str, admin: str) -> str:
@@ -91,18 +101,21 @@ def _fixed(given: dict[str, str], file: str, admin: str) -> str:
     return "its admin endpoint is off, so that it cannot be reloaded" if admin == _OFF else ""
 
 
+def _foreign(process: Process, given: dict[str, str]) -> str:
+    """Why a command cannot have the environment of the server, "" if it can. Another user's may name libraries."""
+    if process.origin != "host":
+        return "another user started it, and its environment may be part of its configuration: log in as that user"
+    if "envfile" in given:
+        return "its --envfile may be part of its configuration, which caddy reload does not read"
+    return ""
+
+
 def _admin(text: str) -> str:
     """The address of the admin endpoint by the global options."""
     try:
         return _GRAMMAR.read(text.encode(), "admin", "{").value or _DEFAULT_ADMIN
     except ConfigError:
         return _DEFAULT_ADMIN
-
-
-def _in_its_environment(process: Process, line: str) -> str:
-    """A command that replaces {$NAME} as the running server did: `caddy reload` reads the file, not the server."""
-    script = f'exec env -i "$@" {line}'
-    return f'xargs -0 sh -c {shlex.quote(script)} sh <"/proc/$(pgrep -o -x -f -- {command_line(process)})/environ"'
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
