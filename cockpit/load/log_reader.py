@@ -29,7 +29,7 @@ _METHODS = frozenset((b"GET", b"HEAD"))
 # What a request line can carry: printable ASCII; servers escape other bytes, quotes and backslashes in their logs.
 _PATH = re.compile(rb"/[!#-\[\]-~]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?#:@]{1,255})(?::\d{0,5})?(.*)")
-_FORMATS = "common or combined (nginx, Apache, Tomcat, lighttpd), squid's own, HAProxy's httplog"
+_FORMATS = "common or combined (nginx, Apache, Tomcat, lighttpd), squid's own, HAProxy's httplog, Caddy's JSON"
 
 
 class Omission(StrEnum):

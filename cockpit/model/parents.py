@@ -45,14 +45,14 @@ def mark_restarts(state: State, event: ev.HostSample) -> State:
 
 
 def mark_reload(state: State, event: ev.StatusRead, before: StatusPane) -> State:
-    """Mark a reload if the page says that another generation of workers has begun under the same parent."""
+    """Mark a reload if the page says that another generation has begun under the same parent."""
     generation = STATUS_PAGES[before.page.kind].generation
     old, new = before.values.get(generation), event.values.get(generation)
     if old is None or new is None or new <= old or before.t is None:
         return state
     if _changed_between(state, event.host, before.t, event.t):
         return state
-    text = f"{event.host} {before.page.kind}: workers reloaded, generation {old:.0f} → {new:.0f}"
+    text = f"{event.host} {before.page.kind}: reloaded, generation {old:.0f} → {new:.0f}"
     return mark(state, Marker(t=event.t, kind="restart", sign="R", text=text))
 
 

@@ -57,6 +57,11 @@ def path_of(section: str | None) -> BlockPath:
     return tuple(part for part in parts if part)
 
 
+def header_of(section: str) -> Sequence[str]:
+    """The words of the innermost header of a section."""
+    return " ".join(path_of(section)[-1:]).split()
+
+
 def locate(text: bytes, name: str, path: BlockPath, items: Iterable[BlockItem], style: BlockStyle) -> Location:
     """The directive in the block of this path; (): outside of all blocks. Raises ConfigError: no such block, or
     several."""
@@ -106,7 +111,7 @@ def _check_place(
 
 
 def _written(path: BlockPath, style: BlockStyle) -> str:
-    return " ".join(f"{excerpt(part)}{style.opener}" for part in path)
+    return " ".join(f"{excerpt(part)}{style.opener}".lstrip() for part in path)
 
 
 def _place(path: BlockPath, style: BlockStyle) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from cockpit.servers import blocks
 from cockpit.servers.access_log import AccessLine, LoggedRequest
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory, Process
@@ -109,9 +110,9 @@ class ServerKind(NamedTuple):
     is the option that makes its program print its compiled defaults. `include` matches a line of its configuration
     that includes files (group 1: a path or pattern, possibly quoted), `upstream` the address of a server to which it
     passes requests (groups: the address, or host and port), `own_log` the file of its error log (group 1).
-    `in_sections` are settings offered in each section whose header begins with the word, set or not; others are
-    offered in the sections that have them. `choices` finds the values that its configuration allows for settings, ()
-    if it does not have them at all.
+    `header` are the words of a section's innermost header; `in_sections` are settings offered in each section whose
+    header begins with the word, set or not; others are offered in the sections that have them. `choices` finds the
+    values that its configuration allows for settings, () if it does not have them at all.
     """
 
     name: str
@@ -135,6 +136,7 @@ class ServerKind(NamedTuple):
     include: str = ""
     upstream: re.Pattern[str] | None = None
     own_log: re.Pattern[str] | None = None
+    header: Callable[[str], Sequence[str]] = blocks.header_of
     in_sections: Mapping[str, tuple[str, ...]] = {}
     choices: Callable[[str], Mapping[str, tuple[str, ...]]] | None = None
 

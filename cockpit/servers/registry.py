@@ -25,6 +25,7 @@ FOLDERS = (
     "lighttpd",
     "haproxy",
     "varnish",
+    "caddy",
     "php_fpm",
     "mariadb",
     "gunicorn",

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from cockpit.servers import blocks
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import DIRECTIVES, KINDS
@@ -32,7 +31,7 @@ def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[Can
     every = {name for sections in found.values() for names in sections.values() for name in names}
     for file, sections in found.items():
         for section, names in sections.items():
-            header = " ".join(blocks.path_of(section)[-1:]).split()
+            header = kind.header(section)
             if not header:
                 continue
             unset = {name for name in kind.in_sections.get(header[0], ()) if choices.get(name) and name not in every}

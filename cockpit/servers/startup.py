@@ -18,7 +18,8 @@ class Startup(NamedTuple):
     relative logs at `prefix`, "" as includes. `log` is its error log if its command line names it.
 
     `test` and `reload` are commands that act on this server alone, "" if unknown. `doubt` says why the files are only
-    assumed, "" if they are certain; `fixed` why no setting can be changed in them, "" if they can.
+    assumed, "" if they are certain; `fixed` why no setting can be changed in them, "" if they can. `compare` is a
+    command that prints `no` if the server runs another configuration than that of its files, "" if it cannot be asked.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Startup(NamedTuple):
     prefix: str = ""
     log: str = ""
     fixed: str = ""
+    compare: str = ""
 
     @property
     def file(self) -> str:
@@ -99,10 +101,14 @@ def doubt(process: Process, file: str, default: bool) -> str:
     return ""
 
 
+def command_line(process: Process) -> str:
+    """A pattern for `pgrep -x -f` that matches the command line of a process."""
+    return _SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(process.command))
+
+
 def signal_command(name: str, process: Process) -> str:
     """The command that signals a master by its command line; its workers may have the same, it is the oldest."""
-    line = _SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(process.command))
-    return f"pkill -{name} -o -x -f -- {shlex.quote(line)}"
+    return f"pkill -{name} -o -x -f -- {shlex.quote(command_line(process))}"
 
 
 def command(*words: str) -> str:

@@ -13,7 +13,7 @@ from cockpit.servers.inventory import Inventory
 from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, instances
 from cockpit.servers.startup import Instance
 from cockpit.tuning import files
-from cockpit.tuning.host_inventory import ConfigurationFiles, configuration_files, take_inventory
+from cockpit.tuning.host_inventory import ConfigurationFiles, configuration_files, take_inventory, untrusted
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import SAME_FILE, STARTED
 from cockpit.tuning.signals import signalled
@@ -77,12 +77,23 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
 
 
 async def edited_after_start(remote: Remote, one: ReadBy) -> bool:
-    """Whether a file was edited after the workers that would have read it were started. Raises HostError."""
+    """Whether a file was edited after the workers that would have read it were started, or the server runs another
+    configuration. Raises HostError."""
+    if one.instance and one.instance.startup.compare:
+        return await _runs_another(remote, one.instance)
     if one.instance is None or one.instance.startup.kind not in RELOAD_REPLACES or not one.instance.workers:
         return False
     done = await files.run(remote, STARTED, one.file, *map(str, one.instance.workers))
     times = [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12]
     return len(times) > 1 and times[0] > min(times[1:]) + _APART
+
+
+async def _runs_another(remote: Remote, instance: Instance) -> bool:
+    """Whether a server says that it runs another configuration than that of its files."""
+    startup, process = instance.startup, instance.process
+    if process.origin != "host" and await untrusted(remote, [*startup.files, process.program]):
+        return False
+    return (await files.run(remote, startup.compare)).stdout.strip() == b"no"
 
 
 async def limits_at_listen(remote: Remote, host: str, knobs: Iterable[Knob]) -> list[str]:

@@ -47,6 +47,7 @@ PAGES = {
     "php-fpm": pages.PHP_FPM,
     "mariadb": pages.MARIADB,
     "varnish": pages.VARNISH,
+    "caddy": pages.CADDY,
 }
 HOST = HostConfig(name="web1", status=tuple(StatusPage(kind=kind, url="http://localhost/") for kind in KINDS))
 _NUMBER = re.compile(rb"\d[\d.]*")

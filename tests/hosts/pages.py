@@ -209,3 +209,32 @@ VARNISH = """\
   }
 }
 """
+
+CADDY = """\
+# HELP caddy_http_requests_in_flight Number of requests currently handled by this server.
+# TYPE caddy_http_requests_in_flight gauge
+caddy_http_requests_in_flight{handler="encode",server="srv0"} 3
+caddy_http_requests_in_flight{handler="file_server",server="srv0"} 2
+caddy_http_requests_in_flight{handler="reverse_proxy",server="srv1"} 1
+# TYPE caddy_http_requests_total counter
+caddy_http_requests_total{handler="encode",server="srv0"} 12
+caddy_http_requests_total{handler="file_server",server="srv0"} 5
+caddy_http_requests_total{handler="file_server",server="srv1"} 4
+caddy_http_requests_total{handler="static_response",server="srv1"} 3
+# TYPE caddy_http_response_size_bytes histogram
+caddy_http_response_size_bytes_bucket{code="200",handler="encode",method="GET",server="srv0",le="256"} 0
+caddy_http_response_size_bytes_bucket{code="200",handler="encode",method="GET",server="srv0",le="+Inf"} 1
+caddy_http_response_size_bytes_sum{code="200",handler="encode",method="GET",server="srv0"} 14970
+caddy_http_response_size_bytes_count{code="200",handler="encode",method="GET",server="srv0"} 1
+# TYPE caddy_reverse_proxy_upstreams_healthy gauge
+caddy_reverse_proxy_upstreams_healthy{upstream="localhost:9"} 1
+# TYPE go_gc_duration_seconds summary
+go_gc_duration_seconds{quantile="0.5"} 0.000262001
+go_gc_duration_seconds_sum 0.000334482
+go_goroutines 16
+process_cpu_seconds_total 0.25
+process_open_fds 12
+process_resident_memory_bytes 3.6519936e+07
+process_virtual_memory_max_bytes 1.8446744073709552e+19
+promhttp_metric_handler_requests_total{code="200"} 7
+"""

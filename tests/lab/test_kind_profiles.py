@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -13,7 +13,7 @@ from cockpit.model.study import located
 from cockpit.profiles.reader import read_profile
 from cockpit.session.live_session import LiveSession
 from tests.lab.cpus import generator_cpu
-from tests.lab.kinds import KindCase, gunicorn, haproxy, lighttpd, php_fpm, varnish
+from tests.lab.kinds import KindCase, caddy, gunicorn, haproxy, lighttpd, php_fpm, varnish
 from tests.lab.lab import Lab
 from tests.lab.test_knobs import config
 from tests.lab.test_screen_profiles import PROFILES
@@ -41,7 +41,7 @@ CASES = (
 KEPT = "max-keep-alive-requests"
 
 
-async def measured(lab: Lab, name: str, kind: KindCase, changes: Sequence[dict[str, str]]) -> list[RunResult]:
+async def measured(lab: Lab, name: str, kind: KindCase, changes: Sequence[Mapping[str, str | None]]) -> list[RunResult]:
     """The run of a shipped profile with each of the values; they are undone."""
     profile = read_profile(PROFILES / f"{name}.toml")
     plan = located(profile.plan, {"web1": lab.web1.address})
@@ -76,3 +76,9 @@ async def test_lighttpd_keeps_connections_as_long_as_the_knob_says(lab: Lab) -> 
     new, kept = await measured(lab, "lighttpd", lighttpd.CASE, ({KEPT: "0"}, {KEPT: "1000"}))
     assert new.counts.connect.count >= new.counts.completed > 0, "each request is a new connection"
     assert kept.counts.connect.count < kept.counts.completed / 10
+
+
+async def test_caddy_sends_a_text_in_fewer_bytes_with_gzip(lab: Lab) -> None:
+    compressed, plain = await measured(lab, "caddy", caddy.CASE, ({"encode": "gzip"}, {"encode": None}))
+    sizes = [one.counts.body_bytes / one.counts.completed for one in (compressed, plain)]
+    assert sizes[0] < sizes[1] / 2

@@ -19,14 +19,26 @@ from cockpit.setup.doctor_host import examine_host
 from cockpit.setup.profile_draft import Surveyed, draft_of
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
-from tests.lab.kinds import KindCase, apache, gunicorn, haproxy, lighttpd, mariadb, nginx, php_fpm, squid, varnish
+from tests.lab.kinds import (
+    KindCase,
+    apache,
+    caddy,
+    gunicorn,
+    haproxy,
+    lighttpd,
+    mariadb,
+    nginx,
+    php_fpm,
+    squid,
+    varnish,
+)
 from tests.lab.lab import Host, Lab
 from tests.lab.test_knobs import config
 from tests.lab.test_status_pages import host as watched
 from tests.lab.test_status_pages import watching
 from tests.tuning.conftest import until
 
-_KINDS = (apache, nginx, haproxy, lighttpd, squid, php_fpm, mariadb, gunicorn, varnish)
+_KINDS = (apache, nginx, haproxy, lighttpd, squid, php_fpm, mariadb, gunicorn, varnish, caddy)
 CASES = tuple(kind.CASE for kind in _KINDS)
 WITH_PAGE = tuple(case for case in CASES if case.page)
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]

@@ -110,7 +110,7 @@ async def test_restarts_are_marked(lab: Lab, fresh_web1: Host) -> None:
         await asyncio.to_thread(fresh_web1.restart, "apache2")
         await session.until(lambda: len(marks()) == 2)
         second = session.host.parents[-1].pid
-    assert marks()[0].startswith("web1 apache: workers reloaded, generation ")
+    assert marks()[0].startswith("web1 apache: reloaded, generation ")
     assert marks()[1] == f"web1 apache2 restarted: pid {first} → {second}"
 
 

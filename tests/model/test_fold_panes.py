@@ -214,5 +214,5 @@ def test_a_first_start_is_no_restart() -> None:
 def test_another_generation_on_apaches_page_is_a_reload() -> None:
     state = fold_all([*BEGUN, *(read(t, ParentServerMPMGeneration=g) for t, g in ((1, 0), (2, 0), (3, 1), (4, 0)))])
     assert [(marker.t, marker.sign, marker.text) for marker in state.markers] == [
-        (3, "R", "web1 apache: workers reloaded, generation 0 → 1")
+        (3, "R", "web1 apache: reloaded, generation 0 → 1")
     ]

@@ -38,6 +38,8 @@ process\t920\t1\tvarnishd\t/usr/sbin/varnishd\t-a\t:6081\t-P\t/run/varnishd.pid\
 master\t920\t/usr/sbin/varnishd\t/var/lib/varnish/varnishd\tyes\t\thost
 text\t/etc/init.d/varnish\t#!/bin/sh
 text\t/etc/default/varnish\tDAEMON_OPTS="-a :6081"
+process\t940\t1\tcaddy\t/usr/bin/caddy\trun\t--config\t/etc/caddy/Caddyfile\t
+listen\t*:8060\tusers:(("caddy",pid=940,fd=6))
 process\t950\t1\tgunicorn\t/usr/bin/python3\t/usr/bin/gunicorn\t-c\t/srv/g.py\tapp:app\t
 process\t700\t1\thttpd\t/usr/sbin/httpd\t-DFOREGROUND\t
 master\t700\t/usr/sbin/httpd\t/\tyes\t\thost
@@ -94,6 +96,11 @@ def test_each_setting_has_one_line_of_help_and_a_form_in_words(kind: str, name: 
         ("haproxy", "balance", ("roundrobin", "hdr(host)", "uri depth 2"), ("fastest",)),
         ("lighttpd", "server.event-handler", ("linux-sysepoll",), ("kqueues",)),
         ("mariadb", "innodb_buffer_pool_size", ("128M", "1g", "64"), ("1.5M", "1 M", "M", "1X", "")),
+        ("caddy", "encode", ("gzip", "zstd gzip", "@text gzip", "/static/* zstd"), ("off", "deflate", "gzip,zstd", "")),
+        ("caddy", "protocols", ("h1", "h1 h2 h3"), ("h4", "h1 h1", "")),
+        ("caddy", "idle", ("30s", "1m30s", "1.5h", "0", "1d"), ("30", "soon", "-5s", "5 s")),
+        ("caddy", "max_header_size", ("16KB", "1MiB", "8192", "1.5mb"), ("big", "16 KB", "-1")),
+        ("caddy", "keepalive", ("off", "2m"), ("on", "30")),
         ("squid", "cache_mem", ("256 MB", "1 GB", "1048576"), ("256 TBs", "much")),
         ("squid", "cache_replacement_policy", ("lru", "heap GDSF"), ("heap", "fifo")),
         ("squid", "cache_dir", ("rock /var/spool/squid 300", "ufs /x 100 16 256"), ("/var/spool/squid",)),
@@ -127,6 +134,8 @@ def test_a_value_of_another_form_is_refused_in_one_line_before_anything_is_plann
         ("haproxy", "maxconn", "", ("$MAX", "${MAX}")),
         ("lighttpd", "server.max-connections", "", ("$MAX", "${MAX}")),
         ("squid", "cache_mem", "", ("$MEM", "${MEM}")),
+        ("caddy", "encode", "{$ENCODINGS}", ("{$A B}", "{env.ENCODINGS}", "{$A", "$A")),
+        ("caddy", "idle", "{$IDLE:5m}", ("{$IDLE:5m 6m}",)),
         ("mariadb", "max_connections", "", ("$MAX", "${MAX}")),
         ("gunicorn", "workers", "", ("$N", "${N}")),
     ],

@@ -52,6 +52,17 @@ LIGHTTPD = """
 proxy.server = ( "" => ( ( "host" => "127.0.0.1", "port" => 8080 ) ) )
 fastcgi.server = ( ".php" => (( "bin-path" => "/usr/bin/php-cgi", "socket" => "/run/php.socket" )))
 """
+CADDY = """
+:80 {
+    reverse_proxy /api/* localhost:9000 localhost:9001
+    reverse_proxy h2c://10.0.0.9
+    php_fastcgi unix//run/php/php8.2-fpm.sock
+    reverse_proxy @app {
+        to app1:8080
+    }
+    reverse_proxy {env.UPSTREAM}
+}
+"""
 SQUID = "cache_peer app1 parent 8080 0 no-query originserver"
 
 
@@ -71,6 +82,7 @@ SQUID = "cache_peer app1 parent 8080 0 no-query originserver"
         ),
         ("haproxy", HAPROXY, "127.0.0.1:8080 /run/x.sock /run/y.sock"),
         ("lighttpd", LIGHTTPD, "127.0.0.1:8080 /run/php.socket"),
+        ("caddy", CADDY, "localhost:9000 10.0.0.9:80 /run/php/php8.2-fpm.sock app1:8080"),
         ("squid", SQUID, "app1:8080"),
     ],
 )

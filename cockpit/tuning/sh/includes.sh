@@ -24,7 +24,7 @@ one() {
         [ -e "/proc/$server/root$1" ] || [ "$(readlink "/proc/$server/ns/mnt")" != "$mounts" ] || same=yes
     fi
     printf 'file\t%s\t%s\t%s\n' "$1" "$real" "$same"
-    grep -iE 'include|serverroot|jkworkersfile' -- "$1" | head -c 65536 | while read -r line || [ "$line" ]; do
+    grep -iE 'include|serverroot|jkworkersfile|^[[:space:]]*import[[:space:]]' -- "$1" | head -c 65536 | while read -r line || [ "$line" ]; do
         printf 'line\t%s\n' "$line"
     done
 }

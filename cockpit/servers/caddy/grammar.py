@@ -1,0 +1,191 @@
+"""Words, directives and blocks of a Caddyfile, as Caddy 2.6 splits it. Pure.
+
+A word ends at white space; a line ends a directive, unless a backslash before its end or in its comment joins the next
+one. `{` at the end of a line opens the directive's block. {$NAME} is part of a word: Caddy replaces it first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cockpit.servers.blocks import BlockItem, BlockPath
+from cockpit.servers.editing import ConfigError, Span, check_text, excerpt, line_number
+
+# Unicode's white space, as bytes; a carriage return is one only before a line feed.
+_SPACE = rb"[ \t\v\f]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
+_BLANK = re.compile(rb"(?:%b|\r+(?=\n)|\\\r*\n)+" % _SPACE)
+_VARIABLE = rb"\{\$[^{}\n]*\}"
+_QUOTED = re.compile(rb'"(?:%b|\\.|[^"\\])*"|`[^`]*`' % _VARIABLE, re.DOTALL)
+_WORD = re.compile(rb"(?:%b|\\(?!%b|[\r\n]|\Z)[^\r\n]|(?!%b)[^\\\r\n])+" % (_VARIABLE, _SPACE, _SPACE))
+_OPEN_VARIABLE = re.compile(rb"\{\$[^{}\n]*(?:[{\n]|\Z)")
+# Caddy takes the quote for the beginning of a text, or if the variable is empty.
+_UNCERTAIN = re.compile(rb'(?:\\|(?:%b)+\\?)["`#]' % _VARIABLE)
+_BRACES = (b"{", b"}")
+_HEREDOC = b"<<"
+# A line outside of all blocks is a site without braces if it begins with an address; else it is a directive of a file
+# that others import. No directive's name has such a sign.
+_ADDRESS = re.compile(rb'["`]?(?:localhost\b|\{\$|[^\s{(@&"`]*[.:])')
+IMPORT = b"import"
+# The name of the block of global options, which has no header.
+GLOBAL = ""
+
+
+class Token(NamedTuple):
+    """A word, a brace, or a line end that ends a directive."""
+
+    start: int
+    end: int
+    text: bytes
+
+
+class _Open(NamedTuple):
+    """A block that is open: its path, the words of its header, and the position of its brace; None: without braces."""
+
+    path: BlockPath
+    words: tuple[Token, ...]
+    brace: int | None
+
+
+def tokens(text: bytes) -> Iterator[Token]:
+    """The words, braces and line ends. Raises ConfigError for texts whose words depend on Caddy's version or on the
+    environment."""
+    if broken := _OPEN_VARIABLE.search(text):
+        raise ConfigError("a {$ is never closed on its line", line_number(text, broken.start()))
+    at, continued = 0, False
+    while at < len(text):
+        if blank := _BLANK.match(text, at):
+            at, continued = blank.end(), continued or b"\\" in blank[0]
+        elif text[at : at + 1] == b"#":
+            feed = text.find(b"\n", at)
+            end = len(text) if feed < 0 else feed
+            # A backslash in a comment joins the next line, wherever it is.
+            joins = b"\\" in text[at:end]
+            at, continued = min(end + joins, len(text)), continued or joins
+        elif text[at : at + 1] == b"\n":
+            yield Token(at, at + 1, b"\n")
+            at, continued = at + 1, False
+        else:
+            token = _word(text, at)
+            if continued and b"\n" in token.text:
+                raise ConfigError("a text of several lines on a line that a backslash continues", line_number(text, at))
+            yield token
+            at = token.end
+
+
+def _word(text: bytes, at: int) -> Token:
+    sign = text[at : at + 1]
+    quoted = sign in (b'"', b"`")
+    found = (_QUOTED if quoted else _WORD).match(text, at)
+    if trouble := _trouble(sign, found[0] if found else b"", quoted):
+        raise ConfigError(trouble, line_number(text, at))
+    assert found is not None
+    return Token(at, found.end(), found[0])
+
+
+def _trouble(sign: bytes, word: bytes, quoted: bool) -> str:
+    """Why a text with this word cannot be edited; "" if it can. `sign` is its first byte, `word` is empty if it is
+    none."""
+    if not word and quoted:
+        return "a quote is never closed"
+    if not word:
+        return "a backslash before a space or at the end" if sign == b"\\" else "a carriage return within a line"
+    if quoted and word[1:-1] in _BRACES:
+        return "a brace in quotes, which Caddy takes for a block"
+    if _UNCERTAIN.match(word):
+        return "a backslash or a {$NAME} before a quote or a #"
+    return "it has a heredoc (<<), which cannot be edited" if word.startswith(_HEREDOC) else ""
+
+
+def items(text: bytes) -> Iterator[BlockItem]:
+    """The directives and the ends of blocks. A directive with a block comes at its end; its value is the words before
+    the brace."""
+    check_text(text)
+    blocks: list[_Open] = []
+    words: list[Token] = []
+    # The position behind a brace, where nothing but a line end may follow; None: anything may.
+    ended = None
+    for token in tokens(text):
+        if token.text == b"\n":
+            ended = None
+            if words and not (not blocks and words[-1].text.endswith(b",")):
+                yield from _line(words, blocks)
+                words = []
+            continue
+        if ended is not None:
+            raise ConfigError("something follows a brace on its line", line_number(text, token.start))
+        if token.text == b"{":
+            blocks.append(_opened(text, token, words, blocks))
+            # A site may have a directive on the line of its brace.
+            ended, words = (token.end if len(blocks) > 1 else None), []
+        elif token.text == b"}":
+            if words or not blocks or blocks[-1].brace is None:
+                raise ConfigError("a } is in the way", line_number(text, token.start))
+            yield from _closed(token, blocks.pop())
+            ended = token.end
+        else:
+            words.append(token)
+    yield from _line(words, blocks)
+    yield from _end(text, blocks)
+
+
+def path_of(section: str | None) -> BlockPath:
+    """The blocks of `:80 { handle /x {`, outermost first; `{ servers {` begins with the global options. Raises
+    ConfigError."""
+    names: list[list[str]] = [[]]
+    found = [token.text for token in tokens((section or "").encode()) if token.text != b"\n"]
+    for word in found:
+        if word == b"{":
+            names.append([])
+        else:
+            names[-1].append(word.decode("utf-8", "replace"))
+    if not names[-1]:
+        names.pop()
+    return tuple(" ".join(words) for words in names)
+
+
+def is_address(header: str) -> bool:
+    """Whether the header of a block is that of a site."""
+    return _ADDRESS.match(header.encode()) is not None
+
+
+def _line(words: list[Token], blocks: list[_Open]) -> Iterator[BlockItem]:
+    if not words:
+        return
+    if not blocks and words[0].text != IMPORT and _ADDRESS.match(words[0].text):
+        blocks.append(_Open((_header(words),), tuple(words), None))
+        return
+    yield _directive(words, words[-1].end, blocks[-1].path if blocks else ())
+
+
+def _opened(text: bytes, brace: Token, words: list[Token], blocks: list[_Open]) -> _Open:
+    outer = blocks[-1].path if blocks else ()
+    if not words and (outer or text[text.rfind(b"\n", 0, brace.start) + 1 : brace.start].strip()):
+        raise ConfigError("a { without a name before it on its line", line_number(text, brace.start))
+    return _Open((*outer, _header(words) if words else GLOBAL), tuple(words), brace.start)
+
+
+def _closed(brace: Token, block: _Open) -> Iterator[BlockItem]:
+    outer = block.path[:-1]
+    if block.words:
+        yield _directive(list(block.words), brace.end, outer)
+    yield BlockItem(b"}", brace.start, (brace.end, brace.end), brace.end, outer, closes=block.path)
+
+
+def _end(text: bytes, blocks: list[_Open]) -> Iterator[BlockItem]:
+    if not blocks:
+        return
+    last = blocks[-1]
+    if last.brace is not None:
+        raise ConfigError(f"the block {excerpt(last.path[-1])} {{ is never closed", line_number(text, last.brace))
+    yield BlockItem(b"", len(text), (len(text), len(text)), len(text), (), closes=last.path)
+
+
+def _directive(words: list[Token], end: int, within: BlockPath) -> BlockItem:
+    value: Span = (words[1].start, words[-1].end) if len(words) > 1 else (words[0].end, words[0].end)
+    return BlockItem(words[0].text, words[0].start, value, end, within)
+
+
+def _header(words: list[Token]) -> str:
+    return " ".join(word.text.decode("utf-8", "replace") for word in words)

@@ -1,0 +1,494 @@
+"""Caddy: its Caddyfile, its metrics, its running servers and their settings, its access log."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cockpit.servers import registry
+from cockpit.servers.access_log import AccessLine, LoggedRequest
+from cockpit.servers.caddy.commands import in_its_environment
+from cockpit.servers.caddy.grammar import items, tokens
+from cockpit.servers.caddy.logs import parse as parse_access
+from cockpit.servers.caddy.logs import parse_request
+from cockpit.servers.editing import ConfigError
+from cockpit.servers.inventory import Process, parse_inventory
+from cockpit.servers.kind import RunningServer
+from cockpit.servers.sections import in_sections
+from cockpit.servers.status import NotThePageError
+from tests.hosts import pages
+
+CADDY = registry.GRAMMARS["caddy"]
+PAGE = registry.STATUS_PAGES["caddy"]
+CONFIG = b"""\
+# encode br
+{
+	admin localhost:2020 # not :2019
+	servers :443 {
+		protocols h1 h2
+	}
+}
+
+(common) {
+	header X-Text "encode \\"gzip\\" {"
+	log
+}
+
+example.com,
+www.example.com:8443 {
+	import common
+	import sites/*.caddy a
+	encode gzip zstd
+	reverse_proxy /api/* localhost:9000 10.0.0.1:9001 {
+		lb_policy first
+		transport http {
+			keepalive 30s
+		}
+	}
+	respond `{
+	encode br }` 200
+}
+
+:{$PORT:80 81} { root * /srv
+	encode @text {
+		gzip 5
+	}
+	encode \\
+		gzip
+}
+"""
+SITE = "example.com, www.example.com:8443 {"
+TRANSPORT = f"{SITE} reverse_proxy /api/* localhost:9000 10.0.0.1:9001 {{ transport http {{"
+PLAIN = b":80 {\n\troot * /srv\n\tencode @text {\n\t\tgzip 5\n\t}\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "value"),
+    [
+        ("admin", "{", "localhost:2020"),
+        ("protocols", "{ servers :443 {", "h1 h2"),
+        ("protocols", "{ servers {", None),
+        ("idle", "{ servers { timeouts {", None),
+        ("encode", SITE, "gzip zstd"),
+        ("reverse_proxy", SITE, "/api/* localhost:9000 10.0.0.1:9001"),
+        ("keepalive", TRANSPORT, "30s"),
+        ("header", "(common) {", 'X-Text "encode \\"gzip\\" {"'),
+        ("respond", SITE, "`{\n\tencode br }` 200"),
+        ("root", ":{$PORT:80 81} {", "* /srv"),
+        ("max_conns_per_host", TRANSPORT, None),
+    ],
+)
+def test_settings_are_read(name: str, section: str, value: str | None) -> None:
+    assert CADDY.read(CONFIG, name, section).value == value
+    assert CADDY.read(CONFIG.replace(b"\n", b"\r\n"), name, section).value == (value and value.replace("\n", "\r\n"))
+
+
+def test_one_setting_changes_and_no_other_byte() -> None:
+    assert CADDY.change(CONFIG, "encode", b"gzip", SITE) == CONFIG.replace(b"encode gzip zstd", b"encode gzip")
+    assert CADDY.change(CONFIG, "keepalive", b"off", TRANSPORT) == CONFIG.replace(b"keepalive 30s", b"keepalive off")
+    assert CADDY.change(CONFIG, "encode", None, SITE) == CONFIG.replace(b"\tencode gzip zstd\n", b"")
+    assert CADDY.change(CONFIG, "admin", b"off", "{") == CONFIG.replace(b"localhost:2020 #", b"off #")
+    added = CADDY.change(CONFIG, "max_header_size", b"16KB", "{ servers :443 {")
+    assert added == CONFIG.replace(b"h1 h2\n", b"h1 h2\n\t\tmax_header_size 16KB\n")
+    assert CADDY.change(added, "max_header_size", None, "{ servers :443 {") == CONFIG
+
+
+def test_the_arguments_of_a_directive_change_and_its_block_stays() -> None:
+    assert CADDY.read(PLAIN, "encode", ":80 {").value == "@text"
+    assert CADDY.change(PLAIN, "encode", b"gzip", ":80 {") == PLAIN.replace(b"@text {", b"gzip {")
+    assert CADDY.change(PLAIN, "encode", None, ":80 {") == b":80 {\n\troot * /srv\n}\n"
+    with pytest.raises(ConfigError, match="line 3: encode has no value"):
+        CADDY.change(PLAIN.replace(b" @text", b""), "encode", b"gzip", ":80 {")
+
+
+def test_missing_blocks_of_the_global_options_are_added_with_their_setting() -> None:
+    timeouts = "{ servers { timeouts {"
+    added = CADDY.change(PLAIN, "idle", b"30s", timeouts)
+    assert added == b"{\n\tservers {\n\t\ttimeouts {\n\t\t\tidle 30s\n\t\t}\n\t}\n}\n\n" + PLAIN
+    assert CADDY.read(added, "idle", timeouts).value == "30s"
+    both = CADDY.change(added, "protocols", b"h1", "{ servers {")
+    assert both == added.replace(b"\t\t}\n\t}", b"\t\t}\n\t\tprotocols h1\n\t}")
+    inner = CADDY.change(b"{\n\tdebug\n}\n", "idle", b"30s", timeouts)
+    assert inner == b"{\n\tdebug\n\tservers {\n\t\ttimeouts {\n\t\t\tidle 30s\n\t\t}\n\t}\n}\n"
+    with pytest.raises(ConfigError, match="on one line"):
+        CADDY.change(b"{ }\n", "idle", b"30s", timeouts)
+
+
+def test_a_file_of_one_site_without_braces() -> None:
+    text = b":80\nroot * /srv\nfile_server\n"
+    assert CADDY.sections_of(text, ["encode", "root"]) == {":80 {": {"root"}}
+    added = CADDY.change(text, "encode", b"gzip", ":80 {")
+    assert added == text + b"encode gzip\n" and CADDY.change(added, "encode", None, ":80 {") == text
+    assert CADDY.change(text.rstrip(), "encode", b"gzip", ":80 {") == text.rstrip() + b"\nencode gzip"
+    with pytest.raises(ConfigError, match="its last line has a backslash"):
+        CADDY.change(text + b"# C:\\x\n", "encode", b"gzip", ":80 {")
+
+
+def test_a_file_that_sites_import_has_no_section() -> None:
+    text = b"header -Server\nencode gzip\n"
+    assert CADDY.change(text, "encode", b"zstd") == text.replace(b"gzip", b"zstd")
+    with pytest.raises(ConfigError, match="give the knob the section"):
+        CADDY.change(text, "root", b"* /srv")
+
+
+def test_the_files_and_snippets_that_a_site_imports() -> None:
+    assert CADDY.includes(CONFIG, SITE) == [("common", 16), ("sites/*.caddy", 17)]
+
+
+@pytest.mark.parametrize(
+    ("text", "section", "reason"),
+    [
+        (CONFIG, ":{$PORT:80 81} {", "line 34: it has encode 2 times there"),
+        (CONFIG, None, "encode is not outside of all blocks; encode is elsewhere: give the knob section = ':"),
+        (CONFIG, ":81 {", "it has no section :81 {"),
+        (CONFIG + CONFIG[CONFIG.index(b"example.com") :], SITE, "it has 2 sections example.com"),
+        (b":80 {\n", ":80 {", "line 1: the block :80 { is never closed"),
+        (b":80 {\n}\n}\n", ":80 {", "line 3: a } is in the way"),
+        (b":80 {\n\troot * /srv }\n", ":80 {", "line 2: a } is in the way"),
+        (b":80 {\n\troot * /srv\n} x\n", ":80 {", "line 3: something follows a brace"),
+        (b":80 {\n\thandle {\n\t}\n\troute { root /srv\n}\n}\n", ":80 {", "line 4: something follows a brace"),
+        (b":80\n{\n}\n", ":80 {", "line 2: a { without a name before it"),
+        (b":80 {\n\trespond \"{\"\n}\n", ":80 {", "line 2: a brace in quotes"),
+        (b":80 {\n\trespond <<END\n\thi\n\tEND\n}\n", ":80 {", "line 2: it has a heredoc"),
+        (b":80 {\n\trespond \"hi\n}\n", ":80 {", "line 2: a quote is never closed"),
+        (b":80 {\n\trespond `hi\n}\n", ":80 {", "line 2: a quote is never closed"),
+        (b":80 {\n\trespond a\\ b\n}\n", ":80 {", "line 2: a backslash before a space"),
+        (b":80 {\n\trespond {$TEXT}\"a\"\n}\n", ":80 {", "line 2: a backslash or a {\\$NAME} before a quote"),
+        (b":80 {\n\trespond {$TEXT\n}\n", ":80 {", "line 2: a {\\$ is never closed on its line"),
+        (b":80 {\n\trespond a\rb\n}\n", ":80 {", "line 2: a carriage return within a line"),
+        (b":80 {\n\trespond \\\n`a\nb`\n}\n", ":80 {", "line 3: a text of several lines on a line that"),
+        (b"\0", ":80 {", "NUL"),
+    ],
+)  # fmt: skip
+def test_texts_that_cannot_be_worked_with(text: bytes, section: str | None, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        CADDY.read(text, "encode", section)
+
+
+@pytest.mark.parametrize(
+    "value", ["gzip", "gzip zstd", "@text gzip", '"a b"', '`a "b`', "{$CODES}", "{path}", "a#b", "é"]
+)
+def test_values_are_spelled(value: str) -> None:
+    text = CADDY.change(PLAIN, "vars", CADDY.spell(value), ":80 {")
+    assert CADDY.read(text, "vars", ":80 {").value == value
+
+
+@pytest.mark.parametrize(
+    "value", ["", "a ", "a\nb", '"a', "`a", "a # b", "a {", "}", '"{"', "a\\", "<<END", "a\x00", "{$A", '\\"a"']
+)
+def test_values_that_are_refused(value: str) -> None:
+    with pytest.raises(ConfigError):
+        CADDY.spell(value)
+
+
+# Parts of a line whose split into words is Caddy's own.
+_PARTS = st.sampled_from(
+    (
+        *("a", "é", '"x y"', '"q\\"r"', '"m\nn"', "`b t`", "`m\nn`", "#c", "# c\\d", "\\\n", "\n", " ", "\t", "\r\n"),
+        *("\\n", "{path}", "a#b", 'a"b', "\u00a0", "\u2003", "\\\\", '"un', "<<E", "\\", "\r"),
+    )
+)
+
+
+def _unquoted(word: bytes) -> str:
+    text = word.decode().replace("{path}", "{http.request.uri.path}")
+    return text[1:-1].replace('\\"', '"') if text[0] in '"`' else text
+
+
+@given(parts=st.lists(_PARTS, min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_words_are_those_of_caddy_itself(parts: list[str]) -> None:
+    if shutil.which("caddy") is None:
+        pytest.skip("caddy is not installed")
+    text = f":80 {{\n\ttry_files first {''.join(parts)}\n\ttry_files last\n}}\n".encode()
+    try:
+        found = [item for item in items(text) if item.within == (":80",)]
+    except ConfigError:
+        return
+    if any(item.name != b"try_files" for item in found):
+        return
+    words = [[_unquoted(one.text) for one in tokens(text[slice(*item.value)])] for item in found]
+    done = subprocess.run(["caddy", "adapt", "--config", "/dev/stdin"], input=text, capture_output=True, check=True)
+    assert words == list(_try_files(json.loads(done.stdout)))
+
+
+def _try_files(node: object) -> list[list[str]]:
+    values = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    own = [node["try_files"]] if isinstance(node, dict) and "try_files" in node else []
+    return own + [found for value in values for found in _try_files(value)]
+
+
+WORDS = st.lists(st.sampled_from(("gzip", "zstd", "@a", '"x y"', "`z`")), min_size=1, max_size=3)
+LINES = (
+    *(b":80 {\n", b":81 {\n", b"}\n", b"\n", b"\tencode gzip\n", b"\tencode {\n", b"\tgzip 5\n", b"# encode br\n"),
+    *(b"\tencode zstd # c\n", b"{\n", b"\tservers {\n", b":80\n", b"\troot * /srv\r\n", b"\tencode gzip \\\n", b"\t x"),
+)
+
+
+@given(lines=st.lists(st.sampled_from(LINES), max_size=12), words=WORDS)
+@settings(max_examples=400, deadline=None)
+def test_there_and_back_gives_the_same_bytes(lines: list[bytes], words: list[str]) -> None:
+    text, raw = b"".join(lines), " ".join(words).encode()
+    try:
+        old = CADDY.read(text, "encode", ":80 {").raw
+        changed = CADDY.change(text, "encode", raw, ":80 {")
+    except ConfigError:
+        return
+    assert CADDY.read(changed, "encode", ":80 {").raw == raw
+    assert CADDY.change(changed, "encode", old, ":80 {") == text
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for one in (text, f":80 {{\n\t{text}\n}}\n"):
+        try:
+            CADDY.read(one.encode(), "encode", ":80 {")
+        except ConfigError:
+            continue
+
+
+def test_long_texts_are_read_in_linear_time() -> None:
+    for part in (b'"', b"\\", b"{$", b"{$a}", b"a ", b"# \\\n", b"{", b"\r", b"`", b"\\\r"):
+        try:
+            CADDY.read(part * 200_000, "encode", ":80 {")
+        except ConfigError:
+            continue
+
+
+HOST = """\
+user\troot
+process\t7\t1\tcaddy\t/usr/bin/caddy\trun\t--environ\t--config\t/etc/caddy/Caddyfile\t
+master\t7\t/usr/bin/caddy\t/\tyes\tcaddy.service\tuser
+process\t8\t1\tcaddy\tcaddy\trun\t--adapter=caddyfile\t
+master\t8\t/usr/bin/caddy\t/srv/shop\tyes\t\thost
+process\t9\t1\tcaddy\tcaddy\treload\t--config\t/etc/caddy/Caddyfile\t
+process\t10\t1\tcaddy\tcaddy\tfile-server\t--listen\t:8000\t
+listen\t*:80\tusers:(("caddy",pid=7,fd=6))
+listen\t127.0.0.1:2019\tusers:(("caddy",pid=7,fd=7))
+listen\t*:8080\tusers:(("caddy",pid=8,fd=6))
+listen\t127.0.0.1:2020\tusers:(("caddy",pid=8,fd=7))
+listen\t*:8000\tusers:(("caddy",pid=10,fd=6))
+text\t/etc/caddy/Caddyfile\t:80 {
+text\t/etc/caddy/Caddyfile\t\tencode gzip
+text\t/etc/caddy/Caddyfile\t}
+"""
+
+
+def found(host: str) -> list[RunningServer]:
+    return registry.running_servers(parse_inventory(host, registry.FILES, registry.TEXTS))
+
+
+def test_two_servers_and_one_without_a_file() -> None:
+    packaged, shop, plain = found(HOST)
+    assert packaged.startup and packaged.startup.file == "/etc/caddy/Caddyfile" and packaged.ports == (80, 2019)
+    assert packaged.startup.test == "caddy validate --config /etc/caddy/Caddyfile --adapter caddyfile"
+    assert packaged.startup.reload == "systemctl reload caddy.service" and not packaged.startup.doubt
+    assert [one.url for one in packaged.status] == ["http://localhost:2019/metrics"]
+    assert shop.startup and shop.startup.file == "/srv/shop/Caddyfile" and shop.status == ()
+    assert shop.startup.reload.startswith("env -i sh -c ")
+    assert shop.startup.reload.endswith(
+        " sh 'caddy run --adapter=caddyfile' caddy reload --config /srv/shop/Caddyfile --adapter caddyfile"
+    )
+    assert plain.startup and plain.startup.files == () and plain.candidates == ()
+    assert {one.name for one in shop.candidates} == {
+        *("protocols", "max_header_size", "keepalive_interval", "idle-timeouts", "read_header-timeouts")
+    }
+
+
+def test_the_environment_of_another_user_reaches_no_command() -> None:
+    own = "/srv/shop\tyes\t\thost"
+    startup = found(HOST.replace(own, "/srv/shop\tyes\t\tuser"))[1].startup
+    assert startup and startup.fixed.startswith("another user started it") and not startup.test + startup.reload
+    in_unit = found(HOST.replace(own, "/srv/shop\tyes\tshop.service\tuser"))[1].startup
+    assert in_unit and in_unit.reload == "systemctl reload shop.service" and not in_unit.fixed
+    assert in_unit.test == "caddy validate --config /srv/shop/Caddyfile --adapter caddyfile"
+    file = found(HOST.replace("--adapter=caddyfile", "--envfile\t/srv/env"))[1].startup
+    assert file and file.fixed.startswith("its --envfile may be part")
+    plain = found(HOST.replace("caddy.service\tuser", "\tuser"))[0].startup
+    assert plain and plain.reload == "caddy reload --config /etc/caddy/Caddyfile --adapter caddyfile"
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
+def test_a_command_has_the_environment_of_the_server_and_no_other(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    path, evil = os.environ["PATH"], tmp_path / "evil"
+    environment = {
+        "PATH": path,
+        "PLAIN": "a  b",
+        "EMPTY": "",
+        "QUOTES": f"it's '$(touch {evil})' \"`touch {evil}`\" \\ \\n",
+        "LINES": f"a\nb\nexport LINE=$(touch {evil})",
+        "export NAME": f"$(touch {evil})",
+    }
+    line = ("sleep", "600", f"0.{os.getpid()}")
+    with subprocess.Popen(line, env=environment) as server:
+        process = Process(server.pid, 1, "sleep", line)
+        command = in_its_environment(process, "env", "-0")
+        mine = {"PATH": path, "MINE": "1"}
+        try:
+            done = subprocess.run([*shell.split(), "-c", command], capture_output=True, check=True, env=mine)
+        finally:
+            server.kill()
+    found = dict(one.split("=", 1) for one in done.stdout.decode().split("\0") if one)
+    assert {name: found[name] for name in found if name not in ("PWD", "OLDPWD", "SHLVL", "_")} == {
+        name: value for name, value in environment.items() if " " not in name
+    }
+    assert not evil.exists()
+    assert subprocess.run(["sh", "-c", command], capture_output=True, check=False).returncode != 0
+
+
+def test_the_admin_endpoint_by_the_global_options() -> None:
+    without_unit = HOST.replace("caddy.service\tuser", "\thost").replace("127.0.0.1:2019", "127.0.0.1:2030")
+    options = (
+        "text\t/etc/caddy/Caddyfile\t{\ntext\t/etc/caddy/Caddyfile\t\tadmin ADMIN\ntext\t/etc/caddy/Caddyfile\t}\n"
+    )
+    at = without_unit.index("text\t")
+
+    def packaged(admin: str) -> RunningServer:
+        return found(without_unit[:at] + options.replace("ADMIN", admin) + without_unit[at:])[0]
+
+    startup = packaged("127.0.0.1:2030").startup
+    reload = "caddy reload --config /etc/caddy/Caddyfile --adapter caddyfile"
+    assert startup and startup.reload == f"{reload} --address 127.0.0.1:2030"
+    assert [one.url for one in packaged("127.0.0.1:2030").status] == ["http://127.0.0.1:2030/metrics"]
+    assert [one.url for one in packaged(":2030").status] == ["http://localhost:2030/metrics"]
+    # Another server's, or a socket.
+    assert packaged("localhost:2020").status == packaged("unix//run/admin.sock").status == ()
+    off = packaged("off")
+    assert off.startup and off.startup.fixed == "its admin endpoint is off, so that it cannot be reloaded"
+    assert off.candidates == () and off.startup.reload == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "fixed"),
+    [
+        ("run\t--config\t/srv/c.json", "/srv/c.json", "no Caddyfile"),
+        ("run\t--config\t/srv/Caddyfile\t--adapter\tyaml", "/srv/Caddyfile", "no Caddyfile"),
+        ("run\t-c\t/srv/site.caddyfile\t-a\tcaddyfile", "/srv/site.caddyfile", ""),
+        ("run\t--config\tCaddyfile.new\t--watch", "/srv/Caddyfile.new", ""),
+        ("run\t--resume\t--config\t/srv/Caddyfile", "/srv/Caddyfile", "--resume"),
+        ("run\t--config\t-", "", "no Caddyfile"),
+    ],
+)
+def test_the_file_of_a_command_line(command: str, file: str, fixed: str) -> None:
+    (server,) = found(
+        f"process\t7\t1\tcaddy\tcaddy\t{command}\t\nmaster\t7\t/usr/bin/caddy\t/srv\tyes\t\thost\n"
+        'listen\t*:80\tusers:(("caddy",pid=7,fd=6))\n'
+    )
+    assert server.startup and server.startup.file == file and fixed in server.startup.fixed
+    assert bool(server.startup.fixed) == bool(fixed) == (not server.startup.reload) == (not server.candidates)
+
+
+def test_what_is_offered_in_its_sections() -> None:
+    server = found(HOST)[0]
+    text = CONFIG.decode().replace("\tencode @text {\n\t\tgzip 5\n\t}\n", "")
+    offered = {one.name: one for one in in_sections(server, {"/etc/caddy/Caddyfile": text})}
+    assert set(offered) == {
+        "protocols-443",
+        "encode-example.com-www.example.com-8443",
+        "encode-PORT-80-81",
+        *(f"{name}-localhost-9000-10.0.0.1-9001" for name in ("keepalive", "keepalive_idle_conns")),
+        "keepalive_idle_conns_per_host-localhost-9000-10.0.0.1-9001"[: len("keepalive_idle_conns_per_host-") + 40],
+    }
+    assert offered["encode-PORT-80-81"].section == ":{$PORT:80 81} {"
+    assert not in_sections(server, {"/etc/caddy/Caddyfile": "encode gzip\nhandle {\n}\n"})
+
+
+def test_its_metrics() -> None:
+    values = PAGE.parse(pages.CADDY).values
+    assert values["caddy_http_requests_total encode"] == 12 and values["caddy_http_requests_total file_server"] == 9
+    assert values["requests"] == 12 and values["in_flight"] == 3
+    assert values["process_resident_memory_bytes"] == 36519936 and values["go_goroutines"] == 16
+    assert values["caddy_reverse_proxy_upstreams_healthy localhost:9"] == 1
+    assert values["caddy_http_response_size_bytes_sum encode"] == 14970
+    assert not any("_bucket" in name or "quantile" in name for name in values)
+    assert PAGE.is_counter("caddy_http_requests_total encode") and not PAGE.is_counter("go_goroutines")
+
+
+def test_a_reload_grows_the_generation_of_a_recent_version() -> None:
+    page = pages.CADDY + "caddy_config_last_reload_success_timestamp_seconds 1.795479e+09\n"
+    assert PAGE.parse(page).values[PAGE.generation] == 1795479000 and not PAGE.is_counter(PAGE.generation)
+
+
+def test_without_metrics_of_its_servers_there_are_no_requests() -> None:
+    lines = [line for line in pages.CADDY.splitlines() if not line.startswith("caddy_http")]
+    values = PAGE.parse("\n".join(lines)).values
+    assert "requests" not in values and "in_flight" not in values and values["process_cpu_seconds_total"] == 0.25
+
+
+@pytest.mark.parametrize("page", ["", "<html>", "process_cpu_seconds_total", "process_cpu_seconds_total NaN", "a 1"])
+def test_another_page(page: str) -> None:
+    with pytest.raises(NotThePageError, match="localhost:2019/metrics"):
+        PAGE.parse(page)
+
+
+@given(st.text(max_size=300))
+@settings(deadline=None)
+def test_hostile_lines_of_a_page(text: str) -> None:
+    for line in (text, f"a{{{text}}} 1", f'a{{b="{text}"}} 1', f"{text} 1e400", f"a {text}", f"requests {text}"):
+        values = PAGE.parse(f"process_cpu_seconds_total 1\n{line}\n").values
+        assert all(value == value and abs(value) < 2**64 for value in values.values())
+
+
+def test_a_page_of_endless_labels_is_read_in_linear_time() -> None:
+    labels = 'handler="' + "\\" * 3000
+    page = "process_cpu_seconds_total 1\n" + f"a{{{labels}}} 1\n" * 300 + "b 1\n" * 100_000 + 'c{d="' * 50_000
+    assert PAGE.parse(page).values["process_cpu_seconds_total"] == 1
+
+
+LINE = (
+    b'{"level":"info","ts":1795396200.5,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":'
+    b'"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a%20b?x=\\"1","headers":{"X":["y"]}},'
+    b'"user_id":"","duration":0.25,"size":14970,"status":200,"resp_headers":{"Server":["Caddy"]}}'
+)
+
+
+def test_its_access_log() -> None:
+    for line in (LINE, b"Nov 23 01:10:00 web1 caddy[7]: " + LINE + b"\n"):
+        assert parse_access(line) == AccessLine(200, 0.25)
+        assert parse_request(line) == LoggedRequest(1795396200.25, b"GET", b'/a%20b?x="1')
+    assert parse_access(LINE.replace(b'"status":200', b'"status":0')) == AccessLine(0, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"http.log.access.log0", b"http.log.error"),
+        (b'"status":200', b'"status":1000'),
+        (b'"status":200', b'"status":true'),
+        (b"0.25", b"-1"),
+        (b"0.25", b"1e400"),
+        (b"1795396200.5", b'"2026/11/23 01:10:00"'),
+        (b"1795396200.5", b"1e300"),
+        (b'"GET"', b"null"),
+        (b'{"X":["y"]}', b"[" * 5000),
+        (b'"X"', b'"' + b"x" * 20_000 + b'"'),
+        (b"}}", b"}"),
+    ],
+)
+def test_lines_that_are_no_requests(old: bytes, new: bytes) -> None:
+    assert parse_access(LINE.replace(old, new)) is None and parse_request(LINE.replace(old, new)) is None
+
+
+@given(st.binary(max_size=100), st.integers(0, len(LINE)))
+def test_any_line_is_a_request_or_none(noise: bytes, at: int) -> None:
+    for line in (noise, LINE[:at] + noise + LINE[at:], LINE[:at] + noise):
+        one, request = parse_access(line), parse_request(line)
+        assert one is None or (0 <= one.status <= 999 and one.seconds is not None and 0 <= one.seconds < 1e7)
+        assert request is None or (request.at > 0 and request.method and request.target)
+
+
+def test_the_packaged_file_is_read() -> None:
+    file = Path("/etc/caddy/Caddyfile")
+    if not file.exists():
+        pytest.skip("caddy is not installed")
+    assert CADDY.sections_of(file.read_bytes(), ["encode", "file_server"]) == {":80 {": {"file_server"}}
