@@ -79,9 +79,10 @@ class Autopilot:
         original: Mapping[str, str],
         approve: Approve | None = None,
         limits: Iterable[str] = (),
+        spent: float = 0.0,
     ) -> None:
         """`original` are the values of the start by knob, "": not set. `approve` is asked before each evaluation of
-        others; None: all are approved. `limits` are recorded."""
+        others; None: all are approved. `limits`, what a diagnosis found, are recorded; `spent` are its seconds."""
         self.plan = plan
         self._live = live
         self._source = live.source
@@ -90,7 +91,7 @@ class Autopilot:
         space = space_of(plan.knobs)
         self._search = Search(space, space.point(self._original), len(self._constraints), plan.seed)
         self._seconds = plan.seconds
-        self._began = 0.0
+        self._began, self._spent = 0.0, spent
         self._took: list[float] = []
         self._failures, self._why = 0, ""
         self._approve = approve
@@ -133,9 +134,10 @@ class Autopilot:
         """
         self._check_budget()
         await self._live.hosts_read()
-        self._began = self._source.now()
-        self._source.emit(AutopilotBegun(t=self._began, plan=self.plan, original=self._original, limits=self._limits))
-        found = SearchResult(AutopilotEnded(t=self._began, outcome="stopped", detail="interrupted"))
+        now = self._source.now()
+        self._began = now - self._spent
+        self._source.emit(AutopilotBegun(t=now, plan=self.plan, original=self._original, limits=self._limits))
+        found = SearchResult(AutopilotEnded(t=now, outcome="stopped", detail="interrupted"))
         try:
             found = await self._found()
             await self._source.load.stop()
@@ -160,10 +162,11 @@ class Autopilot:
         points = 2 * len(self.plan.knobs) + 2
         search = (points + _RACED) * self._evaluation()
         least = max(search / (1 - _PROOF), search + FIRST_TEST * self._round())
-        if least > self.plan.budget:
+        if least + self._spent > self.plan.budget:
+            diagnosis = "the diagnosis, " if self._spent else ""
             raise UsageError(
-                f"{elapsed(self.plan.budget)} are too short for the {points} first evaluations of"
-                f" {len(self.plan.knobs)} knobs and the proof: --budget {math.ceil(least / 60)}m"
+                f"{elapsed(self.plan.budget)} are too short for {diagnosis}the {points} first evaluations of"
+                f" {len(self.plan.knobs)} knobs and the proof: --budget {math.ceil((least + self._spent) / 60)}m"
             )
 
     def _is_told(self, state: State) -> bool:

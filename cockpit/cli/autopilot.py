@@ -165,12 +165,15 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
             read = await live.source.tuning.read(list(wanted))
             original = {name: value or "" for name, value in read.items()}
             knobs, left_out = _searchable(options, profile, wanted, original)
+            begun = live.source.now()
             # Whoever names knobs has a reason.
             found = [] if options.knob else await _limits(live, options.seconds, knobs)
+            spent = 0.0 if options.knob else live.source.now() - begun
             chosen = await person.choose(found, list(knobs), left_out) if found else knobs
             plan = _plan(options, profile, (knobs[name] for name in chosen))
             approve = person.approve if options.ask else None
-            pilot = Autopilot(live, plan, {name: original[name] for name in chosen}, approve, diagnosis_lines(found))
+            values = {name: original[name] for name in chosen}
+            pilot = Autopilot(live, plan, values, approve, diagnosis_lines(found), spent)
             person.began(pilot)
             return await pilot.run(person.keep)
 

@@ -69,6 +69,15 @@ async def test_a_constraint_keeps_settings_out_and_stops_what_breaks_it_badly(tm
     assert state.ended is not None and state.ended.values == {}
 
 
+async def test_the_seconds_of_a_diagnosis_count_for_the_budget(tmp_path: Path) -> None:
+    wanted = plan(tmp_path)
+    async with live(tmp_path) as session:
+        pilot = Autopilot(session, wanted, {"Level": "5"}, spent=wanted.budget)
+        with pytest.raises(UsageError, match=r"too short for the diagnosis, the .* first evaluations"):
+            await pilot.run()
+        assert session.state.autopilot is None
+
+
 async def test_a_search_that_is_cancelled_leaves_the_original_settings(tmp_path: Path) -> None:
     async with live(tmp_path) as session:
         searching = asyncio.create_task(Autopilot(session, plan(tmp_path), {"Level": "5"}).run())

@@ -118,7 +118,8 @@ async def test_the_knobs_that_bear_on_a_limit_are_proposed_and_others_can_be_cho
         assert app.failure is None and answers == [chosen]
 
 
-async def test_a_search_whose_knobs_nobody_chooses_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_a_search_whose_knobs_nobody_chooses_is_left(tmp_path: Path, key: str) -> None:
     async def search(person: Person) -> SearchResult:
         await person.choose(FOUND, KNOBS, ["left out: MPM: no range"])
         raise AssertionError("it goes on")
@@ -128,6 +129,6 @@ async def test_a_search_whose_knobs_nobody_chooses_is_left(tmp_path: Path) -> No
         app = AutopilotApp(live.session, search)
         async with app.run_test(size=(120, 40)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, KnobsScreen))
-            await press(pilot, "escape")
+            await press(pilot, key)
             await until(pilot, lambda: not app.is_running or app.leaving)
         assert app.failure is None and app.found is None and app.interrupted

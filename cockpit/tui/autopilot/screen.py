@@ -67,7 +67,7 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "choose", "select or deselect", priority=True),
         Binding("enter", "search", "search these knobs", priority=True),
-        Binding("escape", "dismiss(())", "leave"),
+        Binding("escape,q", "dismiss(())", "quit"),
     ]
     DEFAULT_CSS = """
     KnobsScreen > Vertical { width: 100; overflow-y: auto; }
@@ -86,7 +86,7 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
             yield Static(Content("\n".join(diagnosis_lines(self._found))))
             yield OptionList(*map(self._row, self._knobs), compact=True)
             yield Static(Content("\n".join(self._left_out)), classes="hint")
-            keys = [("Space", ": search it or not"), ("Enter", ": begin"), ("Esc", ": leave")]
+            keys = [("Space", ": search it or not"), ("Enter", ": begin"), ("q", ": quit")]
             yield Static(key_hints(*keys), classes="hint")
 
     def _row(self, name: str) -> Content:
@@ -114,6 +114,7 @@ class ApproveScreen(Dialog[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "dismiss(True)", "try it"),
         Binding("escape", "dismiss(False)", "never try it"),
+        Binding("q", "app.leave", "quit"),
     ]
     DEFAULT_CSS = """
     ApproveScreen > Vertical { width: 72; }
@@ -126,7 +127,7 @@ class ApproveScreen(Dialog[bool]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(self.question))
-            yield Static(key_hints(("Enter", ": try it"), ("Esc", ": never try it")), classes="hint")
+            yield Static(key_hints(("Enter", ": try it"), ("Esc", ": never try it"), ("q", ": quit")), classes="hint")
 
 
 class EndScreen(Dialog[bool]):
@@ -134,7 +135,7 @@ class EndScreen(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "dismiss(True)", "apply the proved values"),
-        Binding("escape", "dismiss(False)", "keep the original values"),
+        Binding("escape,q", "dismiss(False)", "close"),
     ]
     DEFAULT_CSS = """
     EndScreen > Vertical { width: 72; }
@@ -145,7 +146,7 @@ class EndScreen(Dialog[bool]):
         self._words, self._question = words, question
 
     def compose(self) -> ComposeResult:
-        keys = [("Enter", ": apply and close"), ("Esc", ": close, with the original values")]
+        keys = [("Enter", ": apply and close"), ("q", ": close, with the original values")]
         with Vertical():
             yield Static(Content(self._words))
             yield Static(key_hints(*keys if self._question else keys[1:]), classes="hint")
