@@ -1,4 +1,4 @@
-"""Caddy: its Caddyfile, its metrics, its running servers and their settings, its access log."""
+"""Caddy: its Caddyfile, its running servers and their settings."""
 
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit.servers import registry
-from cockpit.servers.access_log import AccessLine, LoggedRequest
 from cockpit.servers.caddy.commands import in_its_environment
 from cockpit.servers.caddy.grammar import items, tokens
-from cockpit.servers.caddy.logs import parse as parse_access
-from cockpit.servers.caddy.logs import parse_request
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Process, parse_inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.sections import in_sections
-from cockpit.servers.status import NotThePageError
-from tests.hosts import pages
 
 CADDY = registry.GRAMMARS["caddy"]
-PAGE = registry.STATUS_PAGES["caddy"]
 CONFIG = b"""\
 # encode br
 {
@@ -401,90 +395,6 @@ def test_what_is_offered_in_its_sections() -> None:
     }
     assert offered["encode-PORT-80-81"].section == ":{$PORT:80 81} {"
     assert not in_sections(server, {"/etc/caddy/Caddyfile": "encode gzip\nhandle {\n}\n"})
-
-
-def test_its_metrics() -> None:
-    values = PAGE.parse(pages.CADDY).values
-    assert values["caddy_http_requests_total encode"] == 12 and values["caddy_http_requests_total file_server"] == 9
-    assert values["requests"] == 12 and values["in_flight"] == 3
-    assert values["process_resident_memory_bytes"] == 36519936 and values["go_goroutines"] == 16
-    assert values["caddy_reverse_proxy_upstreams_healthy localhost:9"] == 1
-    assert values["caddy_http_response_size_bytes_sum encode"] == 14970
-    assert not any("_bucket" in name or "quantile" in name for name in values)
-    assert PAGE.is_counter("caddy_http_requests_total encode") and not PAGE.is_counter("go_goroutines")
-
-
-def test_a_reload_grows_the_generation_of_a_recent_version() -> None:
-    page = pages.CADDY + "caddy_config_last_reload_success_timestamp_seconds 1.795479e+09\n"
-    assert PAGE.parse(page).values[PAGE.generation] == 1795479000 and not PAGE.is_counter(PAGE.generation)
-
-
-def test_without_metrics_of_its_servers_there_are_no_requests() -> None:
-    lines = [line for line in pages.CADDY.splitlines() if not line.startswith("caddy_http")]
-    values = PAGE.parse("\n".join(lines)).values
-    assert "requests" not in values and "in_flight" not in values and values["process_cpu_seconds_total"] == 0.25
-
-
-@pytest.mark.parametrize("page", ["", "<html>", "process_cpu_seconds_total", "process_cpu_seconds_total NaN", "a 1"])
-def test_another_page(page: str) -> None:
-    with pytest.raises(NotThePageError, match="localhost:2019/metrics"):
-        PAGE.parse(page)
-
-
-@given(st.text(max_size=300))
-@settings(deadline=None)
-def test_hostile_lines_of_a_page(text: str) -> None:
-    for line in (text, f"a{{{text}}} 1", f'a{{b="{text}"}} 1', f"{text} 1e400", f"a {text}", f"requests {text}"):
-        values = PAGE.parse(f"process_cpu_seconds_total 1\n{line}\n").values
-        assert all(value == value and abs(value) < 2**64 for value in values.values())
-
-
-def test_a_page_of_endless_labels_is_read_in_linear_time() -> None:
-    labels = 'handler="' + "\\" * 3000
-    page = "process_cpu_seconds_total 1\n" + f"a{{{labels}}} 1\n" * 300 + "b 1\n" * 100_000 + 'c{d="' * 50_000
-    assert PAGE.parse(page).values["process_cpu_seconds_total"] == 1
-
-
-LINE = (
-    b'{"level":"info","ts":1795396200.5,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":'
-    b'"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a%20b?x=\\"1","headers":{"X":["y"]}},'
-    b'"user_id":"","duration":0.25,"size":14970,"status":200,"resp_headers":{"Server":["Caddy"]}}'
-)
-
-
-def test_its_access_log() -> None:
-    for line in (LINE, b"Nov 23 01:10:00 web1 caddy[7]: " + LINE + b"\n"):
-        assert parse_access(line) == AccessLine(200, 0.25)
-        assert parse_request(line) == LoggedRequest(1795396200.25, b"GET", b'/a%20b?x="1')
-    assert parse_access(LINE.replace(b'"status":200', b'"status":0')) == AccessLine(0, 0.25)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b"http.log.access.log0", b"http.log.error"),
-        (b'"status":200', b'"status":1000'),
-        (b'"status":200', b'"status":true'),
-        (b"0.25", b"-1"),
-        (b"0.25", b"1e400"),
-        (b"1795396200.5", b'"2026/11/23 01:10:00"'),
-        (b"1795396200.5", b"1e300"),
-        (b'"GET"', b"null"),
-        (b'{"X":["y"]}', b"[" * 5000),
-        (b'"X"', b'"' + b"x" * 20_000 + b'"'),
-        (b"}}", b"}"),
-    ],
-)
-def test_lines_that_are_no_requests(old: bytes, new: bytes) -> None:
-    assert parse_access(LINE.replace(old, new)) is None and parse_request(LINE.replace(old, new)) is None
-
-
-@given(st.binary(max_size=100), st.integers(0, len(LINE)))
-def test_any_line_is_a_request_or_none(noise: bytes, at: int) -> None:
-    for line in (noise, LINE[:at] + noise + LINE[at:], LINE[:at] + noise):
-        one, request = parse_access(line), parse_request(line)
-        assert one is None or (0 <= one.status <= 999 and one.seconds is not None and 0 <= one.seconds < 1e7)
-        assert request is None or (request.at > 0 and request.method and request.target)
 
 
 def test_the_packaged_file_is_read() -> None:
