@@ -15,22 +15,17 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
+from tests.lab.entered import entered
 from tests.lab.killed import Killed
 from tests.lab.lab import Host
 from tests.lab.test_transaction_faults import FEWEST_STEPS, HELD, KINDS, LOCK, STATE, TIME_PASSED
 from tests.tuning.conftest import until
 
 
-def inside(host: Host) -> HostConfig:
-    """As `docker exec -i` enters a container: with a clean environment, and what runs there outlives its client."""
-    enter = f"nsenter --target {host.pid} --mount --uts --ipc --net --pid --wd=/ setsid --wait"
-    return HostConfig(name="web1", via=f"{enter} env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin")
-
-
 @pytest.fixture
 async def shell(fresh_web1: Host) -> AsyncIterator[Shell]:
     fresh_web1.run(f"echo 5 >{HELD}; rm -rf /root/.local/state/cockpit")
-    shell = await open_shell(inside(fresh_web1))
+    shell = await open_shell(entered(fresh_web1))
     yield shell
     await shell.close()
 

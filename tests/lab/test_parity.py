@@ -18,10 +18,12 @@ from typing import NamedTuple
 import pytest
 
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.ssh import SshShell, connect
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.transport import open_shell
 from cockpit.model.host_rates import memory_use, step_between
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from tests.lab.cpus import on_generator_cpu
+from tests.lab.entered import entered
 from tests.lab.lab import Lab
 
 DEADLINE = 300.0
@@ -42,27 +44,28 @@ DISK = {"tps": "tps", "rkb": "rkB/s", "wkb": "wkB/s", "dkb": "dkB/s"}
 Averages = dict[str, dict[str, float]]
 
 
-@pytest.fixture
-async def shell(lab: Lab) -> AsyncIterator[SshShell]:
-    shell = await connect(WEB1, lab.ssh_config)
+@pytest.fixture(params=["ssh", "via"])
+async def shell(request: pytest.FixtureRequest, lab: Lab) -> AsyncIterator[Shell]:
+    """The host over SSH, and entered by a command."""
+    shell = await open_shell(WEB1 if request.param == "ssh" else entered(lab.web1), lab.ssh_config)
     yield shell
     await shell.close()
 
 
 @pytest.fixture
-async def probe(shell: SshShell) -> AsyncIterator[Probe]:
+async def probe(shell: Shell) -> AsyncIterator[Probe]:
     probe = await Probe.start(shell, WEB1)
     yield probe
     probe.close()
 
 
-async def said(shell: SshShell, command: str) -> str:
+async def said(shell: Shell, command: str) -> str:
     done = await shell.run(f"LC_ALL=C S_TIME_FORMAT=ISO S_COLORS=never {command}")
     assert done.exit_status == 0, done.stderr
     return done.stdout.decode()
 
 
-async def sar(shell: SshShell) -> dict[str, Averages]:
+async def sar(shell: Shell) -> dict[str, Averages]:
     """What sar prints as averages: table (by its first column's name) -> row -> column -> value."""
     tables: dict[str, Averages] = {}
     columns: list[str] = []
@@ -170,7 +173,7 @@ def disagreements(stretch: Stretch, facts: HostFacts, theirs: dict[str, Averages
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "under load"])
 async def test_cpu_io_and_net_are_what_sar_says(
-    lab: Lab, shell: SshShell, probe: Probe, tmp_path: Path, busy: bool
+    lab: Lab, shell: Shell, probe: Probe, tmp_path: Path, busy: bool
 ) -> None:
     async def agree() -> list[str]:
         reporting = asyncio.ensure_future(sar(shell))
@@ -194,7 +197,7 @@ async def test_cpu_io_and_net_are_what_sar_says(
             assert time.monotonic() < deadline, wrong
 
 
-async def test_memory_is_what_free_says(shell: SshShell, probe: Probe) -> None:
+async def test_memory_is_what_free_says(shell: Shell, probe: Probe) -> None:
     """Between one reading and the next, each figure of free lies between theirs."""
     names = ("total", "used", "free", "shared", "buff_cache", "available")
 
@@ -214,7 +217,7 @@ async def test_memory_is_what_free_says(shell: SshShell, probe: Probe) -> None:
         assert time.monotonic() < deadline, wrong
 
 
-async def test_processes_are_what_ps_says(lab: Lab, shell: SshShell, probe: Probe) -> None:
+async def test_processes_are_what_ps_says(lab: Lab, shell: Shell, probe: Probe) -> None:
     async def rows_of_ps() -> list[list[str]]:
         said_by_ps = await said(shell, "ps -ww -C apache2 -o pid=,ppid=,stat=,vsz=,rss=,nlwp=,comm=,args=")
         return [line.split(maxsplit=7) for line in said_by_ps.splitlines()]

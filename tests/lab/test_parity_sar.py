@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.ssh import SshShell
+from cockpit.hosts.shell import Shell
 from cockpit.model import sar
 from cockpit.model.host_rates import memory_use
 from cockpit.model.hosts import HostReading
@@ -27,7 +27,7 @@ POINTS = 5.0
 OPTIONS = "-B -W -w -r -S -n SOCK -n TCP -n ETCP -q LOAD,CPU,IO,MEM"
 
 
-async def averages(shell: SshShell) -> dict[str, float]:
+async def averages(shell: Shell) -> dict[str, float]:
     """What sar prints as averages: column -> value, of all tables but those of CPUs and devices."""
     found: dict[str, float] = {}
     columns: list[str] = []
@@ -74,7 +74,7 @@ def wrong_levels(readings: Sequence[HostReading], theirs: Mapping[str, float]) -
     return wrong
 
 
-async def test_counters_are_what_sar_prints(lab: Lab, shell: SshShell, probe: Probe, tmp_path: Path) -> None:
+async def test_counters_are_what_sar_prints(lab: Lab, shell: Shell, probe: Probe, tmp_path: Path) -> None:
     async def agree() -> list[str]:
         reporting = asyncio.ensure_future(averages(shell))
         readings = await watched(probe, reporting, tmp_path / "file")  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ async def between(
         assert time.monotonic() < deadline, wrong
 
 
-async def test_tcp_counters_are_what_nstat_prints(lab: Lab, shell: SshShell, probe: Probe) -> None:
+async def test_tcp_counters_are_what_nstat_prints(lab: Lab, shell: Shell, probe: Probe) -> None:
     names = {
         "TcpExtListenOverflows": "TcpExt.ListenOverflows",
         "TcpExtListenDrops": "TcpExt.ListenDrops",
@@ -137,7 +137,7 @@ async def test_tcp_counters_are_what_nstat_prints(lab: Lab, shell: SshShell, pro
         await between(probe, lambda: asyncio.ensure_future(nstat()), ours)
 
 
-async def test_sockets_are_what_ss_counts(lab: Lab, shell: SshShell, probe: Probe) -> None:
+async def test_sockets_are_what_ss_counts(lab: Lab, shell: Shell, probe: Probe) -> None:
     async def ss() -> dict[str, int]:
         waiting = (await said(shell, "ss -Htan state time-wait")).splitlines()
         return {"TCP.tw": len(waiting)}
@@ -146,7 +146,7 @@ async def test_sockets_are_what_ss_counts(lab: Lab, shell: SshShell, probe: Prob
         await between(probe, lambda: asyncio.ensure_future(ss()), lambda read: {"TCP.tw": read.counters["TCP.tw"]})
 
 
-async def test_backlogs_are_what_ss_prints(lab: Lab, shell: SshShell, probe: Probe) -> None:
+async def test_backlogs_are_what_ss_prints(lab: Lab, shell: Shell, probe: Probe) -> None:
     theirs: dict[int, int] = {}
     for line in (await said(shell, "ss -Hltn")).splitlines():
         words = line.split()
@@ -158,7 +158,7 @@ async def test_backlogs_are_what_ss_prints(lab: Lab, shell: SshShell, probe: Pro
     assert reading.accept.keys() == theirs.keys()
 
 
-async def test_swap_and_buffers_are_what_free_prints(shell: SshShell, probe: Probe) -> None:
+async def test_swap_and_buffers_are_what_free_prints(shell: Shell, probe: Probe) -> None:
     names = ("total", "used", "free", "shared", "buffers", "cache", "available")
 
     async def agree() -> list[str]:
