@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
-from cockpit.hosts.ssh import SshShell, connect
+import pytest
+
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.transport import open_shell
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
 from cockpit.model.load import LoadPlan
@@ -13,6 +16,7 @@ from cockpit.tuning.applied import Applied
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab import app1, proxy1, web1
+from tests.lab.entered import entered
 from tests.lab.lab import Host, Lab
 from tests.tuning.conftest import until
 
@@ -20,9 +24,24 @@ from tests.tuning.conftest import until
 ASK = "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3; cat <&3"
 
 
+def over_ssh(host: Host) -> HostConfig:
+    return HostConfig(name=host.name, ssh=host.name)
+
+
+WAYS: list[Callable[[Host], HostConfig]] = [over_ssh]
+
+
+@pytest.fixture(params=[over_ssh, entered])
+def each_way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Reach hosts over SSH, and by a command."""
+    WAYS.append(request.param)
+    yield
+    WAYS.pop()
+
+
 @asynccontextmanager
-async def shell_of(host: Host) -> AsyncIterator[SshShell]:
-    shell = await connect(HostConfig(name=host.name, ssh=host.name), host.ssh_config)
+async def shell_of(host: Host) -> AsyncIterator[Shell]:
+    shell = await open_shell(WAYS[-1](host), host.ssh_config)
     try:
         yield shell
     finally:
@@ -44,7 +63,7 @@ def ask(host: Host, port: int, path: str) -> str:
 @asynccontextmanager
 async def change_applied(
     host: Host, knob: Knob, value: str, *more: tuple[Knob, str]
-) -> AsyncIterator[tuple[SshShell, Tuner, Applied]]:
+) -> AsyncIterator[tuple[Shell, Tuner, Applied]]:
     """The knob with its value in force; it is undone at the end."""
     async with shell_of(host) as shell:
         tuner = Tuner(probe_of(LoadPlan(url=host.url)))
@@ -84,6 +103,7 @@ def threads(host: Host) -> int:
     return int(host.run("for p in $(pgrep -x apache2); do ls /proc/$p/task | wc -l; done | sort -n | tail -1").stdout)
 
 
+@pytest.mark.usefixtures("each_way")
 async def test_the_mpm_is_a_choice(plain_web1: Host) -> None:
     before = config(plain_web1, "/etc/apache2")
     assert threads(plain_web1) == 1
@@ -135,6 +155,7 @@ async def test_the_cache_is_a_choice(plain_web1: Host) -> None:
     assert not cached() and config(plain_web1, "/etc/apache2") == before
 
 
+@pytest.mark.usefixtures("each_way")
 async def test_the_access_time_is_a_mount_option(plain_web1: Host) -> None:
     place = web1.ATIME_MOUNT
     knob = Knob(name="atime", host="web1", kind="mount", mount=place)
@@ -151,6 +172,7 @@ async def test_the_access_time_is_a_mount_option(plain_web1: Host) -> None:
     assert plain_web1.run(rows).stdout == before
 
 
+@pytest.mark.usefixtures("each_way")
 async def test_a_sysctl_live_and_in_its_file(plain_web1: Host) -> None:
     file = "/etc/sysctl.d/60-web.conf"
     plain_web1.run(f"printf '# ours\\nnet.core.somaxconn = 4096\\n' >{file}; echo 4096 >/proc/sys/net/core/somaxconn")
@@ -227,6 +249,7 @@ http {
 """
 
 
+@pytest.mark.usefixtures("each_way")
 async def test_nginx_workers(plain_web1: Host) -> None:
     file = "/etc/knob-nginx.conf"
     plain_web1.run(f"printf %s '{NGINX}' >{file} && nginx -c {file}")
