@@ -16,7 +16,7 @@ from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.knobs import KNOB_KINDS
 from cockpit.model.text import neutral
-from cockpit.servers import kernel
+from cockpit.servers import kernel, systemd
 from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.registry import DIRECTIVES, KINDS, STATUS_PAGES
 from cockpit.servers.settings import KnownSetting
@@ -98,6 +98,7 @@ def _lists() -> Iterator[tuple[str, str]]:
             for name, table in (
                 *((kind.name, {**kind.keys, **kind.settings}) for kind in KINDS),
                 ("kernel", kernel.SETTINGS),
+                ("systemd", systemd.SETTINGS),
             )
             if table
         ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from cockpit.model.text import neutral
+from cockpit.servers import systemd
 from cockpit.servers.registry import GRAMMARS, SETTINGS
 from cockpit.servers.settings import Impact, KnownSetting
 
@@ -43,6 +44,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     a kind of server (apache, nginx, …): `directive` in `file`, in `section` (`IfModule mpm_prefork_module`;
     `http { server {`); None is the top level; `get` and `set`: it is also set in the running server.
+    systemd: `directive` in `file`, a drop-in of its unit, with `get` and `set`.
     keyvalue: `key` in `file`, in the ini `section` if it has several. sysctl: `key`, and its line in `file` if there is
     one. choice: `option`s and one `get`, or a `when` each. mount: the atime option of the mount point `mount`.
     command: `get` prints the value, `set` takes it as "$1".
@@ -84,7 +86,9 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def creates(self) -> bool:
-        """Return whether a change may create its file: a `.conf` file of a `sysctl.d` directory."""
+        """Return whether a change may create its file: a `.conf` file of a `sysctl.d` directory, a unit's drop-in."""
+        if self.kind == systemd.KIND:
+            return systemd.is_drop_in(self.file)
         directory, _, name = self.file.rpartition("/")
         return self.kind in ("keyvalue", "sysctl") and directory.endswith("/sysctl.d") and name.endswith(".conf")
 

@@ -7,6 +7,7 @@ import msgspec
 from cockpit.model.knobs import ATIME_OPTIONS, Knob
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.sections import AUTO, Host, KnobSection
+from cockpit.servers import systemd
 from cockpit.servers.registry import DIRECTIVES, GRAMMARS, RELOAD_REPLACES
 
 _DIRECTIVE = ("file", "directive", "test", "reload")
@@ -14,6 +15,7 @@ _DIRECTIVE = ("file", "directive", "test", "reload")
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(DIRECTIVES, _DIRECTIVE),
     "keyvalue": ("file", "key"),
+    systemd.KIND: ("file", "directive", "get", "set"),
     "sysctl": ("key",),
     "choice": ("option",),
     "mount": ("mount",),

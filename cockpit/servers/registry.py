@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 
-from cockpit.servers import kernel, keyvalue
+from cockpit.servers import kernel, keyvalue, systemd
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory
@@ -37,7 +37,7 @@ KINDS: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}")
 
 # Kinds of knobs whose value is in a file, in which they are directives; and all that are in a file.
 DIRECTIVES: dict[str, Grammar] = {kind.name: kind.grammar for kind in KINDS if kind.grammar}
-GRAMMARS: dict[str, Grammar] = {**DIRECTIVES, "keyvalue": keyvalue.GRAMMAR}
+GRAMMARS: dict[str, Grammar] = {**DIRECTIVES, "keyvalue": keyvalue.GRAMMAR, systemd.KIND: systemd.GRAMMAR}
 STATUS_PAGES: dict[str, StatusPageKind] = {page.name: page for kind in KINDS for page in kind.status}
 # Shell patterns of process names, and files, for discovery.
 PROCESSES: tuple[str, ...] = tuple(dict.fromkeys(name for kind in KINDS for name in kind.processes))
@@ -49,6 +49,7 @@ SETTINGS: dict[str, dict[str, KnownSetting]] = {"sysctl": kernel.SETTINGS, **{ki
 for _kind in KINDS:
     SETTINGS[_kind.name if _kind.grammar else "keyvalue"] |= {n.lower(): s for n, s in _kind.settings.items()}
     SETTINGS["keyvalue"] |= {n.lower(): s for n, s in _kind.keys.items()}
+SETTINGS[systemd.KIND] = {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))

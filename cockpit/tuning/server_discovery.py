@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, Option
-from cockpit.servers import kernel
+from cockpit.servers import kernel, systemd
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import running_servers
@@ -69,7 +69,8 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     # The serving one and those behind it first: their knobs have the plain names.
     for server in sorted(servers, key=lambda server: rank.get(id(server), len(picked))):
         preselected, own = id(server) in rank, configurations[server.master]
-        for candidate in (*await follow_includes(remote, host, server, own.read), *in_sections(server, own.texts)):
+        named = (*await follow_includes(remote, host, server, own.read), *in_sections(server, own.texts))
+        for candidate in (*named, *(systemd.candidates(server.master) if server.master else ())):
             offered += await _offered(remote, host, candidate, known, preselected, server)
     for candidate in kernel.CANDIDATES:
         offered += await _offered(remote, host, candidate, known, False, None)
@@ -158,7 +159,7 @@ async def _offered(
             return [Offered(knob, await Tuner().read(remote, knob), usual, server)]
         if knob.file not in known:
             known[knob.file] = None
-            known[knob.file] = await files.read(remote, knob.host, knob.file)
+            known[knob.file] = await files.read_of(remote, knob.host, knob)
         file = known[knob.file]
         if file is None:
             return []

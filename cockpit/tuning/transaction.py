@@ -137,7 +137,8 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
     name = switch.knob.name
     try:
         is_now = await pending.get(shell, live.getter(switch.knob))
-        if is_now != switch.old:
+        # A command that sets one value of a file may read the others with it.
+        if is_now != switch.old and not (switch.knob.in_file and is_now == switch.new):
             raise Failure(f"somebody else set it to {switch.knob.shown(is_now)} meanwhile")
         lease, seconds = options.patience.lease, options.patience.command
         ran = await pending.run(

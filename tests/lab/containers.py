@@ -58,11 +58,11 @@ class Container(NamedTuple):
 
     def run(self, command: str, check: bool = True) -> str:
         """The output of a command in the container."""
-        return _podman("exec", self.name, "sh", "-c", command, check=check)
+        return podman("exec", self.name, "sh", "-c", command, check=check)
 
     def start(self) -> None:
         """Start it, if it has ended."""
-        _podman("start", self.name)
+        podman("start", self.name)
 
     @property
     def processes(self) -> set[int]:
@@ -90,15 +90,15 @@ def container(directory: Path, *, whole: bool = True) -> Iterator[Container]:
             *_LIMITS,
         )
         serve = ("nginx", "-c", inside, "-g", "daemon off;")
-        _podman("run", "--detach", *options, "--rootfs", "/:O", *serve)
+        podman("run", "--detach", *options, "--rootfs", "/:O", *serve)
         # The overlay shows what cockpit left on this machine itself.
-        _podman("exec", name, "rm", "-rf", "/root/.local/state/cockpit")
+        podman("exec", name, "rm", "-rf", "/root/.local/state/cockpit")
         yield Container(name, port, file, inside)
     finally:
-        _podman("rm", "--force", "--time=1", name, check=False)
+        podman("rm", "--force", "--time=1", name, check=False)
 
 
-def _podman(*words: str, check: bool = True) -> str:
+def podman(*words: str, check: bool = True) -> str:
     done = subprocess.run([*_PODMAN, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     if check and done.returncode != 0:
         raise RuntimeError(f"podman {words[0]}: {done.stderr.strip()}")

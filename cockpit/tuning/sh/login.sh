@@ -1,6 +1,7 @@
 # as_login COMMAND...: runs it with the umask, locale, PATH and directory that the login had before this program changed
 # them. The undo inherits these from the program that armed it.
 # refuse REASON: exit 4. holds FILE DIGEST, missing FILE, matches FILE DIGEST (absent: there is no such file).
+# unmade FILE: it is a drop-in of a unit that has no directory for drop-ins.
 if [ -z "${COCKPIT_LOGIN_UMASK-}" ]; then
     COCKPIT_LOGIN_UMASK=$(umask) COCKPIT_LOGIN_PATH=$PATH COCKPIT_LOGIN_LOCALE=${LC_ALL+=$LC_ALL}
     COCKPIT_LOGIN_DIRECTORY=$PWD
@@ -20,4 +21,5 @@ umask 077
 refuse() { printf '%s\n' "$1" >&2; exit 4; }
 holds() { set -- "$2" $(sha256sum <"$1"); [ "$1" = "$2" ]; }
 missing() { [ ! -e "$1" ] && [ ! -L "$1" ]; }
+unmade() { case $1 in /*.service.d/*.conf) missing "${1%/*}" ;; *) return 1 ;; esac; }
 matches() { if [ "$2" = absent ]; then missing "$1"; else holds "$1" "$2"; fi; }

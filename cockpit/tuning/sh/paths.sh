@@ -5,7 +5,7 @@
 # judge DIRECTORY UID:GID:0MODE [last]: sets $flaw to the problem, "" if there is none.
 # walk PATH [last]: judges all directories on the way, with `last` also the file's own as such; sets $place to the
 # directory of the file behind its links, $entry to that file.
-# secure FILE REAL: refuses; exit 5 if FILE no longer leads to REAL.
+# secure FILE REAL: refuses; exit 5 if FILE no longer leads to REAL. Of a drop-in's missing directory, its own is judged.
 me=$(id -u)
 judge() {
     uid=${2%%:*} mode=${2##*:} gid=${2#*:}
@@ -64,7 +64,12 @@ walk() {
     done
 }
 secure() {
-    walk "$1" last
-    [ "$flaw" ] || [ "$entry" = "$2" ] || exit 5
+    if unmade "$2"; then
+        walk "${1%/*/*}/new" last
+        [ "$flaw" ] || [ "${entry%/*}" = "${2%/*/*}" ] || exit 5
+    else
+        walk "$1" last
+        [ "$flaw" ] || [ "$entry" = "$2" ] || exit 5
+    fi
     [ -z "$flaw" ] || refuse "$flaw"
 }

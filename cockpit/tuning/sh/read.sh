@@ -1,5 +1,11 @@
 # $1 file, $2 most bytes. Prints the path behind its links, NUL, the bytes. Exit 6, with the path: the directory exists,
-# the file does not.
+# the file does not; a directory for a unit's drop-ins need not exist.
+if unmade "$1" && directory=$(cd -- "${1%/*/*}/" 2>/dev/null && pwd -P); then
+    rest=${1%/*} rest=${rest##*/}/${1##*/}
+    printf '%s/%s\0' "${directory%/}" "$rest"
+    echo 'No such file or directory' >&2
+    exit 6
+fi
 if missing "$1" && directory=$(cd -- "${1%/*}/" 2>/dev/null && pwd -P); then
     printf '%s/%s\0' "${directory%/}" "${1##*/}"
     echo 'No such file or directory' >&2

@@ -3,7 +3,8 @@
 # it from inside, as `new`, so the random name is in no argv.
 # prepare NUMBER FILE REAL WAS SOURCE BECOMES: copies REAL with its owner, mode and attributes, and the bytes of SOURCE.
 # swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory is removed.
-# WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed.
+# WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed. The directory of a unit's drop-ins is created
+# before its first one and removed after its last one.
 attributes() {
     ls -ld -- "$1" | cut -d ' ' -f 1
     stat -c %C -- "$1"
@@ -25,6 +26,7 @@ prepare() {
     at=$1 file=$2 real=$3 was=$4 source=$5 becomes=$6
     secure "$file" "$real"
     matches "$real" "$was" || exit 5
+    [ "$was" != absent ] || ! unmade "$real" || mkdir -m 755 -- "${real%/*}" || exit 4
     if [ "$was" = absent ] || [ "$becomes" = absent ]; then
         [ -d "${real%/*}" ] || refuse 'its directory is gone'
         [ -w "${real%/*}" ] || refuse 'its directory is read-only for this user'
@@ -55,6 +57,9 @@ swap() {
     fi
     cd /
     flush "${real%/*}"
+    case $becomes:$real in
+        absent:*.service.d/*.conf) ! rmdir -- "${real%/*}" 2>/dev/null || flush "${real%/*/*}" ;;
+    esac
     printf 'did %s\n' "$at"
 }
 clean() {

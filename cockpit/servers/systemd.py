@@ -1,0 +1,168 @@
+"""Resource settings of a systemd unit in a drop-in file: systemd.exec(5), systemd.resource-control(5). Pure.
+
+A drop-in is `/etc/systemd/system/UNIT.d/NAME.conf` with a section `[Service]`. Properties of the control group are
+active after `systemctl daemon-reload`; limits and the priority when the unit restarts. Of several drop-ins the one
+whose name sorts last counts, so the active value is that of `systemctl show`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from cockpit.servers.editing import ConfigError, Insertion, Location, new_line
+from cockpit.servers.ini import IniGrammar
+from cockpit.servers.inventory import Process
+from cockpit.servers.kind import CandidateKnob
+from cockpit.servers.settings import Impact, KnownSetting, ValueForm, integer
+
+KIND = "systemd"
+UNLIMITED = "infinity"
+_SECTION = "Service"
+_DROP_IN = re.compile(r"/etc/systemd/system/[\w@:.\\-]{1,200}\.service\.d/[\w.-]{1,100}\.conf")
+_JOINED = re.compile(rb"\\\r?\n")
+_SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)")
+_SHARE = re.compile(r"[1-9][0-9]{0,5}%")
+_LIMIT = re.compile(r"(infinity|[0-9]{1,18})(?::(infinity|[0-9]{1,18}))?")
+_NICE = re.compile(r"-(?:20|1[0-9]|[1-9])|1?[0-9]")
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_MOST = 2**63
+
+
+class DropInGrammar(IniGrammar):
+    """Settings of `[Service]`, which a file without it gets. A comment is a line of its own."""
+
+    names = re.compile(r"[A-Z][A-Za-z]{1,60}")
+    sections = False
+    comments = b""
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        if _JOINED.search(text):
+            raise ConfigError("a backslash joins two of its lines; change it by hand")
+        try:
+            location = super().locate(text, name, section or _SECTION)
+        except ConfigError:
+            if b"[" in text:
+                raise
+            return Location((), lambda: new_line(text, len(text), f"[{_SECTION}]\n{name}=".encode()))
+        return Location(location.found, lambda: _compact(location.insertion(), name))
+
+
+def _compact(place: Insertion, name: str) -> Insertion:
+    """The place of a new line as systemd's manual writes it, without spaces around `=`."""
+    return place._replace(before=place.before.removesuffix(f"{name} = ".encode()) + f"{name}=".encode())
+
+
+def is_drop_in(file: str) -> bool:
+    """Whether a change may create the file, and its directory: it only adds to a unit."""
+    return _DROP_IN.fullmatch(file) is not None
+
+
+def _bytes(value: str) -> str:
+    """A size in bytes, as systemctl prints it."""
+    found = _SIZE.fullmatch(value)
+    return str(int(found[1]) << _UNITS[found[2]]) if found else value
+
+
+def _is_size(value: str) -> bool:
+    return _SIZE.fullmatch(value) is not None and 0 < int(_bytes(value)) < _MOST
+
+
+def _is_limit(value: str) -> bool:
+    """Whether it is a limit, or a soft one and a hard one that is not lower."""
+    found = _LIMIT.fullmatch(value)
+    if not found:
+        return False
+    soft, hard = (_MOST if part == UNLIMITED else int(part) for part in (found[1], found[2] or found[1]))
+    return 0 < soft <= hard <= _MOST
+
+
+def _both(value: str) -> str:
+    """A limit as the command prints it: once if both are the same."""
+    soft, _, hard = value.partition(":")
+    return soft if soft == hard else value
+
+
+_SIZES = ValueForm("a size such as 512M (K, M, G, T)", _is_size).or_word(UNLIMITED)
+SETTINGS = {
+    "LimitNOFILE": KnownSetting(
+        "open files and sockets of each process; matters if accept fails with EMFILE under many connections",
+        ValueForm("a number, or SOFT:HARD such as 4096:524288, each may be infinity", _is_limit),
+        Impact.RESTART,
+        _both,
+    ),
+    "Nice": KnownSetting(
+        "-20 to 19: priority for the CPU, lower goes first; matters if other programs compete for the CPUs",
+        ValueForm("a whole number from -20 to 19", lambda value: _NICE.fullmatch(value) is not None),
+        Impact.RESTART,
+    ),
+    "CPUQuota": KnownSetting(
+        "CPU time of all its processes together, 100% is one CPU; matters if the unit is throttled",
+        ValueForm("a percentage such as 150%", lambda value: _SHARE.fullmatch(value) is not None),
+        Impact.LIVE,
+    ),
+    "MemoryMax": KnownSetting(
+        "memory above which processes of the unit are killed; matters if the kernel reports OOM kills in it",
+        _SIZES,
+        Impact.LIVE,
+        _bytes,
+    ),
+    "MemoryHigh": KnownSetting(
+        "memory above which the unit is slowed down and its pages are reclaimed; at most MemoryMax",
+        _SIZES,
+        Impact.LIVE,
+        _bytes,
+    ),
+    "TasksMax": KnownSetting(
+        "processes and threads of the unit together; matters if fork fails with EAGAIN",
+        integer(1).or_word(UNLIMITED),
+        Impact.LIVE,
+    ),
+}
+# systemctl prints a quota as CPU time per second (1.5s, 1min 6s), a percentage in the file.
+_PERCENT = """awk '{
+    if ($0 == "infinity") { print; exit }
+    for (i = 1; i <= NF; i++) {
+        unit = $i
+        gsub(/[0-9.]/, "", unit)
+        all += $i * (unit == "us" ? 1 : unit == "ms" ? 1000 : unit == "s" ? 1e6 : unit == "min" ? 6e7 : 3.6e9)
+    }
+    printf "%.10g%%\\n", all / 10000
+}'"""
+
+
+def candidates(master: Process) -> Iterator[CandidateKnob]:
+    """The settings of the unit of a server's first process; nothing if it has no unit here."""
+    if not master.unit or master.origin == "container":
+        return
+    file = f"/etc/systemd/system/{master.unit}.d/90-cockpit.conf"
+    if not is_drop_in(file):
+        return
+    unit = shlex.quote(master.unit)
+    for name, setting in SETTINGS.items():
+        restarts = setting.impact is Impact.RESTART
+        yield CandidateKnob(
+            name,
+            KIND,
+            file,
+            directive=name,
+            get=_getter(name, unit),
+            set="systemctl daemon-reload",
+            # A unit that failed too often is not started again before its failures are forgotten.
+            reload=f"systemctl reset-failed {unit}; systemctl restart {unit}" if restarts else "",
+        )
+
+
+def _getter(name: str, unit: str) -> str:
+    """The command that prints the active value in the form of the file; it fails if the unit is not loaded."""
+    loaded = f'[ "$(systemctl show -P LoadState {unit})" = loaded ]'
+    if name == "CPUQuota":
+        return f"{loaded} && systemctl show -P CPUQuotaPerSecUSec {unit} | {_PERCENT}"
+    if name == "LimitNOFILE":
+        soft, hard = (f"$(systemctl show -P {one} {unit})" for one in ("LimitNOFILESoft", "LimitNOFILE"))
+        return f'{loaded} && soft={soft} hard={hard} && echo "$soft:$hard" | sed -E "s/^(.*):\\1$/\\1/"'
+    return f"{loaded} && systemctl show -P {name} {unit}"
+
+
+GRAMMAR = DropInGrammar()

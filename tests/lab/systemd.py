@@ -1,0 +1,72 @@
+"""A real systemd: PID 1 of a container over this machine's root, with none of its units, and a web server as a unit.
+
+The control groups are read-only in it but those of systemd itself, so that no controller enforces a quota or a limit of
+memory; systemd reports them.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from tests.lab.containers import podman
+
+UNIT = "web.service"
+_LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000")
+# In place of the machine's: its units and its journal stay out.
+_EMPTY = ("/tmp", "/run", "/run/lock", "/var/log/journal", "/etc/systemd/system", "/etc/rc2.d")
+_INIT = ("/lib/systemd/systemd", "--system", "--unit=basic.target")
+_SETUP = """\
+systemctl is-system-running --wait >/dev/null
+rm -rf /root/.local/state/cockpit
+chmod 755 /etc/systemd/system
+mkdir -p /srv/web && echo hello >/srv/web/hello
+cat >/etc/systemd/system/{unit} <<'EOF'
+[Service]
+ExecStart=/usr/bin/python3 -m http.server {port} --bind 127.0.0.1
+WorkingDirectory=/srv/web
+EOF
+systemctl daemon-reload
+systemctl start {unit}
+"""
+
+
+class Booted(NamedTuple):
+    """A container whose first process is systemd."""
+
+    name: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hello"
+
+    def run(self, command: str) -> str:
+        """The output of a command in it."""
+        return podman("exec", self.name, "sh", "-c", command)
+
+    def limit(self) -> str:
+        """The open files that the running server may have, soft and hard."""
+        of = f"/proc/$(systemctl show -P MainPID {UNIT})/limits"
+        return self.run(f"awk '/^Max open files/ {{ print $4, $5 }}' {of}")
+
+
+@contextmanager
+def booted() -> Iterator[Booted]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    name = f"cockpit-test-{os.getpid()}-{secrets.token_hex(3)}"
+    empty = (f"--tmpfs={place}:notmpcopyup" for place in _EMPTY)
+    options = (f"--name={name}", "--network=host", "--workdir=/", "--systemd=always", *_LIMITS, *empty)
+    try:
+        podman("run", "--detach", *options, "--rootfs", "/:O", *_INIT)
+        made = Booted(name, port)
+        made.run(_SETUP.format(unit=UNIT, port=port))
+        yield made
+    finally:
+        podman("rm", "--force", "--time=1", name, check=False)

@@ -1,0 +1,112 @@
+"""Drop-ins of a unit of a real systemd: active, undone, overridden by another file, and values that stop the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.transport import open_shell
+from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.hosts import HostConfig
+from cockpit.servers import systemd
+from cockpit.servers.inventory import Process
+from cockpit.tuning.change_options import Patience
+from cockpit.tuning.server_discovery import knob_of
+from cockpit.tuning.tuner import Tuner
+from tests.lab.systemd import UNIT, Booted, booted
+
+MASTER = Process(1, 0, "python3", (), unit=UNIT)
+KNOBS = {one.name: knob_of(one, "web1") for one in systemd.candidates(MASTER)}
+DIRECTORY = f"/etc/systemd/system/{UNIT}.d"
+VALUES = {
+    "LimitNOFILE": "400:500",
+    "Nice": "5",
+    "CPUQuota": "150%",
+    "MemoryMax": "200M",
+    "MemoryHigh": "150M",
+    "TasksMax": "infinity",
+}
+
+
+@pytest.fixture(scope="module")
+def machine(lab_allowed: None) -> Iterator[Booted]:
+    with booted() as running:
+        yield running
+
+
+@pytest.fixture
+async def shell(machine: Booted) -> AsyncIterator[Shell]:
+    shell = await open_shell(HostConfig(name="web1", via=f"podman:{machine.name}"))
+    yield shell
+    await shell.close()
+
+
+@pytest.fixture
+def tuner(machine: Booted) -> Tuner:
+    async def probe() -> str:
+        try:
+            async with httpx.AsyncClient(timeout=2) as client:
+                response = await client.get(machine.url)
+        except httpx.HTTPError as error:
+            return f"no response: {error}"
+        return "" if response.text == "hello\n" else f"{response.status_code}"
+
+    return Tuner(probe, Patience(effect=5))
+
+
+def units(machine: Booted) -> str:
+    return machine.run("cd /etc/systemd/system && find . | sort")
+
+
+async def values(tuner: Tuner, shell: Shell) -> dict[str, str | None]:
+    return {name: await tuner.read(shell, knob) for name, knob in KNOBS.items()}
+
+
+async def test_a_change_is_active_and_its_undo_leaves_nothing(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+    files, before, limit = units(machine), await values(tuner, shell), machine.limit()
+    applied = await tuner.apply(shell, "web1", [(KNOBS[name], value) for name, value in VALUES.items()])
+    assert await values(tuner, shell) == VALUES | {"MemoryMax": str(200 << 20), "MemoryHigh": str(150 << 20)}
+    text = machine.run(f"cat {DIRECTORY}/90-cockpit.conf")
+    assert text.splitlines() == ["[Service]", *(f"{name}={value}" for name, value in VALUES.items())]
+    assert machine.limit() == "400 500\n"
+    assert machine.run(f"cut -d ' ' -f 19 /proc/$(systemctl show -P MainPID {UNIT})/stat") == "5\n"
+    await tuner.undo(shell, applied)
+    assert (units(machine), await values(tuner, shell), machine.limit()) == (files, before, limit)
+
+
+async def test_a_property_of_the_control_group_needs_no_restart(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+    pid = machine.run(f"systemctl show -P MainPID {UNIT}")
+    applied = await tuner.apply(shell, "web1", [(KNOBS["CPUQuota"], "6600%")])
+    assert await tuner.read(shell, KNOBS["CPUQuota"]) == "6600%"
+    await tuner.undo(shell, applied)
+    assert machine.run(f"systemctl show -P MainPID {UNIT}") == pid
+
+
+async def test_a_drop_in_that_overrides_the_change_is_reported(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+    machine.run(f"mkdir {DIRECTORY} && printf '[Service]\\nTasksMax=77\\n' >{DIRECTORY}/99-theirs.conf")
+    machine.run("systemctl daemon-reload")
+    files = units(machine)
+    try:
+        with pytest.raises(ChangeUndone, match="TasksMax: it still is 77: the host ignored 50"):
+            await tuner.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
+        assert units(machine) == files
+    finally:
+        machine.run(f"rm -r {DIRECTORY} && systemctl daemon-reload")
+
+
+async def test_a_value_with_which_the_server_cannot_start(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+    files, limit = units(machine), machine.limit()
+    with pytest.raises(ChangeUndone, match="rolled back"):
+        await tuner.apply(shell, "web1", [(KNOBS["LimitNOFILE"], "3")])
+    assert (units(machine), machine.limit()) == (files, limit)
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(machine.url)).text == "hello\n"
+
+
+async def test_a_unit_that_is_not_there_is_not_readable(shell: Shell, tuner: Tuner) -> None:
+    for one in systemd.candidates(MASTER._replace(unit="gone.service")):
+        with pytest.raises(ChangeRefused, match="exit status 1"):
+            await tuner.read(shell, knob_of(one, "web1"))
