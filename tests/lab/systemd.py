@@ -21,6 +21,7 @@ _LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000")
 _EMPTY = ("/tmp", "/run", "/run/lock", "/var/log/journal", "/etc/systemd/system", "/etc/rc2.d")
 _INIT = ("/lib/systemd/systemd", "--system", "--unit=basic.target")
 _SETUP = """\
+until [ -S /run/systemd/private ]; do sleep 0.05; done
 systemctl is-system-running --wait >/dev/null
 rm -rf /root/.local/state/cockpit
 chmod 755 /etc/systemd/system

@@ -2,7 +2,8 @@
 # own beside the old one, which nobody else can enter and which no wildcard for configuration files matches. Commands name
 # it from inside, as `new`, so the random name is in no argv.
 # prepare NUMBER FILE REAL WAS SOURCE BECOMES: copies REAL with its owner, mode and attributes, and the bytes of SOURCE.
-# swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory is removed.
+# swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory is removed, and one for a unit's
+# drop-ins that has none.
 # WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed. The directory of a unit's drop-ins is created
 # before its first one and removed after its last one.
 attributes() {
@@ -68,5 +69,6 @@ clean() {
     done
     find "${3%/*}" -maxdepth 1 -type d -name ".cockpit-${change##*/}-*" -empty -delete 2>/dev/null ||
         rmdir -- "$(boxes "$3")"* 2>/dev/null
+    case $3 in *.service.d/*.conf) rmdir -- "${3%/*}" 2>/dev/null ;; esac
 }
 trap 'exit 1' HUP INT TERM PIPE
