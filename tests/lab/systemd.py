@@ -31,8 +31,17 @@ cat >/etc/systemd/system/{unit} <<'EOF'
 ExecStart=/usr/bin/python3 -m http.server {port} --bind 127.0.0.1
 WorkingDirectory=/srv/web
 EOF
+cat >/srv/nginx.conf <<'EOF'
+pid /run/site.pid;
+events {{}}
+http {{ server {{ listen unix:/run/site.sock; }} }}
+EOF
+cat >/etc/systemd/system/site.service <<'EOF'
+[Service]
+ExecStart=/usr/sbin/nginx -c /srv/nginx.conf -g "daemon off;"
+EOF
 systemctl daemon-reload
-systemctl start {unit}
+systemctl start {unit} site.service
 """
 
 

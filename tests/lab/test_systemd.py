@@ -14,7 +14,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.servers import systemd
 from cockpit.servers.inventory import Process
 from cockpit.tuning.change_options import Patience
-from cockpit.tuning.server_discovery import knob_of
+from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab.systemd import UNIT, Booted, booted
 
@@ -110,3 +110,11 @@ async def test_a_unit_that_is_not_there_is_not_readable(shell: Shell, tuner: Tun
     for one in systemd.candidates(MASTER._replace(unit="gone.service")):
         with pytest.raises(ChangeRefused, match="exit status 1"):
             await tuner.read(shell, knob_of(one, "web1"))
+
+
+async def test_the_wizard_offers_the_settings_of_a_servers_unit(shell: Shell) -> None:
+    found = await discover(shell, "web1", 80)
+    offered = {one.knob.name: one for one in found.offered if one.knob.kind == "systemd"}
+    assert set(offered) == set(VALUES)
+    assert {one.knob.file for one in offered.values()} == {"/etc/systemd/system/site.service.d/90-cockpit.conf"}
+    assert offered["Nice"].value == "0"

@@ -14,6 +14,8 @@ master() {
         case $line in
             *:/system.slice/*.service) unit=${line##*/} ;;
             *:/system.slice/*.service/*) unit=${line#*:/system.slice/} unit=${unit%%/*} ;;
+            # The root of a container's groups, as a process that was sent into it sees it.
+            *:*/system.slice/*.service) [ "$origin" = container ] || unit=${line##*/} ;;
         esac
     done <"/proc/$1/cgroup"
     printf 'master\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$program" "$directory" "$certain" "$unit" "$origin"
