@@ -62,8 +62,12 @@ class Closed(Engine):
             self._set_places(concurrency, monotonic())
             self._due = 0.0
 
+    def redeal(self, place: int, workers: int, more: int) -> None:
+        # One that has begun its last requests takes no more of them.
+        super().redeal(place, workers, 0 if self.exhausted else more)
+
     def _set_load(self, leg: Leg) -> None:
-        self._set_places(self.assignment.own(leg.concurrency), leg.start)
+        self._set_places(self.own(leg.concurrency), leg.start)
 
     def _set_places(self, wanted: int, now: float) -> None:
         more = min(wanted, self._limit) - (len(self._places) - self._surplus)

@@ -17,7 +17,7 @@ from cockpit.load.connection import Connection
 from cockpit.load.dialer import Dialer
 from cockpit.load.log_share import LoggedOrder
 from cockpit.load.poller import Poll, Poller
-from cockpit.load.protocol import Assignment
+from cockpit.load.protocol import Assignment, share
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.request_order import RequestOrder, request_metrics_of
 from cockpit.load.schedule import Leg, legs_of
@@ -57,6 +57,8 @@ class Engine:
         self._on_tick = on_tick
         self._on_cut = on_cut or on_tick
         self._issued = 0
+        # Which part of the load it has: its place among the workers that are left, and their number.
+        self._place, self._workers = assignment.worker, assignment.workers
         self._quota = sys.maxsize if assignment.requests is None else assignment.requests
         # How many requests may have been begun by the plan, which does not limit them during the warm-up, and how many
         # now: no number while the run is extended.
@@ -107,6 +109,23 @@ class Engine:
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         """Go on with this many connections of this worker's own, or with this rate of all workers together."""
         raise NotImplementedError
+
+    def redeal(self, place: int, workers: int, more: int) -> None:
+        """Take the share of worker `place` of `workers` from now on, and `more` requests besides."""
+        self._place, self._workers = place, workers
+        if more and self.reason != "stopped":
+            self._quota += more
+            if self._planned_limit < sys.maxsize:
+                self._planned_limit += more
+            if self._extended == inf:
+                self._limit_to(self._planned_limit)
+        if self.assignment.plan.stages:
+            self._set_load(self._leg._replace(start=monotonic()))
+        self._due = 0.0
+
+    def own(self, total: int) -> int:
+        """This worker's part of something that all that are left share evenly."""
+        return share(total, [1] * self._workers)[self._place]
 
     def extend(self, until: float) -> None:
         """Delay the planned end, by time or by count, until `until`; replaces an earlier delay.

@@ -95,6 +95,13 @@ class Open(Engine):
             self._arrivals.set_rate(now, rate)
             self._due = 0.0
 
+    def redeal(self, place: int, workers: int, more: int) -> None:
+        self._catch_up(min(monotonic(), self._ends, self._next_leg))
+        if isinstance(self._arrivals, Arrivals):
+            self._arrivals.share(workers)
+        super().redeal(place, workers, more)
+        self._most = self.own(self.assignment.plan.max_in_flight)
+
     def _set_load(self, leg: Leg) -> None:
         self._arrivals.set_rate(leg.start, leg.rate)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.load import limits, preflight, protocol
 from cockpit.load.log_reader import read_log
-from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Start, Stop
+from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Redeal, Start, Stop
 from cockpit.load.workers import Crew, LocalCrew, WorkerHandle
 from cockpit.model import events
 from cockpit.model.clock import Clock
@@ -56,6 +57,10 @@ class LoadRun:
         self._extended = False
         self._stopping = False
         self._lost: dict[int, str] = {}
+        # Requests dealt to each worker, 0 if they are not counted, and those with a result.
+        self._dealt = {worker.assignment.worker: worker.assignment.requests or 0 for worker in workers}
+        self._results: Counter[int] = Counter()
+        self._counted = sum(self._dealt.values())
         # The load as it was adjusted last.
         self._concurrency = plan.concurrency
         self._rate = plan.rate
@@ -113,13 +118,31 @@ class LoadRun:
 
     def _deal(self) -> None:
         """Deal the load to the workers that are left. A rate is that of all workers, of which each takes its share."""
-        left = [worker for worker in self._workers if worker.assignment.worker not in self._lost]
+        left = self._left()
         if self._rate is not None:
             for worker in left:
-                worker.tell(Adjust(None, self._rate * len(self._workers) / len(left)))
+                worker.tell(Adjust(None, self._rate))
             return
         for worker, own in zip(left, protocol.share(self._concurrency, [1] * len(left)), strict=True):
             worker.tell(Adjust(own))
+
+    def _left(self) -> list[WorkerHandle]:
+        return [one for one in self._workers if one.done is None and one.assignment.worker not in self._lost]
+
+    def _deal_anew(self, lost: int) -> None:
+        """Deal the load of a lost worker to those that are left. Its requests of a log, or of paths that are each used
+        once, are lost with it."""
+        left = self._left()
+        if not left or self.plan.replay is not None:
+            return
+        each_once = self.plan.paths is not None and self.plan.paths.order == "once"
+        rest = 0 if each_once else max(0, self._dealt[lost] - self._results[lost])
+        self._dealt[lost] -= rest
+        for place, (worker, more) in enumerate(zip(left, protocol.share(rest, [1] * len(left)), strict=True)):
+            self._dealt[worker.assignment.worker] += more
+            worker.tell(Redeal(place, len(left), more))
+        if not self.plan.stages:
+            self._deal()
 
     def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
         if self.plan.replay is not None:
@@ -162,8 +185,8 @@ class LoadRun:
             self._emit(WorkerLost(t=self._clock.now(), run=self.run, worker=number, detail=detail))
             if self.plan.on_loss == "stop":
                 self.stop()
-            elif not self._stopping and self.plan.adjustable(self.plan) and len(self._lost) < len(self._workers):
-                self._deal()
+            elif not self._stopping:
+                self._deal_anew(number)
 
     def _take(self, line: bytes, worker: WorkerHandle) -> None:
         """Raises msgspec.MsgspecError for a line that is no message of this worker and run."""
@@ -177,6 +200,8 @@ class LoadRun:
         t, start = (self._clock.at(worker.here(instant)) for instant in (tick.t, tick.start))
         if not self._began - _CLOCK_ERROR <= start <= t <= self._clock.now() + _CLOCK_ERROR:
             raise msgspec.ValidationError("a tick of another time")
+        if not tick.warmup:
+            self._results[tick.worker] += tick.completed + sum(tick.errors.values()) + tick.dropped
         self._emit(replace(tick, t=t, start=start))
 
     def _ending(self) -> RunEnded:
@@ -186,7 +211,9 @@ class LoadRun:
         if len(self._lost) == total:
             return RunEnded(t=t, run=self.run, reason="failed", detail=lost)
         stopped = any(worker.done and worker.done.reason == "stopped" for worker in self._workers)
-        partial = f"figures are partial: {lost}" if lost else ""
+        missing = self._counted - sum(self._results.values())
+        never = f"; {missing} of {self._counted} requests have no result" if missing > 0 else ""
+        partial = f"figures are partial: {lost}{never}" if lost else ""
         return RunEnded(t=t, run=self.run, reason="stopped" if stopped else "completed", detail=partial)
 
 

@@ -53,6 +53,14 @@ class Adjust(msgspec.Struct, frozen=True, tag_field="command", tag="adjust"):
     rate: float | None = None
 
 
+class Redeal(msgspec.Struct, frozen=True, tag_field="command", tag="redeal"):
+    """Others are lost: from now on take the share of worker `place` of `workers`, and `more` requests besides."""
+
+    place: int
+    workers: int
+    more: int = 0
+
+
 class Extend(msgspec.Struct, frozen=True, tag_field="command", tag="extend"):
     """The end of the plan, by time or by count, takes effect no sooner than this instant of time.monotonic()."""
 
@@ -63,7 +71,7 @@ class Stop(msgspec.Struct, frozen=True, tag_field="command", tag="stop"):
     """End the run: abandon the requests in flight."""
 
 
-Command = Start | Adjust | Extend | Stop
+Command = Start | Adjust | Redeal | Extend | Stop
 
 
 class Ready(msgspec.Struct, frozen=True, tag_field="say", tag="ready"):

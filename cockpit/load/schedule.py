@@ -34,6 +34,10 @@ class Arrivals:
         self._pace = 0.0
         self.due = inf
 
+    def share(self, workers: int) -> None:
+        """The next rate is shared by so many workers."""
+        self._workers = workers
+
     def set_rate(self, at: float, rate: float) -> None:
         """From `at` on, `rate` arrivals/s over all workers."""
         if self._pace:

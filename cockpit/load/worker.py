@@ -27,12 +27,14 @@ from cockpit.load.protocol import (
     Done,
     Extend,
     Ready,
+    Redeal,
     Start,
     Stop,
     connections_of,
     decode_assignment,
     decode_command,
     encode,
+    most_connections,
 )
 from cockpit.load.thinking import Thinking
 from cockpit.model import events
@@ -113,6 +115,9 @@ class LoadWorker:
             elif isinstance(command, Adjust):
                 raise_file_limit(command.concurrency or 0)
                 self._engine.adjust(command.concurrency, command.rate)
+            elif isinstance(command, Redeal):
+                raise_file_limit(most_connections(self._engine.assignment.plan))
+                self._engine.redeal(command.place, command.workers, command.more)
             elif isinstance(command, Extend):
                 self._engine.extend(command.until)
 

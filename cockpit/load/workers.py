@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 from cockpit.load import protocol
 from cockpit.load.limits import Capacity, capacity_here
-from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Start, Stop
+from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Redeal, Start, Stop
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent
 
 # The shares of a run for so many machines, each with the plan's number of workers.
 Assigned = Callable[[int], list[Assignment]]
-Message = Assignment | Start | Adjust | Extend | Stop
+Message = Assignment | Start | Adjust | Redeal | Extend | Stop
 
 # A tick of a run with every latency there is stays far below this.
 LINE_LIMIT = 32 * 1024 * 1024

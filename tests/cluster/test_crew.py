@@ -142,6 +142,18 @@ async def test_the_load_of_a_generator_that_dies_is_dealt_to_the_other(sshd: Ssh
     assert outcome.ended.reason == "stopped" and "partial" in outcome.ended.detail
 
 
+async def test_the_counted_requests_of_a_generator_that_dies_are_sent_by_the_other(sshd: Sshd) -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
+        run = await begun(crew, plan(server.url, rate=100.0, requests=1000), outcome)
+        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
+        a_generator(sshd).kill()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert len(outcome.lost) == 1 and outcome.ended.reason == "completed"
+    assert outcome.total("completed") == 1000
+
+
 async def test_a_generator_that_hangs_is_lost_after_a_second(sshd: Sshd) -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
