@@ -22,6 +22,9 @@ from typing import Any, NoReturn
 
 START_DEADLINE = 300.0  # seconds that a server may take to accept connections
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MNT_DETACH = 1, 2, 4, 8, 4096, 2
+SERVERS = "/run/lab-servers"  # a process that writes its number there is in the cgroup of the host's servers
+# Found before Debian's own: as a service manager does, it starts servers in their cgroup, not in that of a login.
+SERVICE = f'#!/bin/sh\necho $$ >{SERVERS}\nexec /usr/sbin/service "$@"\n'
 DISKS = "/var/tmp"  # where this machine keeps files on a disk
 FILLED = 1_600_000_000  # when made-up files were last written: long ago, as caches like it (s since 1970)
 # Trees that some machines keep on filesystems of their own, which an overlay over / does not reach.
@@ -72,6 +75,17 @@ def build_root(stage: Path, label: str) -> Path:
     (root / "run/lock").mkdir()
     (root / "run/lock").chmod(0o1777)
     return root
+
+
+def separate_servers(root: Path, cgroup: str | None) -> None:
+    """Makes SERVERS the list of processes `cgroup` (None: a file that nobody reads), and `service` enter it."""
+    group = root / SERVERS.lstrip("/")
+    group.touch()
+    if cgroup:
+        mount(cgroup, group, "none", MS_BIND)
+    service = root / "usr/local/sbin/service"
+    service.write_text(SERVICE)
+    service.chmod(0o755)
 
 
 def mount_disk(root: Path, label: str, disk: dict[str, Any]) -> None:
@@ -179,8 +193,9 @@ def start(service: dict[str, Any], address: str) -> None:
     """Writes a server's files, starts it and waits until it accepts connections."""
     log = Path(f"/var/log/lab-{service['name']}.log")
     write_files(service)
+    enter = "" if service["name"] == "sshd" else f"echo $$ >{SERVERS}; "
     for command in (*service["prepare"], service["start"]):
-        run(command, log)
+        run(enter + command, log)
     try:
         wait_until_it_answers(address, service["port"])
     except OSError as error:
@@ -206,6 +221,7 @@ def build_host(orders: dict[str, Any]) -> None:
     root = build_root(Path(orders["stage"]), orders["label"])
     for disk in orders["disks"]:
         mount_disk(root, orders["label"], disk)
+    separate_servers(root, orders["servers"])
     enter_root(root)
     name_host(orders)
     log = Path("/var/log/lab-network.log")

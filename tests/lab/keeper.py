@@ -133,9 +133,7 @@ class Keeper:
         """The new cgroup of the load generator; None if the hosts have none."""
         if self.granted is None:
             return None
-        cgroup = quotas.create(self.number, "generator")
-        quotas.prefer(cgroup)
-        return str(cgroup)
+        return str(quotas.create_generator(self.number))
 
     @property
     def granted(self) -> float | None:
@@ -144,8 +142,8 @@ class Keeper:
 
     def new_host(self, spec: HostSpec) -> Running:
         """A process in new namespaces, and in a cgroup of its own if it has a quota, that waits for its orders."""
-        cgroup = None if self.granted is None else quotas.create(self.number, spec.name)
-        new = quotas.entering(cgroup, on_server_cpu(NEW_HOST))
+        cgroup = None if self.granted is None else quotas.create_host(self.number, spec.name)
+        new = quotas.entering(cgroup and cgroup / quotas.LOGINS, on_server_cpu(NEW_HOST))
         command = [*DIES_WITH_US, *new, sys.executable, "-m", "tests.lab.inside"]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         with self.log.open("a") as log:
@@ -195,6 +193,7 @@ class Keeper:
                     "address": host.address,
                     "prefix": 24,
                     "stage": str(stage),
+                    "servers": None if host.cgroup is None else str(host.cgroup / quotas.SERVERS / "cgroup.procs"),
                     "label": state.label(self.number),
                     "after": [names[name] for name in host.spec.after if name in keys],
                     "disks": [asdict(disk) for disk in host.spec.disks],

@@ -55,8 +55,9 @@ class Host:
         Raises LabError with its stderr when it fails (unless `check` is false), TimeoutExpired after `timeout` s.
         """
         enter = ["nsenter", "--target", str(self.pid), "--mount", "--uts", "--ipc", "--net", "--pid"]
+        group = self.cgroup and self.cgroup / quotas.SERVERS
         clean = ["env", "-i", f"PATH={SYSTEM_PATH}", "HOME=/root", "LANG=C.UTF-8", "sh", "-c", command]
-        return self._finish(quotas.entering(self.cgroup, on_server_cpu([*enter, *clean])), command, check, timeout)
+        return self._finish(quotas.entering(group, on_server_cpu([*enter, *clean])), command, check, timeout)
 
     def ssh(
         self, command: str, *, check: bool = True, timeout: float = RUN_TIMEOUT

@@ -1,8 +1,9 @@
 """CPU quotas of lab hosts: one cgroup per host, of whichever version holds this machine's cpu controller.
 
 A host with a quota is a slow machine of its own: the server is the limit, not the generator, and two hosts have twice
-the CPU of one. The generator has a cgroup without a quota; like those of the hosts it goes before other work. The names
-of the cgroups hold the network namespace, in which lab numbers are unique.
+the CPU of one. Its cgroup holds one for its servers and one for its logins, as systemd has slices for them: a hundred
+busy threads of a server keep no sshd waiting. The generator has a cgroup without a quota; like those of the hosts it
+goes before other work. The names of the cgroups hold the network namespace, in which lab numbers are unique.
 """
 
 import os
@@ -16,6 +17,8 @@ SHARE = 0.3  # of one CPU; three hosts at work fit on the servers' CPU
 PERIOD = 10_000
 # Most of what there is: other work on the CPU must not take what the quota promises.
 V1_SHARES, V2_WEIGHT = 262_144, 10_000
+# The cgroups within that of a host.
+SERVERS, LOGINS = "servers", "logins"
 REMOVAL = 10.0  # seconds for the last processes of a cgroup to be gone
 
 
@@ -45,9 +48,9 @@ class Controller:
 
     def create(self, name: str) -> Path:
         """Create a cgroup without a quota; its directory. Raises OSError."""
-        if self.version == 2 and "cpu" not in (self.root / "cgroup.subtree_control").read_text().split():
-            (self.root / "cgroup.subtree_control").write_text("+cpu")
         cgroup = self.root / name
+        if self.version == 2 and "cpu" not in (cgroup.parent / "cgroup.subtree_control").read_text().split():
+            (cgroup.parent / "cgroup.subtree_control").write_text("+cpu")
         cgroup.mkdir()
         return cgroup
 
@@ -82,19 +85,26 @@ def obstacle() -> str | None:
     return None
 
 
-def create(number: int, name: str) -> Path:
-    """The new cgroup of a host of lab `number`, or of its generator, without a quota. Raises OSError."""
-    return _granting().create(f"{_prefix()}{number}-{name}")
+def create_host(number: int, name: str) -> Path:
+    """The new cgroup of a host of lab `number`, without a quota, and those within it. Raises OSError."""
+    granting = _granting()
+    host = granting.create(f"{_prefix()}{number}-{name}")
+    granting.create(f"{host.name}/{SERVERS}")
+    granting.prefer(granting.create(f"{host.name}/{LOGINS}"))
+    return host
+
+
+def create_generator(number: int) -> Path:
+    """The new cgroup of the generator of lab `number`, without a quota, ahead of other work. Raises OSError."""
+    granting = _granting()
+    generator = granting.create(f"{_prefix()}{number}-generator")
+    granting.prefer(generator)
+    return generator
 
 
 def limit(cgroup: Path, share: float) -> None:
     """Set the quota of a host's cgroup. Raises OSError."""
     _granting().limit(cgroup, share)
-
-
-def prefer(cgroup: Path) -> None:
-    """Put the generator's cgroup ahead of other work. Raises OSError."""
-    _granting().prefer(cgroup)
 
 
 def _granting() -> Controller:
@@ -126,23 +136,24 @@ def remove(number: int) -> None:
     deadline = time.monotonic() + REMOVAL
     while left := cgroups(number):
         for path in left:
-            _evict(path)
-            with suppress(OSError):  # a process is still in it, or another cleaner was faster
-                path.rmdir()
+            for each in (path / SERVERS, path / LOGINS, path):
+                _evict(each, path.parent)
+                with suppress(OSError):  # a process is still in it, or another cleaner was faster
+                    each.rmdir()
         if time.monotonic() > deadline:
             return
         time.sleep(0.02)
 
 
-def _evict(cgroup: Path) -> None:
-    """Move what is in a cgroup out of it."""
+def _evict(cgroup: Path, root: Path) -> None:
+    """Move what is in a cgroup to the root of the hierarchy."""
     for pid in _lines(cgroup / "cgroup.procs").split():
         with suppress(OSError):  # it has ended
-            (cgroup.parent / "cgroup.procs").write_text(pid)
+            (root / "cgroup.procs").write_text(pid)
 
 
 def _prefix() -> str:
-    return f"cockpit-lab-{Path('/proc/self/ns/net').stat().st_ino}-"
+    return f"cockpit-quota-{Path('/proc/self/ns/net').stat().st_ino}-"
 
 
 def _all() -> list[Path]:

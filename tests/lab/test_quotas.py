@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -54,18 +54,30 @@ def test_each_host_gets_its_quota_alone_and_both_at_once(slow_lab: Lab) -> None:
     assert all(now > then for now, then in zip(map(throttled, hosts), before, strict=True))
 
 
-def test_servers_and_commands_of_a_host_are_in_its_cgroup(slow_lab: Lab) -> None:
+@pytest.mark.parametrize(
+    "restart", [lambda host: host.restart("apache2"), lambda host: host.ssh("service apache2 restart >/dev/null 2>&1")]
+)
+def test_servers_and_logins_of_a_host_are_in_cgroups_of_its_own(
+    slow_lab: Lab, restart: Callable[[Host], object]
+) -> None:
     cgroup = slow_lab.web1.cgroup
     assert cgroup is not None and slow_lab.share == quotas.SHARE
-    slow_lab.web1.restart("apache2")
-    slow_lab.web1.run("setsid sleep 60 >/dev/null 2>&1 &")
+    restart(slow_lab.web1)
     slow_lab.web1.ssh("setsid sleep 60 >/dev/null 2>&1 &")
 
-    def count(name: str) -> int:
-        return [_name(pid) for pid in (cgroup / "cgroup.procs").read_text().split()].count(name)
+    def names(group: str) -> list[str]:
+        return [_name(pid) for pid in (cgroup / group / "cgroup.procs").read_text().split()]
 
-    assert state.wait_for(lambda: count("sleep") == 2)
-    assert count("apache2") == 6 and count("sshd") >= 1
+    assert state.wait_for(lambda: names(quotas.SERVERS).count("apache2") == 6)
+    assert "apache2" not in names(quotas.LOGINS) and "sleep" in names(quotas.LOGINS) and "sshd" in names(quotas.LOGINS)
+
+
+def test_logins_of_a_host_go_before_its_servers(slow_lab: Lab) -> None:
+    cgroup = slow_lab.web1.cgroup
+    assert cgroup is not None
+    weight = {1: "cpu.shares", 2: "cpu.weight"}[controller().version]
+    servers, logins = (int((cgroup / group / weight).read_text()) for group in (quotas.SERVERS, quotas.LOGINS))
+    assert logins >= 100 * servers
 
 
 def test_the_generator_has_a_cgroup_without_a_quota_ahead_of_other_work(slow_lab: Lab) -> None:
