@@ -44,7 +44,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     a kind of server (apache, nginx, …): `directive` in `file`, in `section` (`IfModule mpm_prefork_module`;
     `http { server {`); None is the top level; `get` and `set`: it is also set in the running server.
-    systemd: `directive` in `file`, a drop-in of its unit, with `get` and `set`.
+    systemd: `directive` in `file`, a drop-in of its unit. `get` alone: it prints the value that `reload` made active.
     keyvalue: `key` in `file`, in the ini `section` if it has several. sysctl: `key`, and its line in `file` if there is
     one. choice: `option`s and one `get`, or a `when` each. mount: the atime option of the mount point `mount`.
     command: `get` prints the value, `set` takes it as "$1".
@@ -94,8 +94,13 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def live(self) -> bool:
-        """Return whether its value is asked of the host itself and set by a command, beside its file if it has one."""
+        """Return whether its active value is asked of the host itself, beside its file if it has one."""
         return self.kind not in FILE_KINDS or bool(self.get)
+
+    @property
+    def set_by_reload(self) -> bool:
+        """Return whether `reload` makes the value in its file active, and `get` reads that."""
+        return self.kind in FILE_KINDS and bool(self.get) and not self.set
 
     @property
     def written_only(self) -> bool:
@@ -158,6 +163,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return "restart"
         if self.written_only:
             return "written"
+        if self.kind == systemd.KIND:
+            return "live"
         return "graceful" if self.reload else "live"
 
     @property

@@ -15,14 +15,14 @@ _DIRECTIVE = ("file", "directive", "test", "reload")
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(DIRECTIVES, _DIRECTIVE),
     "keyvalue": ("file", "key"),
-    systemd.KIND: ("file", "directive", "get", "set"),
+    systemd.KIND: ("file", "directive", "get", "reload"),
     "sysctl": ("key",),
     "choice": ("option",),
     "mount": ("mount",),
     "command": ("get", "set"),
 }
 _MAY: dict[str, tuple[str, ...]] = {
-    **{kind: ("section",) for kind, grammar in GRAMMARS.items() if grammar.sections},
+    **{kind: ("section", "get") if grammar.sections else ("get",) for kind, grammar in GRAMMARS.items()},
     "sysctl": ("file",),
     "choice": ("get",),
 }
@@ -32,12 +32,14 @@ _OF_KINDS = ("file", "section", "directive", "key", "mount", "option", "get", "s
 def to_knob(section: KnobSection, host: Host) -> Knob:
     """Return the knob, with defaults by its kind and its host. Raises Wrong."""
     key = f"knob {section.name}"
-    # A directive that commands set in the running server needs no reload.
-    is_live = section.kind in DIRECTIVES and (section.get or section.set)
+    # A directive that a command sets in the running server needs no reload.
+    is_live = section.kind in DIRECTIVES and section.set
     needed = (*_DIRECTIVE[:-1], "get", "set") if is_live else NEEDS[section.kind]
     for name in needed:
         if not getattr(section, name):
             raise Wrong(f"{key}.{name}", f"missing; a knob of kind {section.kind} needs {', '.join(needed)}")
+    if section.kind in GRAMMARS and section.get and not section.set and not section.reload:
+        raise Wrong(f"{key}.reload", "missing; what get prints is set by a reload")
     allowed = (*needed, *_MAY.get(section.kind, ()))
     for name in _OF_KINDS:
         if getattr(section, name) and name not in allowed:

@@ -1,8 +1,8 @@
 """Resource settings of a systemd unit in a drop-in file: systemd.exec(5), systemd.resource-control(5). Pure.
 
 A drop-in is `/etc/systemd/system/UNIT.d/NAME.conf` with a section `[Service]`. Properties of the control group are
-active after `systemctl daemon-reload`; limits and the priority when the unit restarts. Of several drop-ins the one
-whose name sorts last counts, so the active value is that of `systemctl show`.
+active after `systemctl daemon-reload`; limits and the priority when the unit restarts. `systemctl show` prints what
+systemd means to set, also where it cannot, so values are read from the main process and the unit's control group.
 """
 
 from __future__ import annotations
@@ -120,16 +120,33 @@ SETTINGS = {
         Impact.LIVE,
     ),
 }
-# systemctl prints a quota as CPU time per second (1.5s, 1min 6s), a percentage in the file.
-_PERCENT = """awk '{
-    if ($0 == "infinity") { print; exit }
-    for (i = 1; i <= NF; i++) {
-        unit = $i
-        gsub(/[0-9.]/, "", unit)
-        all += $i * (unit == "us" ? 1 : unit == "ms" ? 1000 : unit == "s" ? 1e6 : unit == "min" ? 6e7 : 3.6e9)
-    }
-    printf "%.10g%%\\n", all / 10000
-}'"""
+# sh. $unit is the unit.
+_PROCESS = r"""
+pid=$(systemctl show --value -p MainPID "$unit")
+[ "${pid:-0}" != 0 ] || { echo "$unit does not run" >&2; exit 1; }
+"""
+# `enforced FILE HIERARCHY FILE...`: the content of the unit's file in version 2 of control groups, or of those in
+# version 1; a control group without such a file enforces nothing. Version 1 writes infinity as -1 or as its last page.
+_GROUP = r"""
+group=$(systemctl show --value -p ControlGroup "$unit")
+[ "$group" ] || { echo "$unit does not run" >&2; exit 1; }
+enforced() {
+    cat "/sys/fs/cgroup$group/$1" 2>/dev/null && return
+    directory=/sys/fs/cgroup/$2$group
+    shift 2
+    (cd "$directory" && cat "$@") 2>/dev/null | paste -s -d ' '
+}
+unlimited() { awk '!NF || $1 == "max" || $1 < 0 || $1 > 9e18 { print "infinity"; next } '"$1"; }
+"""
+_GETTERS = {
+    "LimitNOFILE": f'{_PROCESS}awk \'/^Max open files/ {{ print $4 == $5 ? $4 : $4 ":" $5 }}\' "/proc/$pid/limits"',
+    "Nice": f"{_PROCESS}sed 's/^.*) //' \"/proc/$pid/stat\" | cut -d ' ' -f 17",
+    "CPUQuota": f"{_GROUP}enforced cpu.max cpu cpu.cfs_quota_us cpu.cfs_period_us |"
+    " unlimited '{ printf \"%.10g%%\\n\", 100 * $1 / $2 }'",
+    "MemoryMax": f"{_GROUP}enforced memory.max memory memory.limit_in_bytes | unlimited '{{ print $1 }}'",
+    "MemoryHigh": f"{_GROUP}enforced memory.high memory memory.high | unlimited '{{ print $1 }}'",
+    "TasksMax": f"{_GROUP}enforced pids.max pids pids.max | unlimited '{{ print $1 }}'",
+}
 
 
 def candidates(master: Process) -> Iterator[CandidateKnob]:
@@ -140,29 +157,17 @@ def candidates(master: Process) -> Iterator[CandidateKnob]:
     if not is_drop_in(file):
         return
     unit = shlex.quote(master.unit)
+    # A unit that failed too often is not started again before its failures are forgotten.
+    restart = f"systemctl daemon-reload; systemctl reset-failed {unit}; systemctl restart {unit}"
     for name, setting in SETTINGS.items():
-        restarts = setting.impact is Impact.RESTART
         yield CandidateKnob(
             name,
             KIND,
             file,
             directive=name,
-            get=_getter(name, unit),
-            set="systemctl daemon-reload",
-            # A unit that failed too often is not started again before its failures are forgotten.
-            reload=f"systemctl reset-failed {unit}; systemctl restart {unit}" if restarts else "",
+            get=f"unit={unit}{_GETTERS[name]}",
+            reload=restart if setting.impact is Impact.RESTART else "systemctl daemon-reload",
         )
-
-
-def _getter(name: str, unit: str) -> str:
-    """The command that prints the active value in the form of the file; it fails if the unit is not loaded."""
-    loaded = f'[ "$(systemctl show -P LoadState {unit})" = loaded ]'
-    if name == "CPUQuota":
-        return f"{loaded} && systemctl show -P CPUQuotaPerSecUSec {unit} | {_PERCENT}"
-    if name == "LimitNOFILE":
-        soft, hard = (f"$(systemctl show -P {one} {unit})" for one in ("LimitNOFILESoft", "LimitNOFILE"))
-        return f'{loaded} && soft={soft} hard={hard} && echo "$soft:$hard" | sed -E "s/^(.*):\\1$/\\1/"'
-    return f"{loaded} && systemctl show -P {name} {unit}"
 
 
 GRAMMAR = DropInGrammar()

@@ -24,7 +24,7 @@ from cockpit.model.text import neutral
 from cockpit.tuning import files, live, pending, undo_program
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
-from cockpit.tuning.effect import EffectWatch, must_serve
+from cockpit.tuning.effect import PACE, EffectWatch, must_serve
 from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.rollback import undo
@@ -113,14 +113,19 @@ async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOpti
         await _run(shell, change, command, options, effect)
     if plan.tests:
         options.report("tested")
-    is_set |= {n: await _set(shell, plan, change, n, options) for n, s in enumerate(plan.switches) if s.knob.in_file}
-    switches = tuple(is_set[number] for number in sorted(is_set))
+    for number, switch in enumerate(plan.switches):
+        if switch.knob.in_file and not switch.knob.set_by_reload:
+            is_set[number] = await _set(shell, plan, change, number, options)
     for command in plan.reloads:
         await _run(shell, change, command, options, effect, mark="reloading")
     if plan.reloads:
         options.report("reloaded")
     if why := await effect.wait():
         raise Failure(f"it did not become active: {why}")
+    for number, switch in enumerate(plan.switches):
+        if switch.knob.set_by_reload:
+            is_set[number] = await _reloaded(shell, switch, change, options)
+    switches = tuple(is_set[number] for number in sorted(is_set))
     notes = await _read_back(shell, plan, switches)
     await effect.listen()
     notes = [*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes)]
@@ -150,8 +155,29 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
     except (ChangeRefused, Failure) as error:
         raise Failure(f"{name}: {error}") from None
     if got == switch.old:
-        raise Failure(f"{name}: it still is {switch.knob.shown(got)}: the host ignored {switch.knob.shown(switch.new)}")
+        raise Failure(f"{name}: {_ignored(switch, got)}")
     return switch if got == switch.new else replace(switch, got=got)
+
+
+async def _reloaded(shell: Remote, switch: Switch, change: str, options: ChangeOptions) -> Switch:
+    """Wait until a value that is set by a reload is no longer the old one; return the switch with it."""
+    knob, patience = switch.knob, options.patience
+    deadline = asyncio.get_running_loop().time() + patience.effect
+    while True:
+        try:
+            got = await pending.get(shell, live.getter(knob))
+        except ChangeRefused as error:
+            raise Failure(f"{knob.name}: {error}") from None
+        if got != switch.old:
+            return switch if got == switch.new else replace(switch, got=got)
+        if asyncio.get_running_loop().time() >= deadline:
+            raise Failure(f"{knob.name}: {_ignored(switch, got)}")
+        await asyncio.sleep(PACE)
+        await pending.poll_workers(shell, change, patience.lease, "")
+
+
+def _ignored(switch: Switch, got: str) -> str:
+    return f"it still is {switch.knob.shown(got)}: the host ignored {switch.knob.shown(switch.new)}"
 
 
 async def _run(

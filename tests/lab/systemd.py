@@ -1,7 +1,6 @@
 """A real systemd: PID 1 of a container over this machine's root, with none of its units, and a web server as a unit.
 
-The control groups are read-only in it but those of systemd itself, so that no controller enforces a quota or a limit of
-memory; systemd reports them.
+Its control groups of CPU, memory and processes can be written, so that the kernel enforces what systemd asks for.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.lab.containers import podman
@@ -19,6 +19,8 @@ UNIT = "web.service"
 _LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000")
 # In place of the machine's: its units and its journal stay out.
 _EMPTY = ("/tmp", "/run", "/run/lock", "/var/log/journal", "/etc/systemd/system", "/etc/rc2.d")
+# Podman mounts those of version 1 read-only; whole hierarchies, as podman names the container's place from their roots.
+_CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
 _INIT = ("/lib/systemd/systemd", "--system", "--unit=basic.target")
 _SETUP = """\
 until [ -S /run/systemd/private ]; do sleep 0.05; done
@@ -72,7 +74,9 @@ def booted() -> Iterator[Booted]:
         port = probe.getsockname()[1]
     name = f"cockpit-test-{os.getpid()}-{secrets.token_hex(3)}"
     empty = (f"--tmpfs={place}:notmpcopyup" for place in _EMPTY)
-    options = (f"--name={name}", "--network=host", "--workdir=/", "--systemd=always", *_LIMITS, *empty)
+    hierarchies = {Path("/sys/fs/cgroup", one).resolve() for one in _CONTROLLERS}
+    groups = (f"--volume={one}:{one}:rw" for one in hierarchies if one.is_dir())
+    options = (f"--name={name}", "--network=host", "--workdir=/", "--systemd=always", *_LIMITS, *empty, *groups)
     try:
         podman("run", "--detach", *options, "--rootfs", "/:O", *_INIT)
         made = Booted(name, port)

@@ -55,6 +55,14 @@ def test_a_value_without_a_reload_is_only_written() -> None:
     ("text", "said"),
     [
         (KNOB + 'file = "/f"', "knob K.directive: missing; a knob of kind apache needs file, directive, test, reload"),
+        (
+            KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nget = "g"',
+            "knob K.reload: missing; what get prints is set by",
+        ),
+        (
+            KNOB + 'kind = "systemd"\nfile = "/f"\ndirective = "Nice"\nget = "g"',
+            "knob K.reload: missing; a knob of kind",
+        ),
         (KNOB + 'kind = "command"\nget = "g"', "knob K.set: missing; a knob of kind command needs get, set"),
         (DIRECTIVE + 'mount = "/"', "knob K.mount: found in a knob of kind apache; allowed: file, directive, test"),
         (DIRECTIVE + "min = 5\nmax = 1", "knob K.min: found 5; allowed: at most max, 1"),
