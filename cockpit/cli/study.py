@@ -43,7 +43,7 @@ from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
 from cockpit.study.journal import Journal, read_journal, write_journal
-from cockpit.study.keeper import put_back
+from cockpit.study.keeper import put_back, restore_recording
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
         await _put_back_left(place.left)
     if place.journal.touched:
         print(f"cockpit: {place.folder}: restoring the settings of a killed study", file=sys.stderr)
-        place = place._replace(journal=await put_back(place.folder, place.journal))
+        place = place._replace(journal=await put_back(place.folder, place.journal, restore_recording(place.folder)))
     chosen = replace(chosen, seed=_seed(options, chosen, place))
     fingerprint = chosen.fingerprint
     earlier = [state for state in sessions_of(place.folder) if state.study and state.study.fingerprint == fingerprint]
@@ -131,7 +131,7 @@ async def _put_back_left(folder: Path) -> None:
         journal = read_journal(folder)
         if journal is not None:
             print(f"cockpit: {folder}: restoring the settings of a killed study", file=sys.stderr)
-            await put_back(folder, journal)
+            await put_back(folder, journal, restore_recording(folder))
     finally:
         lock.release()
 

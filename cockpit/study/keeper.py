@@ -95,19 +95,26 @@ def main() -> int:
         if time.monotonic() > deadline:
             return 0  # another process goes on with the study: it sees to the settings
         time.sleep(0.1)
-    return _attempts(folder, deadline)
+    return attempts(folder, deadline)
 
 
-def _attempts(folder: Path, deadline: float) -> int:
+def attempts(folder: Path, deadline: float) -> int:
+    """Try until the deadline; keep the recording of the last attempt alone, and each reason once."""
+    recording = restore_recording(folder)
+    said = ""
     while True:
         try:
             journal = read_journal(folder)
             if journal is not None:
-                asyncio.run(put_back(folder, journal))
+                recording.unlink(missing_ok=True)
+                asyncio.run(put_back(folder, journal, recording))
             return 0
         except CockpitError as error:
+            why = neutral(str(error), 1000)
+        if why != said:
             with os.fdopen(open_new(folder / LOG, os.O_APPEND), "a") as log:
-                log.write(f"{neutral(str(error), 1000)}\n")
+                log.write(f"{why}\n")
+            said = why
         if time.monotonic() > deadline:
             return 1
         time.sleep(PAUSE)
@@ -119,7 +126,7 @@ _PACE = 0.5
 _UNDER_WAY = (PastState.UNDER_WAY, PastState.ROLLING_BACK)
 
 
-async def put_back(folder: Path, journal: Journal) -> Journal:
+async def put_back(folder: Path, journal: Journal, recording: Path) -> Journal:
     """Give every knob the value it had before the study, do the actions for its end, and write that into the journal.
 
     Raises HostError, ChangeRefused, ChangeUndone; the journal is then as it was.
@@ -135,7 +142,7 @@ async def put_back(folder: Path, journal: Journal) -> Journal:
         actions=journal.actions,
     )
     ssh_config = Path(journal.ssh_config) if journal.ssh_config else None
-    recorder = RecordingWriter(_recording(folder))
+    recorder = RecordingWriter(recording)
     async with LiveSession(profile, recorder, ssh_config=ssh_config, check_target=False) as live:
         await live.hosts_up(names)
         for host in sorted(names):
@@ -148,7 +155,7 @@ async def put_back(folder: Path, journal: Journal) -> Journal:
     return done
 
 
-def _recording(folder: Path) -> Path:
+def restore_recording(folder: Path) -> Path:
     """A new file beside the study's own recordings, which are numbered."""
     number = 1
     while (path := folder / f"restored-{number}.cockpit").exists():
