@@ -33,18 +33,22 @@ class MachineClock:
     def __init__(self) -> None:
         self._pings: deque[Ping] = deque()
         self._first: Ping | None = None
+        self._best: Ping | None = None
 
     def take(self, ping: Ping) -> None:
         self._pings.append(ping)
         while ping.received - self._pings[0].received > WINDOW:
             self._pings.popleft()
+        self._best = min(self._pings, key=lambda one: one.uncertainty)
         if self._first is None or (ping.received - self._first.received < WINDOW and _better(ping, self._first)):
             self._first = ping
 
     @property
     def best(self) -> Ping:
         """The quickest ping of the window. Raises ValueError before the first one."""
-        return min(self._pings, key=lambda ping: ping.uncertainty)
+        if self._best is None:
+            raise ValueError("no ping yet")
+        return self._best
 
     @property
     def drift(self) -> float:

@@ -102,16 +102,13 @@ def sums(left: Any, right: Any) -> dict[str, Any]:
 
 
 def _sum(left: Any, right: Any) -> Any:
-    if isinstance(left, str):
-        return left or right
+    if isinstance(left, int | Histogram):
+        return left + right
     if isinstance(left, dict):
-        return {
-            key: _sum(left[key], right[key]) if key in left and key in right else (left | right)[key]
-            for key in {**left, **right}
-        }
+        return left | {key: _sum(left[key], value) if key in left else value for key, value in right.items()}
     if isinstance(left, float):
         return total(left, right)
-    return add(left, right) if isinstance(left, Group) else left + right
+    return add(left, right) if isinstance(left, Group) else left or right
 
 
 def total(*seconds: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -29,6 +30,8 @@ SILENCE = 0.25
 _FILLING = 3
 # Decimal places of shares of a second: a hundredth of a per cent.
 _SHARE_DIGITS = 4
+# Of a WorkerSecond; there may be hundreds of them at each tick.
+_CONNECTIONS, _IN_FLIGHT, _SHARE, _WAIT = map(attrgetter, ("connections", "in_flight", "share", "wait"))
 
 
 def run_started(state: State, event: ev.RunStarted) -> State:
@@ -343,7 +346,7 @@ def _of_a_second(counts: Counts) -> Counts:
 
 
 def load_second(filling: Filling) -> LoadSecond:
-    counts, workers = filling.counts, filling.workers
+    counts, workers = filling.counts, filling.workers.values()
     return LoadSecond(
         second=filling.second,
         latency=counts.latency,
@@ -353,13 +356,13 @@ def load_second(filling: Filling) -> LoadSecond:
         failed=counts.failed,
         errors=sum(counts.errors.values()),
         queued=counts.queued,
-        connections=sum([worker.connections for worker in workers.values()]),
-        in_flight=sum([worker.in_flight for worker in workers.values()]),
-        workers=tuple([workers[number].share for number in sorted(workers)]),
+        connections=sum(map(_CONNECTIONS, workers)),
+        in_flight=sum(map(_IN_FLIGHT, workers)),
+        workers=tuple(map(_SHARE, map(filling.workers.__getitem__, sorted(filling.workers)))),
         lag_p99=counts.lag.percentile(99),
         pause=filling.pause,
         saturated=filling.saturated > filling.span / 2,
-        cpu_wait=max([worker.wait for worker in workers.values()], default=0.0),
+        cpu_wait=max(map(_WAIT, workers), default=0.0),
         other=filling.other,
         idle=filling.idle,
     )

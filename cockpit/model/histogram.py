@@ -6,6 +6,7 @@ handed to its other implementations unchanged: https://hdrhistogram.github.io/Hd
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -58,14 +59,18 @@ class Histogram:
     A small histogram added to a large one is merged on first access.
     """
 
-    __slots__ = ("_counts", "_indices", "_parts", "count", "max_ns", "min_ns", "total_ns")
+    __slots__ = ("_counts", "_indices", "_parts", "count", "filled", "max_ns", "min_ns", "total_ns")
 
-    def __init__(self, indices: Ints, counts: Ints, total_ns: int, min_ns: int, max_ns: int) -> None:
+    def __init__(
+        self, indices: Ints, counts: Ints, total_ns: int, min_ns: int, max_ns: int, count: int | None = None
+    ) -> None:
+        """`count` is the sum of the counts, for whom it is known."""
         self._indices = indices
         self._counts = counts
         # The large one, then small ones.
         self._parts: tuple[Histogram, ...] = ()
-        self.count = int(counts.sum())
+        self.filled = len(indices) > 0
+        self.count = int(np.add.reduce(counts)) if count is None else count
         self.total_ns = total_ns
         self.min_ns = min_ns
         self.max_ns = max_ns
@@ -104,10 +109,6 @@ class Histogram:
             return EMPTY
         return filled[0] if len(filled) == 1 else _merged(filled)
 
-    @property
-    def filled(self) -> bool:
-        return bool(self._parts) or bool(len(self._indices))
-
     def __bool__(self) -> bool:
         return self.filled
 
@@ -128,19 +129,27 @@ class Histogram:
     def _raised(self, other: Histogram) -> Histogram | None:
         """Return their sum if the other has no bucket of its own, which is most often so; else None."""
         mine, theirs = self.indices, other.indices
-        places = np.searchsorted(mine, theirs)
-        if places[-1] == len(mine) or not np.array_equal(mine[places], theirs):
+        places = mine.searchsorted(theirs)
+        if places[-1] == len(mine) or mine[places].tobytes() != theirs.tobytes():
+            return None
+        raised = self._counts[places] + other.counts
+        if np.count_nonzero(raised) < len(raised):
             return None
         counts = self._counts.copy()
-        counts[places] += other.counts
-        return Histogram(mine, counts, self.total_ns + other.total_ns, *_span((self, other))) if counts.all() else None
+        counts[places] = raised
+        return Histogram(mine, counts, *self._with(other))
 
     def _joined(self, other: Histogram, parts: tuple[Histogram, ...]) -> Histogram:
         """Return their sum; `parts` are put into buckets on first access."""
-        both = Histogram(_NONE, _NONE, self.total_ns + other.total_ns, *_span((self, other)))
-        both.count = self.count + other.count
-        both._parts = parts
+        both = Histogram(_NONE, _NONE, *self._with(other))
+        both._parts, both.filled = parts, True
         return both
+
+    def _with(self, other: Histogram) -> tuple[int, int, int, int]:
+        """Return the total, minimum, maximum and count of both."""
+        low = self.min_ns if self.min_ns < other.min_ns else other.min_ns
+        high = self.max_ns if self.max_ns > other.max_ns else other.max_ns
+        return self.total_ns + other.total_ns, low, high, self.count + other.count
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Histogram):
@@ -175,11 +184,11 @@ class Histogram:
         """
         if not self.count:
             return 0.0
-        rank = max(1, int(np.ceil(self.count * percent / 100 - 1e-9)))
+        rank = max(1, math.ceil(self.count * percent / 100 - 1e-9))
         if rank >= self.count:
             # A bucket of `coarse` is named by its lowest index, which is below the maximum.
             return self.max
-        at = int(np.searchsorted(np.cumsum(self.counts), rank))
+        at = int(self.counts.cumsum().searchsorted(rank))
         return min(upper_bound(int(self.indices[at])), self.max_ns) / 1e9
 
     @property
@@ -221,9 +230,11 @@ class Histogram:
         if not self.count:
             return EMPTY
         indices = self.indices & -width
-        first = np.flatnonzero(np.diff(indices, prepend=-1))
+        begins = np.ones(len(indices), dtype=np.bool_)
+        np.not_equal(indices[1:], indices[:-1], out=begins[1:])
+        first = begins.nonzero()[0]
         counts = np.add.reduceat(self.counts, first)
-        return Histogram(indices[first], counts, self.total_ns, self.min_ns, self.max_ns)
+        return Histogram(indices[first], counts, self.total_ns, self.min_ns, self.max_ns, self.count)
 
     def to_wire(self) -> list[Any]:
         """[total, min, max, gap, count, gap, count, …]: small in JSON, and smaller still compressed."""
@@ -240,7 +251,7 @@ class Histogram:
         if len(wire) == 3:
             return EMPTY
         pairs = np.asarray(wire[3:], dtype=np.int64)
-        return cls(np.cumsum(pairs[0::2]), pairs[1::2], wire[0], wire[1], wire[2])
+        return cls(pairs[0::2].cumsum(), pairs[1::2], wire[0], wire[1], wire[2])
 
 
 def _merged(parts: Sequence[Histogram]) -> Histogram:
