@@ -17,7 +17,7 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.knobs import KNOB_KINDS
 from cockpit.model.text import neutral
 from cockpit.servers import kernel, systemd
-from cockpit.servers.kind import StatusPageKind
+from cockpit.servers.kind import ServerKind, StatusPageKind
 from cockpit.servers.registry import DIRECTIVES, KINDS, STATUS_PAGES
 from cockpit.servers.settings import KnownSetting
 
@@ -96,7 +96,7 @@ def _lists() -> Iterator[tuple[str, str]]:
         "\n\n".join(
             _settings(name, table)
             for name, table in (
-                *((kind.name, {**kind.keys, **kind.settings}) for kind in KINDS),
+                *((kind.name, {**kind.keys, **kind.settings} or _at_start(kind)) for kind in KINDS),
                 ("kernel", kernel.SETTINGS),
                 ("systemd", systemd.SETTINGS),
             )
@@ -107,6 +107,11 @@ def _lists() -> Iterator[tuple[str, str]]:
     yield "{kinds of knobs}", _any_of(KNOB_KINDS)
     yield "{kinds of directives}", ", ".join(DIRECTIVES)
     yield "{kinds of directives, as code}", " ".join(f"`{kind}`" for kind in DIRECTIVES)
+
+
+def _at_start(kind: ServerKind) -> dict[str, KnownSetting]:
+    """The settings of a program, as the variables and options that it has."""
+    return {", ".join(filter(None, (one.variable, *one.options))): one.setting for one in kind.at_start}
 
 
 def _status_row(page: StatusPageKind) -> str:

@@ -75,6 +75,23 @@ class CandidateKnob(NamedTuple):
     usual: bool = False
 
 
+class StartSetting(NamedTuple):
+    """A setting that a program reads when it starts: from one of its `options`, else from a `variable` of its
+    environment ("": it has none), else it is the `default`."""
+
+    name: str
+    setting: KnownSetting
+    options: tuple[str, ...] = ()
+    variable: str = ""
+    default: str = ""
+    usual: bool = False
+
+    def given(self, command: Sequence[str]) -> str:
+        """The option that a command line has last; "" if none."""
+        heads = [word.partition("=")[0] for word in command if word.startswith("-")]
+        return next((head for head in reversed(heads) if head in self.options), "")
+
+
 class StatusAddress(NamedTuple):
     """A status page that a running server most likely has."""
 
@@ -112,7 +129,8 @@ class ServerKind(NamedTuple):
     passes requests (groups: the address, or host and port), `own_log` the file of its error log (group 1).
     `header` are the words of a section's innermost header; `in_sections` are settings offered in each section whose
     header begins with the word, set or not; others are offered in the sections that have them. `choices` finds the
-    values that its configuration allows for settings, () if it does not have them at all.
+    values that its configuration allows for settings, () if it does not have them at all. `at_start` are settings that
+    its program reads when it starts, which are offered in the systemd unit that starts it.
     """
 
     name: str
@@ -139,20 +157,23 @@ class ServerKind(NamedTuple):
     header: Callable[[str], Sequence[str]] = blocks.header_of
     in_sections: Mapping[str, tuple[str, ...]] = {}
     choices: Callable[[str], Mapping[str, tuple[str, ...]]] | None = None
+    at_start: tuple[StartSetting, ...] = ()
 
 
-def on_command_line(title: str, name: str, *processes: str) -> ServerKind:
-    """A kind of server that is configured by its command line alone, so that it is watched and nothing is offered."""
+def on_command_line(title: str, name: str, *processes: str, at_start: tuple[StartSetting, ...]) -> ServerKind:
+    """A kind of server that is configured by what starts it alone: its command line and its environment."""
 
     def startup(process: Process, inventory: Inventory) -> Startup:
-        return Startup(name, (), "", doubt="its options are on its command line, not in a file")
+        if process.unit:
+            return Startup(name, (), "", fixed=f"{process.unit} starts it with its options")
+        return Startup(name, (), "", fixed="its options are on its command line, and no systemd unit starts it")
 
     def discover(inventory: Inventory) -> Iterator[RunningServer]:
         for master in inventory.masters(*processes):
             if inventory.ports_of(master.pid):
                 yield running(title, master.name, inventory, master, startup(master, inventory), ())
 
-    return ServerKind(name=name, processes=processes, discover=discover, startup=startup)
+    return ServerKind(name=name, processes=processes, discover=discover, startup=startup, at_start=at_start)
 
 
 class ConfigFile(NamedTuple):

@@ -12,7 +12,7 @@ from cockpit.servers import kernel, keyvalue, systemd
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory
-from cockpit.servers.kind import RunningServer, ServerKind, StatusPageKind
+from cockpit.servers.kind import RunningServer, ServerKind, StartSetting, StatusPageKind
 from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Instance
 
@@ -49,7 +49,10 @@ SETTINGS: dict[str, dict[str, KnownSetting]] = {"sysctl": kernel.SETTINGS, **{ki
 for _kind in KINDS:
     SETTINGS[_kind.name if _kind.grammar else "keyvalue"] |= {n.lower(): s for n, s in _kind.settings.items()}
     SETTINGS["keyvalue"] |= {n.lower(): s for n, s in _kind.keys.items()}
-SETTINGS[systemd.KIND] = {n.lower(): s for n, s in systemd.SETTINGS.items()}
+AT_START: dict[str, tuple[StartSetting, ...]] = {kind.name: kind.at_start for kind in KINDS}
+for _one in (one for settings in AT_START.values() for one in settings):
+    SETTINGS[systemd.KIND] |= {name.lower(): _one.setting for name in (*_one.options, _one.variable) if name}
+SETTINGS[systemd.KIND] |= {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
-from cockpit.servers import kernel
+from cockpit.servers import kernel, systemd
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, instances
 from cockpit.servers.startup import Instance
@@ -55,7 +55,7 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
     Raises HostError, ChangeRefused if no command can be run there."""
     by_file: dict[tuple[str, str], list[Knob]] = {}
     for knob in knobs:
-        if knob.kind in DIRECTIVES:
+        if knob.kind in DIRECTIVES or (knob.kind == systemd.KIND and systemd.unit_of(knob.file)):
             by_file.setdefault((knob.kind, knob.file), []).append(knob)
     if not by_file:
         return []
@@ -64,6 +64,9 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
     read: dict[int, ConfigurationFiles] = {}
     found = []
     for (kind, file), group in by_file.items():
+        if kind == systemd.KIND:
+            found.append(_of_unit(answering, tuple(group), file))
+            continue
         for instance in answering.every:
             if instance.startup.kind == kind and instance.process.pid not in read:
                 read[instance.process.pid] = await configuration_files(remote, instance)
@@ -83,6 +86,8 @@ async def edited_after_start(remote: Remote, one: ReadBy) -> bool:
         return await _runs_another(remote, one.instance)
     if one.instance is None or one.instance.startup.kind not in RELOAD_REPLACES or not one.instance.workers:
         return False
+    if one.knobs[0].kind == systemd.KIND:
+        return False  # its values are asked of the unit
     done = await files.run(remote, STARTED, one.file, *map(str, one.instance.workers))
     times = [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12]
     return len(times) > 1 and times[0] > min(times[1:]) + _APART
@@ -116,6 +121,21 @@ def _answering(inventory: Inventory, port: int | None) -> _Answering:
     target = [instance for instance in every if port is not None and port in instance.ports]
     names = sorted({listener.name for listener in inventory.listening if listener.port == port})
     return _Answering(port, every, target, "" if target else ", ".join(names))
+
+
+def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str) -> ReadBy:
+    """The server in the unit of a file, unless another server of its kind answers on the target's port."""
+    unit = systemd.unit_of(file)
+    every = [instance for instance in answering.every if instance.process.unit == unit]
+    if not every:
+        return ReadBy(knobs, file, None, doubt=f"no known server runs in {neutral(unit, 200)}")
+    instance = next((one for one in every if one in answering.target), every[0])
+    rivals = [one for one in answering.target if one.startup.kind == instance.startup.kind]
+    if not rivals or instance in rivals:
+        return ReadBy(knobs, file, instance)
+    others = "; ".join(neutral(one.words, 300) for one in rivals)
+    wrong = f"{neutral(unit, 200)} is not the unit of the server that answers on port {answering.port}: {others}"
+    return ReadBy(knobs, file, instance, wrong=wrong)
 
 
 async def _container(

@@ -14,7 +14,7 @@ from cockpit.model.knobs import Knob, Option
 from cockpit.servers import kernel, systemd
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
-from cockpit.servers.registry import running_servers
+from cockpit.servers.registry import AT_START, running_servers
 from cockpit.servers.sections import in_sections
 from cockpit.servers.upstreams import Hop
 from cockpit.tuning import files, live, plan
@@ -70,13 +70,20 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     for server in sorted(servers, key=lambda server: rank.get(id(server), len(picked))):
         preselected, own = id(server) in rank, configurations[server.master]
         named = (*await follow_includes(remote, host, server, own.read), *in_sections(server, own.texts))
-        for candidate in (*named, *(systemd.candidates(server.master) if server.master else ())):
+        for candidate in (*named, *_of_its_unit(server)):
             offered += await _offered(remote, host, candidate, known, preselected, server)
     for candidate in kernel.CANDIDATES:
         offered += await _offered(remote, host, candidate, known, False, None)
     kept = tuple(_apart(_once(offered, known)))
     listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
     return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, tuple(sorted(listening)), chain)
+
+
+def _of_its_unit(server: RunningServer) -> Iterable[CandidateKnob]:
+    """The settings of the systemd unit that started a server, and of the program that it started."""
+    if server.master is None or server.startup is None:
+        return ()
+    return systemd.candidates(server.master, AT_START.get(server.startup.kind, ()))
 
 
 def _once(offered: Iterable[Offered], known: Mapping[str, HostFile | None]) -> Iterable[Offered]:

@@ -28,6 +28,7 @@ from cockpit.cli.schema import profile_schema
 from cockpit.demo.world import DemoWorld
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
+from cockpit.servers.registry import AT_START
 from tests.recording.test_pages import settled
 from tests.session.events import small_session
 
@@ -213,10 +214,11 @@ def test_the_copy_for_editors_is_current(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_every_flag_that_help_names_is_one() -> None:
     known = set(flags(make_parser()))
+    programs = {option for settings in AT_START.values() for one in settings for option in one.options}
     assert {"--ssh-config", "--theme"} <= known
     for topic in topics():
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text(topic)))
-        assert named <= known, topic
+        assert named <= known | programs, topic
 
 
 def parsers(parser: CommandParser) -> Iterator[CommandParser]:

@@ -27,6 +27,70 @@ def test_the_text_of_a_drop_in() -> None:
             grammar.change(odd, "TasksMax", b"9")
 
 
+STARTED = b"""[Service]
+Environment=THREADS=1 "NAME=a b" LAST=3
+ExecStart=/usr/bin/uvicorn app:app --workers 2 --port=80 --workers 3
+"""
+
+
+def test_variables_of_the_environment() -> None:
+    grammar = registry.GRAMMARS["systemd"]
+    text = grammar.change(b"", "THREADS", b"4")
+    assert text == b'[Service]\nEnvironment="THREADS=4"\n'
+    assert grammar.change(text, "THREADS", b"8") == b'[Service]\nEnvironment="THREADS=8"\n'
+    assert grammar.change(text, "THREADS", None) == b"[Service]\n"
+    assert [grammar.read(STARTED, name).value for name in ("THREADS", "NAME", "LAST", "MISSING")] == [
+        "1",
+        "a b",
+        "3",
+        None,
+    ]
+    for name, left in (
+        ("THREADS", b'"NAME=a b" LAST=3'),
+        ("NAME", b"THREADS=1 LAST=3"),
+        ("LAST", b'THREADS=1 "NAME=a b"'),
+    ):
+        assert grammar.change(STARTED, name, None).splitlines()[1] == b"Environment=" + left
+    emptied = STARTED + b"Environment=\n"
+    assert grammar.read(emptied, "THREADS").value is None
+    for name, value in (("NAME", 'a"b'), ("NAME", "50%"), ("THREADS", "a b")):
+        with pytest.raises(ConfigError):
+            grammar.spell_in(STARTED, name, None, value, None)
+    assert grammar.spell_in(STARTED, "NAME", None, "c d", b"a b") == b"c d"
+    with pytest.raises(ConfigError, match="quotes or escapes"):
+        grammar.read(b"[Service]\nEnvironment=NAME=a\\tb\n", "NAME")
+
+
+def test_options_of_exec_start() -> None:
+    grammar = registry.GRAMMARS["systemd"]
+    assert (grammar.read(STARTED, "--workers").value, grammar.read(STARTED, "--port").value) == ("3", "80")
+    assert grammar.change(STARTED, "--workers", b"9") == STARTED.replace(b"--workers 3", b"--workers 9")
+    assert grammar.change(STARTED, "--port", None) == STARTED.replace(b" --port=80", b"")
+    joined = STARTED.replace(b" --port", b" \\\n  --port")
+    assert grammar.change(joined, "--port", b"81") == joined.replace(b"=80", b"=81")
+    for text, name in ((STARTED, "--backlog"), (b"[Service]\n", "--port")):
+        with pytest.raises(ConfigError, match="ExecStart"):
+            grammar.change(text, name, b"1")
+    with pytest.raises(ConfigError, match="quotes or variables"):
+        grammar.read(b"[Service]\nExecStart=/bin/sh -c 'uvicorn --workers $N'\n", "--workers")
+    with pytest.raises(ConfigError, match="must not contain a space"):
+        grammar.spell_in(STARTED, "--port", None, "80 --reload", b"80")
+
+
+def test_a_program_is_set_where_its_value_comes_from() -> None:
+    at_start = registry.AT_START["uvicorn"]
+    command = ("/usr/bin/python3", "/usr/bin/uvicorn", "app:app", "--workers=2", "--backlog", "9")
+    master = Process(7, 1, "uvicorn", command, unit="app.service")
+    offered = {one.name: one for one in systemd.candidates(master, at_start)}
+    assert (offered["workers"].file, offered["workers"].directive) == ("/etc/systemd/system/app.service", "--workers")
+    drop_in = "/etc/systemd/system/app.service.d/90-cockpit.conf"
+    assert (offered["loop"].file, offered["loop"].directive) == (drop_in, "UVICORN_LOOP")
+    # An option that only the command line can have is not offered unless it is there.
+    names = {one.name for one in systemd.candidates(master, registry.AT_START["gunicorn"])}
+    assert "workers" in names and "threads" not in names
+    assert list(systemd.candidates(master._replace(unit=""), at_start)) == []
+
+
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from cockpit.servers.gunicorn.editor import GunicornGrammar
 from cockpit.servers.gunicorn.settings import SETTINGS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StartSetting, running
+from cockpit.servers.settings import Impact, KnownSetting
 from cockpit.servers.startup import Startup, absolute, command, doubt, signal_command
 
 _NAMES = ("gunicorn", "gunicorn3")
@@ -43,6 +44,13 @@ def _given(process: Process) -> dict[str, str]:
             name = {"c": "config", "p": "pid", "b": "bind"}.get(word[1]) or _SHORT[word[1]]
             found[name] = word[2:] or next(words, "")
     return found
+
+
+def _at_start(name: str, setting: KnownSetting) -> StartSetting:
+    """The setting as an option, which only its unit can change."""
+    short = tuple(f"-{letter}" for letter, of in _SHORT.items() if of == name)
+    options = (f"--{name.replace('_', '-')}", *short)
+    return StartSetting(name, setting._replace(impact=Impact.RESTART), options, usual=name in _USUAL)
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -80,4 +88,5 @@ KIND = ServerKind(
     reload_replaces=_NAMES,
     startup=_startup,
     settings=SETTINGS,
+    at_start=tuple(_at_start(name, setting) for name, setting in SETTINGS.items()),
 )

@@ -1,5 +1,27 @@
-"""Node.js, whose options are on its command line and in the application."""
+"""Node.js, whose options are on its command line, in its environment and in the application."""
 
-from cockpit.servers.kind import on_command_line
+from __future__ import annotations
 
-KIND = on_command_line("Node.js", "node", "node", "nodejs")
+from cockpit.servers.kind import StartSetting, on_command_line
+from cockpit.servers.settings import Impact, KnownSetting, integer
+
+# https://docs.libuv.org/en/v1.x/threadpool.html, https://nodejs.org/api/cli.html
+AT_START = (
+    StartSetting(
+        "UV_THREADPOOL_SIZE",
+        KnownSetting(
+            "threads for files, DNS, compression and cryptography; matters if requests wait for those",
+            integer(1, 1024),
+            Impact.RESTART,
+        ),
+        variable="UV_THREADPOOL_SIZE",
+        default="4",
+        usual=True,
+    ),
+    StartSetting(
+        "max-old-space-size",
+        KnownSetting("MiB of the heap; matters if garbage collection takes much CPU", integer(1), Impact.RESTART),
+        ("--max-old-space-size",),
+    ),
+)
+KIND = on_command_line("Node.js", "node", "node", "nodejs", at_start=AT_START)

@@ -1,5 +1,30 @@
-"""uvicorn, whose options are on its command line."""
+"""uvicorn, whose options are on its command line or, as UVICORN_NAME, in its environment."""
 
-from cockpit.servers.kind import on_command_line
+from __future__ import annotations
 
-KIND = on_command_line("uvicorn", "uvicorn", "uvicorn")
+from cockpit.servers.kind import StartSetting, on_command_line
+from cockpit.servers.settings import Impact, KnownSetting, ValueForm, choice, integer
+
+
+def _setting(name: str, default: str, help_line: str, form: ValueForm, usual: bool = False) -> StartSetting:
+    """See https://www.uvicorn.org/settings/."""
+    variable = f"UVICORN_{name.upper()}"
+    known = KnownSetting(help_line, form, Impact.RESTART)
+    return StartSetting(name, known, (f"--{name.replace('_', '-')}",), variable, default, usual)
+
+
+_NONE = "none"
+AT_START = (
+    _setting("workers", "1", "processes that serve requests; matters if one CPU is busy", integer(1), True),
+    _setting("backlog", "2048", "length of the accept queue; matters when all workers are busy", integer(1), True),
+    _setting(
+        "timeout_keep_alive", "5", "seconds that an idle connection is kept; matters with few, busy clients", integer()
+    ),
+    _setting("limit_concurrency", _NONE, "connections above which 503 is sent; keeps response times short", integer(1)),
+    _setting("limit_max_requests", _NONE, "requests after which a worker ends; bounds leaks", integer(1)),
+    _setting("loop", "auto", "event loop; uvloop is quicker if it is installed", choice("auto", "asyncio", "uvloop")),
+    _setting(
+        "http", "auto", "HTTP parser; httptools is quicker if it is installed", choice("auto", "h11", "httptools")
+    ),
+)
+KIND = on_command_line("uvicorn", "uvicorn", "uvicorn", at_start=AT_START)

@@ -5,10 +5,10 @@ A parameter is `-p NAME=VALUE`, default_ttl also `-t VALUE`; `storage` is `-s VA
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cockpit.servers.command_line import PLAIN, command_line, words
 from cockpit.servers.editing import (
     ConfigError,
     Grammar,
@@ -24,9 +24,6 @@ from cockpit.servers.keyvalue import shell_grammar
 
 # varnishd(1): options with a value.
 TAKING = "abEfhIijlMnPprSsTtWx"
-_EXEC_START = re.compile(rb"(?m)^ExecStart[ \t]*=[ \t]*((?:[^\\\n]|\\[^\n]|\\\n)*)")
-_WORD = re.compile(rb"(?:[^\s\\]|\\[^\n])+")
-_PLAIN = re.compile(rb"[\w.,:/=+@~\[\]-]+")
 _VARIABLE = b"DAEMON_OPTS"
 STORAGE = "storage"
 
@@ -55,7 +52,7 @@ class VarnishGrammar(Grammar):
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)
-        if not _PLAIN.fullmatch(raw):
+        if not PLAIN.fullmatch(raw):
             raise ConfigError("a value of a command line must not contain a space, a quote or a variable")
         return raw
 
@@ -65,25 +62,24 @@ def given_options(text: bytes) -> tuple[list[GivenOption], int]:
     without running a shell."""
     check_text(text)
     start, end = _command_line(text)
-    words = [found.span() for found in _WORD.finditer(text, start, end)]
-    for first, last in words:
-        if not _PLAIN.fullmatch(text, first, last):
+    every = words(text, start, end)
+    for first, last in every:
+        if not PLAIN.fullmatch(text, first, last):
             raise ConfigError(
                 "varnishd's options contain quotes or variables; change it by hand", line_number(text, first)
             )
-    if not words:
+    if not every:
         raise ConfigError("it gives varnishd no options")
-    return list(_options(text, iter(words))), words[-1][1]
+    return list(_options(text, iter(every))), every[-1][1]
 
 
 def _command_line(text: bytes) -> Span:
     """The span of the options."""
-    if commands := list(_EXEC_START.finditer(text)):
-        start, end = commands[-1].span(1)
-        program = _WORD.match(text, start, end)
-        if program is None or not program[0].lstrip(b"@-:+!").endswith(b"varnishd"):
-            raise ConfigError("its ExecStart does not start varnishd itself", line_number(text, start))
-        return program.end(), end
+    if line := command_line(text):
+        program = next(iter(words(text, *line)), (0, 0))
+        if not text[slice(*program)].lstrip(b"@-:+!").endswith(b"varnishd"):
+            raise ConfigError("its ExecStart does not start varnishd itself", line_number(text, line[0]))
+        return program[1], line[1]
     found = [one for one in shell_grammar.parse(text).assignments if one.name == _VARIABLE]
     if not found or found[-1].append or found[-1].made_up or found[-1].one_command:
         raise ConfigError("it has neither ExecStart nor DAEMON_OPTS with all options")

@@ -1,4 +1,4 @@
-"""Resource settings of a systemd unit in a drop-in file: systemd.exec(5), systemd.resource-control(5). Pure.
+"""Settings of a systemd unit: systemd.exec(5), systemd.resource-control(5), and those of the program it starts. Pure.
 
 A drop-in is `/etc/systemd/system/UNIT.d/NAME.conf` with a section `[Service]`. Properties of the control group are
 active after `systemctl daemon-reload`; limits and the priority when the unit restarts. `systemctl show` prints what
@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from cockpit.servers.editing import ConfigError, Insertion, Location, new_line
-from cockpit.servers.ini import IniGrammar
 from cockpit.servers.inventory import Process
-from cockpit.servers.kind import CandidateKnob
+from cockpit.servers.kind import CandidateKnob, StartSetting
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, integer
+from cockpit.servers.systemd.editor import UnitGrammar
 
 KIND = "systemd"
 UNLIMITED = "infinity"
-_SECTION = "Service"
-_DROP_IN = re.compile(r"/etc/systemd/system/[\w@:.\\-]{1,200}\.service\.d/[\w.-]{1,100}\.conf")
-_JOINED = re.compile(rb"\\\r?\n")
+_PLACE = "/etc/systemd/system/"
+_FILE = re.compile(rf"{_PLACE}([\w@:.\\-]{{1,200}}\.service)(\.d/[\w.-]{{1,100}}\.conf)?")
 _SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)")
 _SHARE = re.compile(r"[1-9][0-9]{0,5}%")
 _LIMIT = re.compile(r"(infinity|[0-9]{1,18})(?::(infinity|[0-9]{1,18}))?")
@@ -30,33 +28,16 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _MOST = 2**63
 
 
-class DropInGrammar(IniGrammar):
-    """Settings of `[Service]`, which a file without it gets. A comment is a line of its own."""
-
-    names = re.compile(r"[A-Z][A-Za-z]{1,60}")
-    sections = False
-    comments = b""
-
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
-        if _JOINED.search(text):
-            raise ConfigError("a backslash joins two of its lines; change it by hand")
-        try:
-            location = super().locate(text, name, section or _SECTION)
-        except ConfigError:
-            if b"[" in text:
-                raise
-            return Location((), lambda: new_line(text, len(text), f"[{_SECTION}]\n{name}=".encode()))
-        return Location(location.found, lambda: _compact(location.insertion(), name))
-
-
-def _compact(place: Insertion, name: str) -> Insertion:
-    """The place of a new line as systemd's manual writes it, without spaces around `=`."""
-    return place._replace(before=place.before.removesuffix(f"{name} = ".encode()) + f"{name}=".encode())
-
-
 def is_drop_in(file: str) -> bool:
     """Whether a change may create the file, and its directory: it only adds to a unit."""
-    return _DROP_IN.fullmatch(file) is not None
+    found = _FILE.fullmatch(file)
+    return found is not None and found[2] is not None
+
+
+def unit_of(file: str) -> str:
+    """The unit that a file in systemd's directory for the administrator belongs to; "" if none."""
+    found = _FILE.fullmatch(file)
+    return found[1] if found else ""
 
 
 def _bytes(value: str) -> str:
@@ -149,16 +130,37 @@ _GETTERS = {
 }
 
 
-def candidates(master: Process) -> Iterator[CandidateKnob]:
-    """The settings of the unit of a server's first process; nothing if it has no unit here."""
-    if not master.unit or master.origin == "container":
-        return
-    file = f"/etc/systemd/system/{master.unit}.d/90-cockpit.conf"
-    if not is_drop_in(file):
+# $1 in $pid's environment or, as an option, on its command line; the last one counts.
+_VARIABLE = """
+value() { tr '\\0' '\\n' <"/proc/$pid/environ" | awk -v name="$1=" '
+    index($0, name) == 1 { value = substr($0, length(name) + 1) }
+    END { print value }'; }
+"""
+_OPTION = """
+value() { tr '\\0' '\\n' <"/proc/$pid/cmdline" | awk -v name="$1" '
+    index($0, name "=") == 1 { value = substr($0, length(name) + 2) }
+    wanted { value = $0 }
+    { wanted = $0 == name }
+    END { print value }'; }
+"""
+
+
+def candidates(master: Process, program: Iterable[StartSetting] = ()) -> Iterator[CandidateKnob]:
+    """The settings of the unit of a server's first process, then those of its program; nothing without a unit here."""
+    file = f"{_PLACE}{master.unit}.d/90-cockpit.conf"
+    if not master.unit or master.origin == "container" or not is_drop_in(file):
         return
     unit = shlex.quote(master.unit)
     # A unit that failed too often is not started again before its failures are forgotten.
     restart = f"systemctl daemon-reload; systemctl reset-failed {unit}; systemctl restart {unit}"
+    for one in program:
+        if get := _getter(one, master):
+            option = one.given(master.command)
+            place = f"{_PLACE}{master.unit}" if option else file
+            directive = option or one.variable
+            yield CandidateKnob(
+                one.name, KIND, place, directive=directive, get=f"unit={unit}{get}", reload=restart, usual=one.usual
+            )
     for name, setting in SETTINGS.items():
         yield CandidateKnob(
             name,
@@ -170,4 +172,13 @@ def candidates(master: Process) -> Iterator[CandidateKnob]:
         )
 
 
-GRAMMAR = DropInGrammar()
+def _getter(one: StartSetting, master: Process) -> str:
+    """Commands that print the active value of a setting of a program; "" if it can only be changed by hand."""
+    if option := one.given(master.command):
+        return f"{_PROCESS}{_OPTION}value {shlex.quote(option)} | grep ."
+    if not one.variable:
+        return ""
+    return f"{_PROCESS}{_VARIABLE}value {one.variable} | grep . || echo {shlex.quote(one.default)}"
+
+
+GRAMMAR = UnitGrammar()

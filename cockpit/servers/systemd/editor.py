@@ -1,0 +1,149 @@
+"""Settings of `[Service]` in a unit's file or drop-in: located and spelled. Pure.
+
+A name with small letters is a property (`TasksMax=9`), one in capitals an environment variable
+(`Environment="THREADS=9"`), and one that begins with `-` an option of ExecStart (`--threads 9` or `--threads=9`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cockpit.servers.command_line import PLAIN, command_line, words
+from cockpit.servers.editing import (
+    ConfigError,
+    Insertion,
+    Location,
+    Span,
+    Statement,
+    check_text,
+    checked,
+    line_number,
+    new_line,
+)
+from cockpit.servers.ini import IniGrammar
+
+_SECTION = "Service"
+_JOINED = re.compile(rb"\\\r?\n")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{1,60}")
+_ASSIGNMENTS = "Environment"
+# Words of Environment=, whole ones in quotes.
+_WORD = re.compile(rb"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']+")
+# They begin an escape or a specifier, or end a quoted word.
+_SPECIAL = frozenset("\"'\\%")
+
+
+class UnitGrammar(IniGrammar):
+    """A file without `[Service]` gets it. A comment is a line of its own."""
+
+    names = re.compile(rf"[A-Z][A-Za-z]{{1,60}}|{_VARIABLE.pattern}|--?[a-z][a-z0-9-]{{0,60}}")
+    sections = False
+    comments = b""
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        if name.startswith("-"):
+            return _option(text, name)
+        if _JOINED.search(text):
+            raise ConfigError("a backslash joins two of its lines; change it by hand")
+        return self._variable(text, name) if _VARIABLE.fullmatch(name) else self._property(text, name)
+
+    def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
+        if name.startswith("-"):
+            return _plain(value, "on a command line")
+        if not _VARIABLE.fullmatch(name):
+            return self.spell(value, like)
+        if _SPECIAL.intersection(value):
+            raise ConfigError("a value of a variable must not contain a quote, a backslash or a percent sign")
+        found = self.locate(text, name, section).found
+        quoted = not found or text[found[-1].value[1] : found[-1].value[1] + 1] in (b'"', b"'")
+        return checked(value) if quoted else _plain(value, "without quotes")
+
+    def _property(self, text: bytes, name: str) -> Location:
+        try:
+            location = super().locate(text, name, _SECTION)
+        except ConfigError:
+            if b"[" in text:
+                raise
+            return Location((), lambda: new_line(text, len(text), f"[{_SECTION}]\n{name}=".encode()))
+        return Location(location.found, lambda: _compact(location.insertion(), name))
+
+    def _variable(self, text: bytes, name: str) -> Location:
+        lines = self._property(text, _ASSIGNMENTS)
+        # An empty assignment forgets those before it.
+        last = max((at for at, line in enumerate(lines.found) if line.bare), default=-1)
+        found = tuple(one for line in lines.found[last + 1 :] for one in _assignments(text, line, name))
+
+        def insertion() -> Insertion:
+            at, before, after = lines.insertion()
+            return Insertion(at, before + f'"{name}='.encode(), b'"' + after)
+
+        return Location(found, insertion)
+
+
+def _compact(place: Insertion, name: str) -> Insertion:
+    """The place of a new line as systemd's manual writes it, without spaces around `=`."""
+    return place._replace(before=place.before.removesuffix(f"{name} = ".encode()) + f"{name}=".encode())
+
+
+def _plain(value: str, where: str) -> bytes:
+    raw = checked(value)
+    if not PLAIN.fullmatch(raw):
+        raise ConfigError(f"a value {where} must not contain a space, a quote or a variable")
+    return raw
+
+
+def _assignments(text: bytes, line: Statement, name: str) -> Iterator[Statement]:
+    """The assignments of a variable on a line of Environment=. Raises ConfigError if one cannot be read."""
+    start, end = line.value
+    every = [found.span() for found in _WORD.finditer(text, start, end)]
+    for first, last in every:
+        inner = (first + 1, last - 1) if text[first : first + 1] in (b'"', b"'") else (first, last)
+        if not text.startswith(f"{name}=".encode(), inner[0], inner[1]):
+            continue
+        value = (inner[0] + len(name) + 1, inner[1])
+        shown = text[slice(*value)].decode("utf-8", "backslashreplace")
+        if _SPECIAL.intersection(shown) or text[last : last + 1].strip():
+            raise ConfigError(f"the value of {name} has quotes or escapes; change it by hand", line.line)
+        whole = line.whole if len(every) == 1 else _with_space(text, (first, last), (start, end))
+        yield Statement(shown, value, whole, line.line)
+
+
+def _with_space(text: bytes, word: Span, line: Span) -> Span:
+    """The word with the space that separates it from another."""
+    start, end = word
+    if start > line[0]:
+        return start - 1, end
+    rest = text[end : line[1]]
+    return start, line[1] - len(rest.lstrip())
+
+
+def _option(text: bytes, name: str) -> Location:
+    check_text(text)
+    line = command_line(text)
+    if line is None:
+        raise ConfigError("it has no ExecStart")
+    found = tuple(_given(text, words(text, *line), name))
+
+    def insertion() -> Insertion:
+        raise ConfigError(f"ExecStart has no {name}; add it by hand", line_number(text, line[0]))
+
+    return Location(found, insertion)
+
+
+def _given(text: bytes, every: list[Span], name: str) -> Iterator[Statement]:
+    option = name.encode()
+    for at, (start, end) in enumerate(every):
+        word = text[start:end]
+        if word.startswith(option + b"="):
+            value = (start + len(option) + 1, end)
+        elif word == option and at + 1 < len(every):
+            value = every[at + 1]
+        else:
+            continue
+        if not PLAIN.fullmatch(text, *value):
+            raise ConfigError(
+                f"the value of {name} has quotes or variables; change it by hand", line_number(text, start)
+            )
+        alone = text[start - 1 : start] in (b" ", b"\t")
+        whole = (start - 1, value[1]) if alone else None
+        yield Statement(text[slice(*value)].decode(), value, whole, line_number(text, start))
