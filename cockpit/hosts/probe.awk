@@ -417,7 +417,15 @@ function wanted(pid,   path, comm, got) {
   path = comm_at[pid]
   got = (getline comm < path)
   close(path)
-  return got > 0 && (comm in watched || (regex != "" && comm ~ regex))
+  return got > 0 && (comm in watched || (regex != "" && comm ~ regex) || (comm ~ /^python/ && is_child(pid)))
+}
+
+# Whether it is a child of a watched process: workers that Python spawns have the name of its interpreter.
+function is_child(pid,   path, line, word) {
+  path = stat_at[pid]
+  if ((getline line < path) > 0) { sub(/^.*\) /, "", line); split(line, word, " ") }
+  close(path)
+  return word[2] in head
 }
 
 function meet(pid, i) {

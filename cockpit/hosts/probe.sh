@@ -123,6 +123,13 @@ counters() {
   grep -aHsE '^(pg(pgin|pgout|fault|majfault|free|scan|steal)|pswp|Tcp|sockets|TCP|UDP|RAW|FRAG|some|full)' $counted
 }
 
+# Sets u to the name of the parent: workers that Python spawns have the name of its interpreter.
+parent() {
+  IFS= read -r s < "$1" || return
+  s=${s##*) } s=${s#* }
+  IFS= read -r u < "/proc/${s%% *}/comm"
+}
+
 frame() {
   disks= layered= files= titles=
   for f in /sys/block/*; do
@@ -133,14 +140,17 @@ frame() {
     for f in /proc/[0-9]*/comm; do
       set -f; IFS=$newline
       IFS= read -r c < "$f" || continue
+      u=
+      case $c in python*) parent "${f%comm}stat" ;; esac
       for p in $patterns; do
         case $c in
-          "$p" | $p)
-            f=${f%comm}
-            files="$files ${f}stat ${f}statm"
-            titles="$titles ${f}cmdline"
-            break ;;
+          "$p" | $p) ;;
+          *) case $u in '') continue ;; "$p" | $p) ;; *) continue ;; esac ;;
         esac
+        f=${f%comm}
+        files="$files ${f}stat ${f}statm"
+        titles="$titles ${f}cmdline"
+        break
       done
     done 2>/dev/null
     set +f; unset IFS

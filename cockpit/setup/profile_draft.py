@@ -24,6 +24,8 @@ from cockpit.tuning.server_discovery import DiscoveredHost, Offered, discover
 
 # The destination of a host without ssh.
 HERE = "this machine"
+# Programs that pass the requests to a published port on to a container.
+_TO_CONTAINERS = frozenset({"conmon", "docker-proxy", "rootlessport"})
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -47,7 +49,7 @@ class Surveyed(NamedTuple):
         if self.found is None:
             return self.problem
         strangers = ", ".join(self.found.strangers)
-        words = [f"the target's port is served by {strangers}, which is no known server"] if strangers else []
+        words = [f"the target's port is served by {strangers}, {_who(self.found.strangers)}"] if strangers else []
         if not self.found.servers:
             words.append("no known server runs there; the host can still be watched")
         elif self.found.serving is None and not self.found.able and not strangers:
@@ -75,6 +77,12 @@ class Surveyed(NamedTuple):
         wanted = set(knobs)
         offered = self.found.offered if self.found else ()
         return next((one.server for one in offered if one.server and one.knob in wanted), None)
+
+
+def _who(strangers: Iterable[str]) -> str:
+    if _TO_CONTAINERS.isdisjoint(strangers):
+        return "which is no known server"
+    return "which passes requests to a container: watch that as well, as docker:NAME or podman:NAME"
 
 
 def _described(server: RunningServer) -> str:

@@ -52,6 +52,10 @@ async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
     await server.stop()
 
 
+# Python of a process that prints a line and then waits.
+IDLE = "import sys; print(flush=True); sys.stdin.read()"
+
+
 class Crowd:
     """Processes of a name of one's own, that do nothing until they are ended."""
 
@@ -59,14 +63,13 @@ class Crowd:
         self._directory = directory
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def start(self, name: str, *arguments: str | bytes) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *arguments: str | bytes, program: str = IDLE) -> subprocess.Popen[bytes]:
         """Starts one called `name` (its comm) and waits until it runs under that name."""
-        program = self._directory / name
-        if not program.exists():
-            program.symlink_to(os.path.realpath(sys.executable))
-        idle = "import sys; print(flush=True); sys.stdin.read()"
+        path = self._directory / name
+        if not path.exists():
+            path.symlink_to(os.path.realpath(sys.executable))
         process = subprocess.Popen(
-            [program, "-ISc", idle, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [path, "-ISc", program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
         self._running.append(process)
         assert process.stdout

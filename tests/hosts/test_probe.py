@@ -125,6 +125,16 @@ async def test_several_names_and_patterns_are_watched(host_shell: str, crowd: Cr
     assert {one.pid for one in (await read_once(f"{TAG}-web", f"{TAG}-php*")).processes} == {one.pid for one in wanted}
 
 
+async def test_workers_that_python_spawns_are_watched_with_their_parent(host_shell: str, crowd: Crowd) -> None:
+    """As uvicorn's, they have the name of the interpreter."""
+    spawn = "import subprocess, sys; subprocess.Popen([sys.argv[1], '-ISc', 'import sys; sys.stdin.read()'])"
+    idle = f"{spawn}; print(flush=True); sys.stdin.read()"
+    crowd.start(f"{TAG}-other", sys.executable, program=idle)
+    parent = crowd.start(f"{TAG}-web", sys.executable, program=idle)
+    processes = (await read_once(f"{TAG}-web")).processes
+    assert {(one.pid == parent.pid, one.ppid == parent.pid) for one in processes} == {(True, False), (False, True)}
+
+
 async def test_the_clock_of_the_host_is_compared(host_shell: str) -> None:
     async with running() as probe:
         facts = probe.facts
