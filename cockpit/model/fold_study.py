@@ -37,5 +37,6 @@ STUDY_FOLDS: dict[type, Callable[[State, Any], State]] = {
     st.StudyRun: _added("runs"),
     st.StudyObservation: _added("observations"),
     st.StudyStepEnded: _added("done"),
+    st.StudyStepLost: _added("lost"),
     st.StudyEnded: _ended,
 }

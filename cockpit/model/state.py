@@ -23,7 +23,7 @@ from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Study
-from cockpit.model.study_events import StudyObservation, StudyRound, StudyRun, StudyStepEnded
+from cockpit.model.study_events import StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
 
 # Bucket edges (ns) of LoadSecond.density: eight a decade from 1 µs to 100 s, as a heat map needs them.
 LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
@@ -263,7 +263,8 @@ class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyState(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a study in this session: its rounds, runs, observations, and the completed steps.
+    """The progress of a study in this session: its rounds, runs, observations, the completed steps, and those begun
+    anew (`lost`).
 
     `steps` is the maximum of the whole study, `before` of them were done in earlier sessions. `ended`: the study is
     over.
@@ -277,6 +278,7 @@ class StudyState(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[StudyRun, ...] = ()
     observations: tuple[StudyObservation, ...] = ()
     done: tuple[StudyStepEnded, ...] = ()
+    lost: tuple[StudyStepLost, ...] = ()
     ended: bool = False
 
 

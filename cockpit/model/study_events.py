@@ -58,8 +58,15 @@ class StudyStepEnded(Event, frozen=True, tag="study_step_ended"):
     counted: tuple[int, ...]
 
 
+class StudyStepLost(Event, frozen=True, tag="study_step_lost"):
+    """A step was cut short because a host was lost (`detail`), and begins anew once it is back."""
+
+    step: int
+    detail: str
+
+
 class StudyEnded(Event, frozen=True, tag="study_ended"):
     """A study is over: every comparison is closed, or the last round is done."""
 
 
-StudyEvent = StudyBegun | StudyRound | StudyRun | StudyObservation | StudyStepEnded | StudyEnded
+StudyEvent = StudyBegun | StudyRound | StudyRun | StudyObservation | StudyStepEnded | StudyStepLost | StudyEnded

@@ -36,6 +36,7 @@ _STUDY = (
     "study_run",
     "study_observation",
     "study_step_ended",
+    "study_step_lost",
     "study_ended",
 )
 

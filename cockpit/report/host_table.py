@@ -36,7 +36,7 @@ def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
     lines += _table("net /s", _NET, _named("net", found), found)
     parts = [(part, f"memory.{part}") for part in ("before", "start", "mean")]
     lines += _table("MiB", _MEMORY, [*parts, ("end", "memory"), ("after", "memory.after")], found, _MIB)
-    return lines + _load(found) + _processes(window, found) + _pages(found)
+    return lines + _load(found) + control_group(found) + _processes(window, found) + _pages(found)
 
 
 def _lacking(coverage: float) -> str:
@@ -80,6 +80,20 @@ def _load(found: Mapping[str, float]) -> list[str]:
     means = " ".join(f"{found[f'load.{minutes}']:.2f}" for minutes in (1, 5, 15))
     tasks = f"{found['load.running']:.1f} tasks running, {found['load.blocked']:.1f} blocked"
     return [f"    {'load':<{_NAME}}{means}  {tasks}, on average"]
+
+
+def control_group(found: Mapping[str, float]) -> list[str]:
+    """The line of the control group of the server, from a host's means; [] if it has none of its own."""
+    if "cgroup.cpu" not in found:
+        return []
+    words = [f"{found['cgroup.cpu']:.1f}% of a CPU"]
+    if "cgroup.quota" in found:
+        throttled = found.get("cgroup.throttled", 0.0)
+        words.append(f"its quota is {found['cgroup.quota']:.0f}%, used up in {throttled:.1f}% of the periods")
+    if "cgroup.kbmemory" in found:
+        limit = f" of {size(found['cgroup.kblimit'] * 1024)}" if "cgroup.kblimit" in found else ""
+        words.append(f"memory {size(found['cgroup.kbmemory'] * 1024)}{limit}")
+    return [f"    {'cgroup':<{_NAME}}{'; '.join(words)}"]
 
 
 def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:

@@ -44,6 +44,7 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
         cells=cells,
         verdicts=verdicts_of(study, cells, begun),
         spread=spread_of(study, cells),
+        repeated=tuple(one.detail for each in studies for one in each.lost),
     )
 
 

@@ -146,7 +146,7 @@ async def put_back(folder: Path, journal: Journal, recording: Path) -> Journal:
     async with LiveSession(profile, recorder, ssh_config=ssh_config, check_target=False) as live:
         await live.hosts_up(names)
         for host in sorted(names):
-            await _own_undo(live.tuning, host)
+            await changes_ended(live.tuning, host)
         await live.tuning.apply({knob.name: journal.originals[knob.name] for knob in journal.knobs})
         for action in journal.actions:
             await live.tuning.act(action.name)
@@ -163,7 +163,7 @@ def restore_recording(folder: Path) -> Path:
     return path
 
 
-async def _own_undo(tuning: LiveTuning, host: str) -> None:
+async def changes_ended(tuning: LiveTuning, host: str) -> None:
     """Wait until no change is under way on the host, and have it undo an interrupted one."""
     deadline = asyncio.get_running_loop().time() + OWN_UNDO
     while True:

@@ -9,17 +9,27 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.errors import ChangeRefused, CockpitError, HostError, TargetError
+from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError, OutOfReach, TargetError
+from cockpit.model.host_state import HostState
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import State
 from cockpit.model.study import Observation, Pass, Study, load_of, warm_up_of
-from cockpit.model.study_events import StudyBegun, StudyEnded, StudyObservation, StudyRound, StudyRun, StudyStepEnded
+from cockpit.model.study_events import (
+    StudyBegun,
+    StudyEnded,
+    StudyObservation,
+    StudyRound,
+    StudyRun,
+    StudyStepEnded,
+    StudyStepLost,
+)
+from cockpit.model.text import neutral
 from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
 from cockpit.study.judging import next_round
-from cockpit.study.keeper import StudyGuard
+from cockpit.study.keeper import StudyGuard, changes_ended
 from cockpit.study.plan import (
     Extent,
     StudyStep,
@@ -40,6 +50,9 @@ from cockpit.tuning.transaction import see_through
 
 # Timeout (s) for a host or a target to be reachable again after a change.
 BACK_WITHIN = 60.0
+# The same (s) for a host that was lost; and how many times in a session a step is begun anew.
+LOST_FOR = 300.0
+LOSSES = 3
 # The name of the pass outside the study: the time before the first step.
 WARM_UP = "warm-up"
 
@@ -86,6 +99,7 @@ class Runner:
         self._keeper: StudyGuard | None = None
         self._now = "connecting"
         self._took: list[float] = []
+        self._losses = 0
         self._known_left: tuple[tuple[int, int, int], Extent] | None = None
 
     @property
@@ -162,7 +176,7 @@ class Runner:
             self._round = replace(turn, t=self._source.now())
             self._source.emit(self._round)
             while self._todo:
-                await self._do(self._todo[0])
+                await self._repeated(self._todo[0])
                 self._todo.pop(0)
             self._now = f"testing round {turn.round}"
             self._result = await self._tested(turn)
@@ -185,6 +199,43 @@ class Runner:
         originals = await self._source.tuning.read(self.study.knobs)
         self._write(replace(self.journal, originals=originals, touched=True))
         self._keeper = await StudyGuard.start(self._folder)
+
+    async def _repeated(self, step: StudyStep) -> None:
+        """One step, to its end; anew if a host was lost during it, once that is back."""
+        while True:
+            try:
+                return await self._do(step)
+            except (OutOfReach, ChangeUndone, ChangeRefused) as error:
+                if not self._is_loss(error) or self._losses == LOSSES:
+                    raise
+                self._losses += 1
+                self._visit = None
+                detail = neutral(str(error), 400)
+                self._source.emit(StudyStepLost(t=self._source.now(), step=step.number, detail=detail))
+                await self._source.load.stop()
+                self._now = f"waiting for a host: {detail}"
+                await self._back_again()
+
+    def _is_loss(self, error: CockpitError) -> bool:
+        """Whether it failed because a host is away, or was."""
+        return isinstance(error, HostError) or isinstance(error.__cause__, HostError) or bool(self._away())
+
+    def _away(self) -> list[HostState]:
+        return [host for host in self._session.state.hosts.values() if host.condition not in ("up", "slow")]
+
+    async def _back_again(self) -> None:
+        """Return once every host is there and has undone a change that was cut short. Raises HostError."""
+        deadline = asyncio.get_running_loop().time() + LOST_FOR
+        while True:
+            await self._hosts_up(LOST_FOR)
+            try:
+                for host in sorted({knob.host for knob in self._source.profile.knobs}):
+                    await changes_ended(self._source.tuning, host)
+                return
+            except HostError:  # the loss was not noticed yet, or it was lost again
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+                await asyncio.sleep(PACE)
 
     async def _do(self, step: StudyStep) -> None:
         """One step, to its end."""
@@ -244,6 +295,7 @@ class Runner:
         )
         await self._observe(number, after=False)
         state = await self._live.run_once()
+        self._check_hosts()
         await self._observe(number, after=True)
         result = run_result(state, number)
         if result is None or result.reason != "completed":
@@ -272,17 +324,18 @@ class Runner:
             detail=detail,
         )
 
-    async def _hosts_up(self) -> None:
+    async def _hosts_up(self, within: float = BACK_WITHIN) -> None:
         """Returns once every host is there. Raises HostError when one stays away."""
-
-        def up(state: State) -> bool:
-            return all(host.condition in ("up", "slow") for host in state.hosts.values())
-
         try:
-            await asyncio.wait_for(self._session.until(up), BACK_WITHIN)
+            await asyncio.wait_for(self._session.until(lambda _: not self._away()), within)
         except TimeoutError:
-            away = next(host for host in self._session.state.hosts.values() if host.condition not in ("up", "slow"))
-            raise HostError(away.detail or f"is away for {BACK_WITHIN:.0f} s", subject=away.config.name) from None
+            away = self._away()[0]
+            raise HostError(away.detail or f"is away for {within:.0f} s", subject=away.config.name) from None
+
+    def _check_hosts(self) -> None:
+        """Raises HostError if a host is away."""
+        for host in self._away():
+            raise HostError(host.detail or "was lost", subject=host.config.name)
 
     async def _serving(self, plan: LoadPlan) -> None:
         """Return once the target gives several good responses in a row. Raises TargetError if it does not."""

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import Stage
 from cockpit.model.text import neutral
+from cockpit.servers import systemd
 from cockpit.tuning import files, live, pending, undo_program
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
@@ -177,7 +178,10 @@ async def _reloaded(shell: Remote, switch: Switch, change: str, options: ChangeO
 
 
 def _ignored(switch: Switch, got: str) -> str:
-    return f"it still is {switch.knob.shown(got)}: the host ignored {switch.knob.shown(switch.new)}"
+    knob = switch.knob
+    unit = systemd.unit_of(knob.file) if knob.kind == systemd.KIND else ""
+    todo = f"; systemctl cat {neutral(unit, 200)} shows what else sets it" if unit else ""
+    return f"it still is {knob.shown(got)}: the host ignored {knob.shown(switch.new)}{todo}"
 
 
 async def _run(

@@ -49,7 +49,7 @@ async def live(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
 
 @asynccontextmanager
 async def searchable(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
-    """A session, not begun, with a server that takes as many milliseconds as the square of Level's distance to 2."""
+    """A session, not begun, with a server that takes 10 ms times the square of Level's distance to 2, and 5 ms more."""
     conf = folder / "conf"
     conf.write_text(BEFORE)
 
@@ -57,7 +57,7 @@ async def searchable(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
         while True:
             await talk.request()
             level = int((await asyncio.to_thread(conf.read_text)).split()[0].partition("=")[2])
-            await asyncio.sleep(0.002 + 0.002 * (level - 2) ** 2)
+            await asyncio.sleep(0.005 + 0.01 * (level - 2) ** 2)
             await talk.send(SMALL)
 
     async with serving(behave) as server:

@@ -22,8 +22,9 @@ class Line:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, target: int) -> Line:
+        """Listen, after a `stop` on the same port again."""
         self._target = target
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -69,7 +69,8 @@ def test_servers_and_logins_of_a_host_are_in_cgroups_of_its_own(
         return [_name(pid) for pid in (cgroup / group / "cgroup.procs").read_text().split()]
 
     assert state.wait_for(lambda: names(quotas.SERVERS).count("apache2") == 6)
-    assert "apache2" not in names(quotas.LOGINS) and "sleep" in names(quotas.LOGINS) and "sshd" in names(quotas.LOGINS)
+    assert state.wait_for(lambda: {"sleep", "sshd"} <= {*names(quotas.LOGINS)})
+    assert "apache2" not in names(quotas.LOGINS)
 
 
 def test_logins_of_a_host_go_before_its_servers(slow_lab: Lab) -> None:

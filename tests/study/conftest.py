@@ -50,6 +50,7 @@ class Studied:
         self.world = world
         self.folder = folder / "out"
         self.profile = folder / "demo.toml"
+        self.line_config = world.ssh_config
         self.original = world.config_file.read_bytes()
 
     def write(self, *, rule: str = "runs = 1", short: str = "requests = 40\nconcurrency = 2", more: str = "7") -> None:

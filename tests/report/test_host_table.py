@@ -1,0 +1,24 @@
+"""A host's metrics over a run, as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.report.host_table import control_group
+
+USED = {"cgroup.cpu": 46.5, "cgroup.kbmemory": 21 * 1024.0}
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"cpu.user": 3.0}, []),
+        (USED, ["46.5% of a CPU; memory 21M"]),
+        (
+            USED | {"cgroup.quota": 50.0, "cgroup.throttled": 85.6, "cgroup.kblimit": 256 * 1024.0},
+            ["46.5% of a CPU; its quota is 50%, used up in 85.6% of the periods; memory 21M of 256M"],
+        ),
+    ],
+)
+def test_the_control_group_of_a_container(found: dict[str, float], words: list[str]) -> None:
+    assert [line.split(maxsplit=1)[1] for line in control_group(found)] == words
