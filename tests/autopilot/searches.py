@@ -40,16 +40,16 @@ def knob(folder: Path, name: str = "Level", **values: object) -> Knob:
 
 
 @asynccontextmanager
-async def live(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
+async def live(folder: Path, url: str = "", step: float = 0.002) -> AsyncIterator[LiveSession]:
     """A session with the server of `searchable`, or with `url`."""
-    async with searchable(folder, url) as session, session:
+    async with searchable(folder, url, step) as session, session:
         await session.knobs_read()
         yield session
 
 
 @asynccontextmanager
-async def searchable(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
-    """A session, not begun, with a server that takes 10 ms times the square of Level's distance to 2, and 5 ms more."""
+async def searchable(folder: Path, url: str = "", step: float = 0.002) -> AsyncIterator[LiveSession]:
+    """A session, not begun, with a server that takes `step` (s), and that times the square of Level's distance to 2."""
     conf = folder / "conf"
     conf.write_text(BEFORE)
 
@@ -57,7 +57,7 @@ async def searchable(folder: Path, url: str = "") -> AsyncIterator[LiveSession]:
         while True:
             await talk.request()
             level = int((await asyncio.to_thread(conf.read_text)).split()[0].partition("=")[2])
-            await asyncio.sleep(0.005 + 0.01 * (level - 2) ** 2)
+            await asyncio.sleep(step + step * (level - 2) ** 2)
             await talk.send(SMALL)
 
     async with serving(behave) as server:

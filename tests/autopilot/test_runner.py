@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 async def test_the_best_settings_are_found_compared_in_fresh_rounds_and_the_original_ones_are_active(
     tmp_path: Path,
 ) -> None:
-    async with live(tmp_path) as session:
+    async with live(tmp_path, step=0.01) as session:
         found, state = await searched(session, plan(tmp_path))
         assert state.trials[0].purpose == "original" and state.trials[0].values == {"Level": "5"}
         assert found.ended.values == {"Level": "2"} and found.ended.rounds == 1
