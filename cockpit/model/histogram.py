@@ -64,7 +64,7 @@ class Histogram:
     def __init__(
         self, indices: Ints, counts: Ints, total_ns: int, min_ns: int, max_ns: int, count: int | None = None
     ) -> None:
-        """`count` is the sum of the counts, for whom it is known."""
+        """`count` is the sum of the counts; None: it is not known yet."""
         self._indices = indices
         self._counts = counts
         # The large one, then small ones.

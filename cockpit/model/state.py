@@ -263,8 +263,8 @@ class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyState(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a study in this session: its rounds, runs, observations, the completed steps, and those begun
-    anew (`lost`).
+    """The progress of a study in this session: its rounds, runs, observations, the completed steps, and those that
+    were cut short by the loss of a host (`lost`).
 
     `steps` is the maximum of the whole study, `before` of them were done in earlier sessions. `ended`: the study is
     over.

@@ -59,7 +59,7 @@ class StudyStepEnded(Event, frozen=True, tag="study_step_ended"):
 
 
 class StudyStepLost(Event, frozen=True, tag="study_step_lost"):
-    """A step was cut short because a host was lost (`detail`), and begins anew once it is back."""
+    """A step was cut short because a host was lost (`detail`). It is repeated when the host is back."""
 
     step: int
     detail: str

@@ -78,9 +78,9 @@ def rounds_lines(result: StudyResult) -> list[str]:
         f"{done} of at most {study.rounds} round{'s' if study.rounds > 1 else ''} in random order, seed {study.seed}"
     )
     words += f", after {study.discard_rounds} discarded" if study.discard_rounds else ""
-    anew = [f"a step was begun anew: {neutral(reason, 400)}" for reason in result.repeated]
+    repeated = [f"a step was repeated: {neutral(reason, 400)}" for reason in result.repeated]
     if not study.compare:
-        return [words, *anew]
+        return [words, *repeated]
     if result.ended and done < study.rounds:
         words += ": every comparison was closed early"
     lines = [words]
@@ -89,7 +89,7 @@ def rounds_lines(result: StudyResult) -> list[str]:
         lines[-1] += " intervals hold in 91 to 95% of cases if those are few"
     elif done < FIRST_TEST:
         lines.append(f"the tests begin after round {first_test(study)}; until then the spread is shared over all cells")
-    return [*lines, sensitivity_words(study, result.spread, done=result.whole_rounds), *anew]
+    return [*lines, sensitivity_words(study, result.spread, done=result.whole_rounds), *repeated]
 
 
 def _counted(result: StudyResult) -> str:

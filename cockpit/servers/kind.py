@@ -77,12 +77,13 @@ class CandidateKnob(NamedTuple):
 
 class StartSetting(NamedTuple):
     """A setting that a program reads when it starts: from one of its `options`, else from a `variable` of its
-    environment ("": it has none), else it is the `default`."""
+    environment ("": it has none), else from the variable `fallback`, else it is the `default`."""
 
     name: str
     setting: KnownSetting
     options: tuple[str, ...] = ()
     variable: str = ""
+    fallback: str = ""
     default: str = ""
     usual: bool = False
 

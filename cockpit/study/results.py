@@ -99,7 +99,7 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     """A study as far as it has come. `done` are the numbers of the steps that are done; `wall` is when it began (epoch
     seconds); `ended`: it is over, whether all its rounds were needed or not. `hosts` are those that the probe reached.
     `verdicts` of the A/A control come first at each load level and pass. `spread` is that of a round's difference, from
-    the A/A control; None: unknown. `repeated` are the reasons for which steps were begun anew.
+    the A/A control; None: unknown. `repeated` are the reasons for which steps were repeated.
     """
 
     name: str

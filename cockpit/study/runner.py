@@ -50,9 +50,9 @@ from cockpit.tuning.transaction import see_through
 
 # Timeout (s) for a host or a target to be reachable again after a change.
 BACK_WITHIN = 60.0
-# The same (s) for a host that was lost; and how many times in a session a step is begun anew.
+# Timeout (s) for a lost host to be reachable again, and maximum number of repeated steps in a session.
 LOST_FOR = 300.0
-LOSSES = 3
+MOST_REPEATS = 3
 # The name of the pass outside the study: the time before the first step.
 WARM_UP = "warm-up"
 
@@ -99,7 +99,7 @@ class Runner:
         self._keeper: StudyGuard | None = None
         self._now = "connecting"
         self._took: list[float] = []
-        self._losses = 0
+        self._repeats = 0
         self._known_left: tuple[tuple[int, int, int], Extent] | None = None
 
     @property
@@ -176,7 +176,7 @@ class Runner:
             self._round = replace(turn, t=self._source.now())
             self._source.emit(self._round)
             while self._todo:
-                await self._repeated(self._todo[0])
+                await self._do_or_repeat(self._todo[0])
                 self._todo.pop(0)
             self._now = f"testing round {turn.round}"
             self._result = await self._tested(turn)
@@ -200,15 +200,15 @@ class Runner:
         self._write(replace(self.journal, originals=originals, touched=True))
         self._keeper = await StudyGuard.start(self._folder)
 
-    async def _repeated(self, step: StudyStep) -> None:
-        """One step, to its end; anew if a host was lost during it, once that is back."""
+    async def _do_or_repeat(self, step: StudyStep) -> None:
+        """One step, to its end. If a host is lost, it is repeated when the host is back."""
         while True:
             try:
                 return await self._do(step)
             except (OutOfReach, ChangeUndone, ChangeRefused) as error:
-                if not self._is_loss(error) or self._losses == LOSSES:
+                if not self._is_loss(error) or self._repeats == MOST_REPEATS:
                     raise
-                self._losses += 1
+                self._repeats += 1
                 self._visit = None
                 detail = neutral(str(error), 400)
                 self._source.emit(StudyStepLost(t=self._source.now(), step=step.number, detail=detail))
@@ -224,12 +224,13 @@ class Runner:
         return [host for host in self._session.state.hosts.values() if host.condition not in ("up", "slow")]
 
     async def _back_again(self) -> None:
-        """Return once every host is there and has undone a change that was cut short. Raises HostError."""
+        """Return once every host is there and has undone a change of the study that was cut short. Raises HostError."""
+        changed = {knob.host for knob in self._source.profile.knobs if knob.name in self.study.knobs}
         deadline = asyncio.get_running_loop().time() + LOST_FOR
         while True:
             await self._hosts_up(LOST_FOR)
             try:
-                for host in sorted({knob.host for knob in self._source.profile.knobs}):
+                for host in sorted(changed):
                     await changes_ended(self._source.tuning, host)
                 return
             except HostError:  # the loss was not noticed yet, or it was lost again

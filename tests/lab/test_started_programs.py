@@ -61,7 +61,8 @@ class Programs:
         for unit, command in UNITS.items():
             start = command.format(self.ports[unit])
             # uvicorn 0.17 with several workers does not end by SIGTERM.
-            text = f"[Service]\nTimeoutStopSec=1\nWorkingDirectory=/srv/web\nEnvironment=A=1 B=2\nExecStart={start}\n"
+            settings = "TimeoutStopSec=1\nWorkingDirectory=/srv/web\nEnvironment=A=1 WEB_CONCURRENCY=2"
+            text = f"[Service]\n{settings}\nExecStart={start}\n"
             files.append((f"/etc/systemd/system/{unit}", text))
         for file, text in files:
             machine.run(f"cat >{file} <<'EOF'\n{text.strip()}\nEOF")
@@ -145,6 +146,12 @@ async def test_a_change_is_active_and_undone_byte_for_byte(
     await tuner.undo(shell, applied)
     assert (programs.files(), await tuner.read(shell, knob)) == (files, old)
     assert programs.machine.run("find /etc/systemd/system -name '*.d'") == ""
+
+
+async def test_the_value_is_the_one_that_the_program_falls_back_to(programs: Programs, shell: Shell) -> None:
+    knobs = await _knobs(programs, shell, "plain.service")
+    assert await _tuner(programs, "plain.service").read(shell, knobs["workers"]) == "2"
+    assert programs.machine.run(_PROCESSES.format("plain.service")).strip() == "3"
 
 
 async def test_an_environment_file_that_wins_rolls_the_change_back(programs: Programs, shell: Shell) -> None:

@@ -110,3 +110,7 @@ def test_the_file_and_the_reload_are_those_of_the_running_master() -> None:
     assert reload == "systemctl kill --signal=HUP --kill-who=main web.service"
     assert found(started("app:app"))[1].startswith("pkill -HUP -o -x -f -- ")
     assert found(started("-c", "python:app.conf", "app:app"))[0] == ""
+    # Options without a value, and with another name than the setting.
+    file, _, names = found(started("--preload", "-c", "conf/g.py", "--keep-alive", "5", "app:app"))
+    assert file == "/srv/app/conf/g.py"
+    assert not {"preload_app", "keepalive"} & {*names}

@@ -15,7 +15,10 @@ import pytest
 import pytest_asyncio
 
 from cockpit.demo.world import DemoWorld
+from cockpit.profiles.reader import read_profile
+from cockpit.session.live_session import LiveSession
 from cockpit.study.journal import Journal, read_journal
+from cockpit.study.runner import Runner
 from tests.commands import cockpit
 
 # Seconds; far more than anything here takes. On a busy machine each change may take as long as tuning gives it.
@@ -50,7 +53,7 @@ class Studied:
         self.world = world
         self.folder = folder / "out"
         self.profile = folder / "demo.toml"
-        self.line_config = world.ssh_config
+        self.ssh_config = world.ssh_config
         self.original = world.config_file.read_bytes()
 
     def write(self, *, rule: str = "runs = 1", short: str = "requests = 40\nconcurrency = 2", more: str = "7") -> None:
@@ -61,7 +64,7 @@ class Studied:
 
     def command(self, *flags: str) -> list[str]:
         """The arguments of the study's command."""
-        where = ("--ssh-config", str(self.world.ssh_config), "-o", str(self.folder))
+        where = ("--ssh-config", str(self.ssh_config), "-o", str(self.folder))
         return ["study", "--trust", str(self.profile), "--short", *where, *flags]
 
     async def start(self) -> asyncio.subprocess.Process:
@@ -77,6 +80,21 @@ class Studied:
         """Exit code, stdout, stderr."""
         done = await asyncio.to_thread(cockpit, *self.command("--no-tui", *flags), timeout=DEADLINE)
         return done.returncode, done.stdout, done.stderr
+
+    def in_process(self) -> tuple[LiveSession, Runner]:
+        """The short study in this process, not begun."""
+        profile = read_profile(self.profile)
+        assert profile.short_study is not None
+        live = LiveSession(profile, ssh_config=self.ssh_config)
+        self.folder.mkdir()
+        journal = Journal(
+            name="demo",
+            fingerprint=profile.short_study.fingerprint,
+            hosts=profile.hosts,
+            knobs=tuple(knob for knob in profile.knobs if knob.name in profile.short_study.knobs),
+            ssh_config=str(self.ssh_config),
+        )
+        return live, Runner(live, profile.short_study, self.folder, journal)
 
     def set_to(self, value: str) -> bool:
         """Whether the server's file has this number of spare servers."""

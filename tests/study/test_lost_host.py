@@ -1,4 +1,4 @@
-"""A host that is lost during a study: its step begins anew once the host is back, and the result says so."""
+"""A host that is lost during a study: the step is repeated when the host is back, and the result lists it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import pytest_asyncio
 
 from cockpit.model.errors import HostError
 from cockpit.model.state import State
-from cockpit.profiles.reader import read_profile
 from cockpit.report.study import rounds_lines
 from cockpit.session.live_session import LiveSession
 from cockpit.study import runner as runner_module
 from cockpit.study.collecting import collect
-from cockpit.study.journal import Journal
 from cockpit.study.runner import Runner
 from tests.hosts.line import Line
 from tests.study.conftest import Studied, until
@@ -45,8 +43,8 @@ def _behind(line: Line, studied: Studied, directory: Path) -> int:
     assert found and file
     keys = directory / "known_hosts"
     keys.write_text(Path(file[1]).read_text().replace(f"]:{found[1]}", f"]:{line.port}"))
-    studied.line_config = directory / "ssh_config"
-    studied.line_config.write_text(known.replace(f"Port {found[1]}", f"Port {line.port}").replace(file[1], str(keys)))
+    studied.ssh_config = directory / "ssh_config"
+    studied.ssh_config.write_text(known.replace(f"Port {found[1]}", f"Port {line.port}").replace(file[1], str(keys)))
     return int(found[1])
 
 
@@ -61,18 +59,7 @@ async def wire(studied: Studied, tmp_path: Path) -> AsyncIterator[Wire]:
 
 def study_of(studied: Studied) -> tuple[LiveSession, Runner]:
     studied.write(short='variants = ["more"]\nrounds = 1\nduration = "2s"\nconcurrency = 2')
-    profile = read_profile(studied.profile)
-    assert profile.short_study is not None
-    live = LiveSession(profile, ssh_config=studied.line_config)
-    studied.folder.mkdir()
-    journal = Journal(
-        name="demo",
-        fingerprint=profile.short_study.fingerprint,
-        hosts=profile.hosts,
-        knobs=tuple(knob for knob in profile.knobs if knob.name in profile.short_study.knobs),
-        ssh_config=str(studied.line_config),
-    )
-    return live, Runner(live, profile.short_study, studied.folder, journal)
+    return studied.in_process()
 
 
 def in_a_run(state: State) -> bool:
@@ -84,7 +71,7 @@ def in_a_change(state: State) -> bool:
 
 
 @pytest.mark.parametrize("when", [in_a_run, in_a_change])
-async def test_a_lost_step_begins_anew(studied: Studied, wire: Wire, when: Callable[[State], bool]) -> None:
+async def test_a_lost_step_is_repeated(studied: Studied, wire: Wire, when: Callable[[State], bool]) -> None:
     live, runner = study_of(studied)
     async with live:
         running = asyncio.create_task(runner.run())
@@ -100,7 +87,7 @@ async def test_a_lost_step_begins_anew(studied: Studied, wire: Wire, when: Calla
     result = collect([state], "demo")
     assert result and len(result.repeated) == len(state.study.lost) == 1
     assert [run.counted for cell in result.cells for run in cell.runs][-1]
-    assert any(line.startswith("a step was begun anew: ") for line in rounds_lines(result))
+    assert any(line.startswith("a step was repeated: ") for line in rounds_lines(result))
     assert studied.as_it_was() and not studied.journal().touched
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from cockpit.profiles.reader import read_profile
-from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Session
 from cockpit.study.controls import StudyControls
-from cockpit.study.journal import Journal
-from cockpit.study.runner import Runner
 from cockpit.tui.study.screen import StudyApp, StudyLine
 from tests.study.conftest import Studied, until
 
@@ -18,20 +14,9 @@ def steps_done(session: Session) -> int:
 
 async def test_a_study_on_the_screen(studied: Studied) -> None:
     studied.write(short='variants = ["more"]\nrounds = 1\nrequests = 40\nconcurrency = 2')
-    profile = read_profile(studied.profile)
-    assert profile.short_study is not None
-    live = LiveSession(profile, ssh_config=studied.world.ssh_config)
+    live, runner = studied.in_process()
     live.source.controls = StudyControls(live.source.controls)
     session = live.session
-    studied.folder.mkdir()
-    journal = Journal(
-        name="demo",
-        fingerprint=profile.short_study.fingerprint,
-        hosts=profile.hosts,
-        knobs=tuple(knob for knob in profile.knobs if knob.name in profile.short_study.knobs),
-        ssh_config=str(studied.world.ssh_config),
-    )
-    runner = Runner(live, profile.short_study, studied.folder, journal)
     app = StudyApp(session, runner)
     async with app.run_test(size=(120, 40)) as pilot:
         line = app.screen.query_one(StudyLine)

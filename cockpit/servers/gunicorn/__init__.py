@@ -18,6 +18,8 @@ _NAMES = ("gunicorn", "gunicorn3")
 _DEFAULT = "gunicorn.conf.py"
 # Short options with the settings that they are; on the command line they win over the file.
 _SHORT = {"w": "workers", "k": "worker_class", "t": "timeout"}
+# Long options whose names are not those of their settings.
+_NAMED = {"keep_alive": "keepalive", "preload": "preload_app"}
 _USUAL = ("workers", "threads", "worker_class", "keepalive")
 # Reads the file as a reload does, each value by gunicorn's own rules. `gunicorn --check-config` would also import the
 # application, as this login instead of as the user of the workers.
@@ -35,21 +37,25 @@ config.worker_class
 def _given(process: Process) -> dict[str, str]:
     """The options of its command line by the names of settings, with `config` and `pid`."""
     found: dict[str, str] = {}
-    words = iter(process.command[1:])
-    for word in words:
+    words = process.command[1:]
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        # Some options have no value.
+        after = "" if following.startswith("-") else following
         if word.startswith("--"):
-            name, sign, value = word[2:].partition("=")
-            found[name.replace("-", "_")] = value if sign else next(words, "")
+            option, sign, value = word[2:].partition("=")
+            name = option.replace("-", "_")
+            found[_NAMED.get(name, name)] = value if sign else after
         elif len(word) > 1 and word[0] == "-" and word[1] in "cpwktb":
             name = {"c": "config", "p": "pid", "b": "bind"}.get(word[1]) or _SHORT[word[1]]
-            found[name] = word[2:] or next(words, "")
+            found[name] = word[2:] or after
     return found
 
 
 def _at_start(name: str, setting: KnownSetting) -> StartSetting:
     """The setting as an option, which only its unit can change."""
     short = tuple(f"-{letter}" for letter, of in _SHORT.items() if of == name)
-    options = (f"--{name.replace('_', '-')}", *short)
+    long = next((option for option, of in _NAMED.items() if of == name), name)
+    options = (f"--{long.replace('_', '-')}", *short)
     return StartSetting(name, setting._replace(impact=Impact.RESTART), options, usual=name in _USUAL)
 
 
@@ -88,5 +94,5 @@ KIND = ServerKind(
     reload_replaces=_NAMES,
     startup=_startup,
     settings=SETTINGS,
-    at_start=tuple(_at_start(name, setting) for name, setting in SETTINGS.items()),
+    at_start=tuple(_at_start(name, setting) for name, setting in SETTINGS.items() if name != "preload_app"),
 )

@@ -178,7 +178,8 @@ def _getter(one: StartSetting, master: Process) -> str:
         return f"{_PROCESS}{_OPTION}value {shlex.quote(option)} | grep ."
     if not one.variable:
         return ""
-    return f"{_PROCESS}{_VARIABLE}value {one.variable} | grep . || echo {shlex.quote(one.default)}"
+    variables = " ".join(f"value {name} | grep . ||" for name in (one.variable, one.fallback) if name)
+    return f"{_PROCESS}{_VARIABLE}{variables} echo {shlex.quote(one.default)}"
 
 
 GRAMMAR = UnitGrammar()

@@ -6,17 +6,29 @@ from cockpit.servers.kind import StartSetting, on_command_line
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, choice, integer
 
 
-def _setting(name: str, default: str, help_line: str, form: ValueForm, usual: bool = False) -> StartSetting:
+def _setting(
+    name: str, default: str, help_line: str, form: ValueForm, *, usual: bool = False, fallback: str = ""
+) -> StartSetting:
     """See https://www.uvicorn.org/settings/."""
-    variable = f"UVICORN_{name.upper()}"
     known = KnownSetting(help_line, form, Impact.RESTART)
-    return StartSetting(name, known, (f"--{name.replace('_', '-')}",), variable, default, usual)
+    return StartSetting(
+        name, known, (f"--{name.replace('_', '-')}",), f"UVICORN_{name.upper()}", fallback, default, usual
+    )
 
 
 _NONE = "none"
 AT_START = (
-    _setting("workers", "1", "processes that serve requests; matters if one CPU is busy", integer(1), True),
-    _setting("backlog", "2048", "length of the accept queue; matters when all workers are busy", integer(1), True),
+    _setting(
+        "workers",
+        "1",
+        "processes that serve requests; matters if one CPU is busy",
+        integer(1),
+        usual=True,
+        fallback="WEB_CONCURRENCY",
+    ),
+    _setting(
+        "backlog", "2048", "length of the accept queue; matters when all workers are busy", integer(1), usual=True
+    ),
     _setting(
         "timeout_keep_alive", "5", "seconds that an idle connection is kept; matters with few, busy clients", integer()
     ),
