@@ -16,8 +16,9 @@ from cockpit.analysis.intervals import Floats
 from cockpit.analysis.windows import Window
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint
+from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.metrics import host_metrics, is_metric, metric_value, segments_result
-from cockpit.model.state import LoadSecond, Segment
+from cockpit.model.state import Segment
 
 # A block counts when this share of its seconds does.
 FILLED = 0.8

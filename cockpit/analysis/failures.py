@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from cockpit.analysis.time_ranges import between
 from cockpit.model.counts import Counts
-from cockpit.model.state import LoadSecond, Segment, State
+from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.state import Segment, State
 
 # A server that sent no response for longer (s), and for longer than twice the time of nine of ten responses, stalls.
 STALL = 0.3

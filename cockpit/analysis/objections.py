@@ -55,7 +55,7 @@ def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
 
 
 def failing(effects: Sequence[Effect]) -> Objection | None:
-    """Return an objection if so many more requests failed on one side that rate and latency are of other requests."""
+    """Return an objection if many more requests failed on one side, so that rate and latency are of other requests."""
     errors = next((one for one in effects if one.name == "errors"), None)
     if errors is None or errors.before is None or errors.after is None:
         return None

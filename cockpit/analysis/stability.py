@@ -12,7 +12,8 @@ import numpy as np
 
 from cockpit.analysis.intervals import Floats
 from cockpit.analysis.windows import Flaw, Window, left_out, segment_window
-from cockpit.model.state import LoadSecond, Segment, State
+from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.state import Segment, State
 
 # A trend counts if it is this unlikely by chance and moves a metric by this share over the window.
 TREND_P = 0.002

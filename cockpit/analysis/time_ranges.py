@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf
 
 from cockpit.model.histogram import Histogram
-from cockpit.model.state import LoadSecond
+from cockpit.model.load_seconds import LoadSecond
 
 # A long time range is added up from shorter ones, which are kept: length (s) -> length of its parts.
 _PARTS = {20: 10, 30: 10, 60: 30, 120: 60, 150: 30, 300: 150, 600: 300, 900: 300, 1800: 900}

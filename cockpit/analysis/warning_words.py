@@ -28,7 +28,7 @@ _TEXTS = {
     "includes the wait, service time does not",
     WarningKind.UNCLOSED: "the server announced Connection: close {count} times and kept the connection open; cockpit "
     "closed it, so local ports stay in TIME_WAIT here",
-    WarningKind.LOAD_ALTERED: "the load was altered meanwhile: compare segments with one load",
+    WarningKind.LOAD_ALTERED: "the load was altered during the run: compare segments with one load",
     WarningKind.ERRORS: "{count} of {total} requests got no complete response: rate and latency are of the others",
     WarningKind.FEW_SAMPLES: "few samples ({count} responses): percentiles above p90 are uncertain",
     WarningKind.IN_FLIGHT: "{count} requests were in flight at the end and are not counted",

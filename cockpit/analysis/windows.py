@@ -20,7 +20,8 @@ import msgspec
 
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import LoadSecond, Segment, State
+from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.state import Segment, State
 
 # Seconds after the start of a run or a change that are never counted: the same for both sides, whatever they show.
 GUARD = 3
@@ -117,7 +118,8 @@ def segment_window(state: State, segment: Segment) -> Window:
 def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:
     """The window from `start` to `end`; what is done to a server within it is cut out with its guard."""
     flawed: dict[Flaw, int] = {}
-    inside = state.seconds[bisect_left(state.seconds, math.ceil(start), key=_second_of) :]
+    known = state.seconds
+    inside = known[bisect_left(known, math.ceil(start), key=_second_of) :]
     changing = [(begun, over) for begun, over in _at_work(state) if start < begun < end]
     kept, bound, guarded = [], [], 0
     for second in itertools.takewhile(lambda second: second.second < end, inside):
@@ -189,9 +191,10 @@ def _idle_times(state: State, start: float, end: float) -> list[tuple[float, flo
 def counted_range(state: State, segment: Segment) -> range:
     """Return the session seconds from the first counted one of a growing segment to its newest whole one."""
     changing = [(begun, over) for begun, over in _at_work(state) if segment.start < begun < segment.last]
-    begun = bisect_left(state.seconds, math.ceil(segment.start), key=_second_of)
+    seconds = state.seconds
+    begun = bisect_left(seconds, math.ceil(segment.start), key=_second_of)
     newest = math.floor(segment.last + 1 - WHOLE)
-    for second in itertools.islice(state.seconds, begun, None):
+    for second in itertools.islice(seconds, begun, None):
         if _flaw(second, segment.start, segment.last, changing) in (None, Flaw.SATURATED):
             return range(second.second, newest)
     return range(0)

@@ -2,7 +2,7 @@
 
 Errors and the latencies p99 and those with a limit must not become worse by more than the margin of their metric, which
 is set before anything is measured (analysis.effects.MARGINS); a latency that surely stays within its limit may. Such a
-comparison goes on until that is known, too: rounds alone end with the headline.
+comparison continues until that is known, too: rounds alone end with the headline.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Trial(NamedTuple):
 
 
 class Search:
-    """A search from the point `start`, with so many constraints. The same seed asks the same questions."""
+    """A search from the point `start`, with a number of constraints. The same seed asks the same questions."""
 
     def __init__(self, space: Space, start: Point, constraints: int, seed: int) -> None:
         self.space = space

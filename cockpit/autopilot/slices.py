@@ -40,7 +40,7 @@ class SearchFit(NamedTuple):
 
 
 def search_fit(state: AutopilotState) -> SearchFit:
-    """Return how a search stands, from its evaluations alone; without any if its plan is none that cockpit makes."""
+    """Return the state of a search, from its evaluations alone; without any if its plan is none that cockpit makes."""
     plan = state.begun.plan
     sizes = [len(knob.values) for knob in plan.knobs]
     if not 0 < len(sizes) <= _KNOBS or not all(0 < size <= _VALUES for size in sizes):

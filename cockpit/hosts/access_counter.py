@@ -14,7 +14,7 @@ INTERVAL = 1.0
 _REST = 0.05
 # Bytes of an unfinished line that are kept.
 _LONGEST = 65536
-# After this many lines of an unknown format in a row, only one line in so many is parsed.
+# After this many lines of an unknown format in a row, only every n-th line is parsed.
 _TRIES, _SAMPLED = 100, 50
 
 

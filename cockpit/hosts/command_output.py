@@ -39,7 +39,7 @@ class OutputLines:
         self._shown: str | None = None
 
     def take(self, data: bytes, lines: int, chars: int) -> CommandOutput:
-        """The newest lines of `data`, at most so many lines and characters; the others are counted as skipped.
+        """The newest lines of `data`, up to a number of lines and characters; the others are counted as skipped.
 
         The last line may be unfinished; without room for it, it is shown once more of it arrives.
         """
@@ -138,7 +138,7 @@ def _last_writing(text: str) -> str:
 
 
 def _newest(texts: list[str], chars: int) -> int:
-    """Number of lines at the end that fit into so many characters."""
+    """Number of lines at the end that fit into a number of characters."""
     for count, text in enumerate(reversed(texts)):
         chars -= len(text) + 1
         if chars < 0:

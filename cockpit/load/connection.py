@@ -131,7 +131,7 @@ class Connection(RequestSlot):
             self.on_reply(mask, now)
 
     def _send_rest(self, sent: int, mask: int, now: float) -> None:
-        """The request did not fit into the socket's buffer: continue when it has room, reading meanwhile."""
+        """The request did not fit into the socket's buffer: continue when it has room, and read until then."""
         self.counts.sent_bytes += sent
         self._unsent = memoryview(self._request)[sent:]
         self._handlers[self._fd] = self.on_both

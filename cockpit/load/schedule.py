@@ -35,7 +35,7 @@ class Arrivals:
         self.due = inf
 
     def share(self, workers: int) -> None:
-        """The next rate is shared by so many workers."""
+        """The number of workers that share the next rate."""
         self._workers = workers
 
     def set_rate(self, at: float, rate: float) -> None:

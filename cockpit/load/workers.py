@@ -18,7 +18,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent
 
-# The shares of a run for so many machines, each with the plan's number of workers.
+# The shares of a run for a number of machines, each with the plan's number of workers.
 Assigned = Callable[[int], list[Assignment]]
 Message = Assignment | Start | Adjust | Redeal | Extend | Stop
 

@@ -172,7 +172,7 @@ def _widen_window(
 
 
 def _is_idle_after(state: State, end: float, host: HostState, event: ev.HostSample) -> bool:
-    """Return whether the interval of the sample lies between the end of the run and `IDLE_AFTER` later."""
+    """Return whether the interval of the sample is between the end of the run and `IDLE_AFTER` later."""
     since = host.points[-1].t if host.points else 0.0
     return state.running is None and not host.gap and since >= end and event.t <= end + IDLE_AFTER
 

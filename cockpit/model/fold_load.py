@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,8 +15,9 @@ from cockpit.model.histogram import EMPTY
 from cockpit.model.host_state import HostPoint, HostState, HostWindow
 from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_seconds import Filling, WorkerSecond, load_second
 from cockpit.model.series import replaced
-from cockpit.model.state import Change, Filling, InFlight, LoadSecond, Marker, Segment, State, WorkerSecond, mark
+from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark
 from cockpit.model.text import neutral
 
 # A worker that uses, or waits for, this much of a core, or is this late (s, p99), was the bottleneck itself.
@@ -30,8 +30,6 @@ SILENCE = 0.25
 _FILLING = 3
 # Decimal places of shares of a second: a hundredth of a per cent.
 _SHARE_DIGITS = 4
-# Of a WorkerSecond; there may be hundreds of them at each tick.
-_CONNECTIONS, _IN_FLIGHT, _SHARE, _WAIT = map(attrgetter, ("connections", "in_flight", "share", "wait"))
 
 
 def run_started(state: State, event: ev.RunStarted) -> State:
@@ -299,13 +297,15 @@ def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
     open_seconds = {filling.second: filling for filling in state.filling}
     if open_seconds and second < min(open_seconds):
         second = min(open_seconds)
-    before = open_seconds.get(second)
-    filled = _fill(before, second, tick, counts)
+    filled = _fill(open_seconds.get(second), second, tick, counts)
     if state.generator is not None:
         filled = replace(filled, other=state.generator.other, idle=state.generator.idle)
-    after = open_seconds[second] = filled
-    filling = tuple(open_seconds[key] for key in sorted(open_seconds))[-_FILLING:]
-    return replace(state, filling=filling, seconds=put_second(state.seconds, load_second(after)))
+    open_seconds[second] = filled
+    filling = tuple(open_seconds[key] for key in sorted(open_seconds))
+    closed = tuple(load_second(one) for one in filling[:-_FILLING])
+    if closed:
+        state = replace(state, closed_seconds=replaced(state.closed_seconds, len(state.closed_seconds), closed))
+    return replace(state, filling=filling[-_FILLING:])
 
 
 def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -> Filling:
@@ -343,35 +343,3 @@ def _of_a_second(counts: Counts) -> Counts:
     unused: dict[str, Any] = dict.fromkeys(("connect", "tls", "first_byte", "service", "response"), EMPTY)
     unused[counts.latency_name] = counts.latency.coarse()
     return replace(counts, groups={}, statuses={}, **unused)
-
-
-def load_second(filling: Filling) -> LoadSecond:
-    counts, workers = filling.counts, filling.workers.values()
-    return LoadSecond(
-        second=filling.second,
-        latency=counts.latency,
-        start=filling.start,
-        end=filling.end,
-        completed=counts.completed,
-        failed=counts.failed,
-        errors=sum(counts.errors.values()),
-        queued=counts.queued,
-        connections=sum(map(_CONNECTIONS, workers)),
-        in_flight=sum(map(_IN_FLIGHT, workers)),
-        workers=tuple(map(_SHARE, map(filling.workers.__getitem__, sorted(filling.workers)))),
-        lag_p99=counts.lag.percentile(99),
-        pause=filling.pause,
-        saturated=filling.saturated > filling.span / 2,
-        cpu_wait=max(map(_WAIT, workers), default=0.0),
-        other=filling.other,
-        idle=filling.idle,
-    )
-
-
-def put_second(seconds: Sequence[LoadSecond], new: LoadSecond) -> Sequence[LoadSecond]:
-    """Return the seconds with `new` in its place."""
-    keep = len(seconds)
-    while keep and seconds[keep - 1].second > new.second:
-        keep -= 1
-    same = keep > 0 and seconds[keep - 1].second == new.second
-    return replaced(seconds, keep - 1 if same else keep, (new, *seconds[keep:]))

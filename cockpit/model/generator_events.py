@@ -21,7 +21,7 @@ class MachineTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class GeneratorSample(Event, frozen=True, tag="generator_sample"):
-    """The machine that cockpit and its load workers run on, with so many `cpus`. `own` is the CPU time (s) of all of
+    """The machine that cockpit and its load workers run on, with its `cpus`. `own` is the CPU time (s) of all of
     these since cockpit started."""
 
     cpus: int

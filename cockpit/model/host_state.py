@@ -27,7 +27,7 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
     """A host over some time, from its `first` sample to its `last`, which has `count` processes; of both only
     what is of the host as a whole is kept.
 
-    `seconds` are those of the host's own clock that its counters tell of, `covered` those of them in which it was read
+    `seconds` are those of the host's own clock that its counters cover, `covered` those of them in which it was read
     at its pace, without a gap. `sums` has all metrics by name. `spawned` and `exited` count processes that lived past a
     sample, `forks` what the host made of processes and threads; `most_defunct` is the most seen at once. `opening` and
     `closing` are marks of the first and the last seconds. `highest` is the maximum of each metric of one interval.
@@ -139,7 +139,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     `net` is all interfaces together but the loopback. `running` and `blocked` are tasks of the whole host. `rss` sums
     what each watched process has in memory, so that pages they share count once for each; `unshared` leaves out all
     that belongs to files or shared memory; `pss` counts each page once, by parts, and is None where it may not be read.
-    `unseen`: at most so many processes came and went since the sample before without being seen.
+    `unseen`: maximum number of processes that started and ended since the previous sample without being seen.
     `hidden`: /proc hides processes (hidepid), so that those which are counted are not all. `servers`, `generator` and
     `other` are shares (per cent of all cores): the watched processes with the probe, the load generator if it is on
     that machine, and all other programs.

@@ -22,7 +22,7 @@ from cockpit.model.sums import MeanGroup, Names
 
 # Seconds of the window's beginning and of its end whose I/O is measured separately, half of it at most.
 STRETCH = 5.0
-# Marks lie so many seconds apart at least.
+# Minimum seconds between two marks.
 MARK_EVERY = 0.25
 
 # Of a disk's metrics, those that are means over time, and those over its requests.
@@ -70,7 +70,7 @@ def widened(
 ) -> HostWindow:
     """The window up to the sample. `step` is from its last sample to this one, `points` are theirs.
 
-    Without a step (the host was started anew) the counters tell nothing of the time between. With a gap they do, but
+    Without a step (the host was restarted) the counters hold nothing of the time between. With a gap they do, but
     memory, load and processes were not sampled.
     """
     grown = replace(

@@ -22,7 +22,7 @@ else:
 Cost = Literal["written", "live", "graceful", "restart", "remount"]
 COSTS: tuple[str, ...] = get_args(Cost)
 
-# Kinds whose value stands in a file; `sysctl` has one where the profile names it.
+# Kinds whose value is in a file; `sysctl` has one if the profile names it.
 FILE_KINDS = frozenset(GRAMMARS)
 # Stands for a value that must not be shown.
 SECRET = "(secret)"

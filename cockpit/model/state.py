@@ -18,106 +18,13 @@ from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import Awaited, ChangeOutcome, RoundsBegun, RoundsEnded, SessionStarted, Side
 from cockpit.model.generator_state import GeneratorMachine, GeneratorState
-from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_seconds import Filling, LoadSecond, load_second
+from cockpit.model.series import replaced
 from cockpit.model.study import Study
 from cockpit.model.study_events import StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
-
-# Bucket edges (ns) of LoadSecond.density: eight a decade from 1 µs to 100 s, as a heat map needs them.
-LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
-
-
-class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
-    """One second of load: `second` is session time rounded down; `start` to `end` is the part that ticks cover.
-
-    `latency` is response time (under closed load the service time) by coarse buckets, so that seconds can be merged
-    into any window; `p50`, `p99` and `max` are of it. `failed` as in Counts;
-    `errors` of them got no whole reply. `saturated`: the generator was the bottleneck for most of it, do not trust.
-    `in_flight` requests had no complete response at its end.
-    `workers` is CPU of each worker by number, 1.0 is a whole core; `cpu_wait` the largest share of the time that one
-    of them was ready to run and had no CPU; `pause` the longest time (s) that one was away. `other` and `idle` are per
-    cent of the CPUs of the generator's machine that programs other than cockpit took, and nobody; None: not read.
-    """
-
-    second: int
-    start: float
-    end: float
-    completed: int = 0
-    failed: int = 0
-    errors: int = 0
-    queued: int = 0
-    latency: Histogram = EMPTY
-    connections: int = 0
-    in_flight: int = 0
-    workers: tuple[float, ...] = ()
-    lag_p99: float = 0.0
-    pause: float = 0.0
-    saturated: bool = False
-    cpu_wait: float = 0.0
-    other: float | None = None
-    idle: float | None = None
-
-    @property
-    def p50(self) -> float:
-        return self.latency.percentile(50)
-
-    @property
-    def p99(self) -> float:
-        return self.latency.percentile(99)
-
-    @property
-    def max(self) -> float:
-        return self.latency.max
-
-    @property
-    def density(self) -> tuple[int, ...]:
-        """Response times counted by LATENCY_EDGES."""
-        return tuple(self.latency.between(LATENCY_EDGES))
-
-    @property
-    def generator(self) -> float:
-        return max(self.workers, default=0.0)
-
-    @property
-    def rate(self) -> float:
-        """Responses/s over the part of the second that ticks cover."""
-        return self.completed / (self.end - self.start) if self.end > self.start else 0.0
-
-    @property
-    def stalled(self) -> bool:
-        """Whether requests were in flight and none ended, in at least half of the second."""
-        return self.end - self.start >= 0.5 and self.in_flight > 0 and not self.completed and not self.errors
-
-
-class WorkerSecond(msgspec.Struct, frozen=True, kw_only=True):
-    """A second of one load worker: `span` seconds that ticks cover, its CPU time and the time it waited for a CPU (s);
-    `share` and `wait` are these per second of span. `connections` and `in_flight` as in its newest tick."""
-
-    span: float = 0.0
-    cpu: float = 0.0
-    waited: float = 0.0
-    share: float = 0.0
-    wait: float = 0.0
-    connections: int = 0
-    in_flight: int = 0
-
-
-class Filling(msgspec.Struct, frozen=True, kw_only=True):
-    """A second whose ticks still arrive; `span` and `saturated` are worker-seconds. `other` and `idle` as in
-    LoadSecond."""
-
-    second: int
-    start: float
-    end: float
-    counts: Counts
-    workers: Mapping[int, WorkerSecond] = MappingProxyType({})
-    span: float = 0.0
-    saturated: float = 0.0
-    pause: float = 0.0
-    other: float | None = None
-    idle: float | None = None
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +43,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     had by then); `end` is None while it runs. `saturated_worker_seconds`: the generator was the bottleneck in them.
     `round` is the round that it belongs to with the set-up of the next window, 0: none.
     `partial` is why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its
-    load level; `altered`: somebody changed the load meanwhile. `warnings` and the target's `addresses` were
+    load level; `altered`: the load was changed during the segment. `warnings` and the target's `addresses` were
     known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU,
     `worker_silence` those in which it had requests in flight and no response.
     """
@@ -328,7 +235,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     `extension` is None unless the end of the run in flight is postponed; `rounds` are those of the session;
     `in_flight` is by worker of the active run, `machines` are its generators by worker; () if all workers run on the
-    cockpit's machine, which is `generator`.
+    cockpit's machine, which is `generator`. `closed_seconds` are the seconds of load that no further tick can change;
+    `filling` are those after them.
     """
 
     t: float = 0.0
@@ -338,7 +246,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     plans: Mapping[int, LoadPlan] = MappingProxyType({})
     segments: tuple[Segment, ...] = ()
-    seconds: Sequence[LoadSecond] = ()
+    closed_seconds: Sequence[LoadSecond] = ()
     hosts: Mapping[str, HostState] = MappingProxyType({})
     knobs: Mapping[str, KnobState] = MappingProxyType({})
     changes: tuple[Change, ...] = ()
@@ -353,6 +261,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     generators: Mapping[str, GeneratorState] = MappingProxyType({})
     machines: tuple[str, ...] = ()
     autopilot: AutopilotState | None = None
+
+    @property
+    def seconds(self) -> Sequence[LoadSecond]:
+        """All seconds of load. The last few are computed at each access, not at each tick."""
+        newest = tuple(load_second(filling) for filling in self.filling)
+        return replaced(self.closed_seconds, len(self.closed_seconds), newest) if newest else self.closed_seconds
 
     @property
     def own_changes(self) -> tuple[Change, ...]:

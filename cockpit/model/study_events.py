@@ -7,7 +7,7 @@ from cockpit.model.study import Study
 
 
 class StudyBegun(Event, frozen=True, tag="study_begun"):
-    """A study begins, or goes on: its plan, how many `steps` that is at most, and how many were `done` before.
+    """A study begins, or continues: its plan, how many `steps` that is at most, and how many were `done` before.
 
     `fingerprint` is that of the plan before secrets were replaced in it: sessions of one study have the same."""
 

@@ -7,7 +7,7 @@ import shlex
 
 from cockpit.model.errors import UsageError
 
-# Short names, and what each stands for.
+# Short names, and the command of each.
 _SHORT = {
     "docker": "docker exec -i {}",
     "podman": "podman exec -i {}",

@@ -16,7 +16,6 @@ from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
-from cockpit.model.fold_load import load_second
 from cockpit.model.generator_state import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
@@ -92,14 +91,6 @@ _PARTS: dict[str, Any] = {
 def open_segment(state: State) -> int | None:
     """Place of the segment that is not over; None: all are."""
     return len(state.segments) - 1 if state.segment is not None and state.segment.end is None else None
-
-
-def final_seconds(state: State) -> int:
-    """Return the number of seconds that no further tick can alter."""
-    if not state.filling:
-        return len(state.seconds)
-    first = min(filling.second for filling in state.filling)
-    return sum(second.second < first for second in state.seconds[-16:]) + max(0, len(state.seconds) - 16)
 
 
 class CheckpointWriter:
@@ -187,7 +178,6 @@ class Restorer:
             in_flight=kept.in_flight,
             generator=kept.generator,
             generators=kept.generators,
-            seconds=tuple(load_second(filling) for filling in kept.filling),
             **{name: self._part(getattr(kept, name), kind) for name, kind in _PARTS.items()},
         )
 

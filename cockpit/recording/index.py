@@ -15,7 +15,7 @@ from cockpit.recording.database import words
 from cockpit.recording.pages import Grown
 from cockpit.recording.validity import LONGEST
 
-# Rows that are not packed are read so many at a time.
+# Rows per read of those that are not packed.
 _ROWS = 64
 # No session lasts so long (s).
 _LAST = LONGEST

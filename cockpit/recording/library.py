@@ -98,7 +98,7 @@ def rename(name: str, new: str) -> Path:
     path = in_library(name)
     wanted = new.removesuffix(SUFFIX)
     if plain(wanted) != wanted:
-        raise RecordingError(f"{new!r}: a name is letters, digits, dots and dashes, {_LONGEST_NAME} at the most")
+        raise RecordingError(f"{new!r}: a name is letters, digits, dots and dashes, at most {_LONGEST_NAME}")
     target = folder() / f"{wanted}{SUFFIX}"
     if target.exists():
         raise RecordingError(f"{wanted}: exists already; choose another name")

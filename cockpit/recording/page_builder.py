@@ -10,7 +10,7 @@ import msgspec
 from cockpit.model.counts import add
 from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.state import State
-from cockpit.recording.checkpoints import CheckpointWriter, final_seconds, open_segment
+from cockpit.recording.checkpoints import CheckpointWriter, open_segment
 from cockpit.recording.compaction import Numbered, Totals
 from cockpit.recording.packing import packed
 from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, Grown, PageSeries, PageTotals, pack_events
@@ -19,7 +19,7 @@ from cockpit.recording.write_queue import weight
 
 # So many units of memory (see `weight`) wait for their page at most.
 _MOST = 200_000
-# Every so many pages have the whole totals of the segment that is not over.
+# Pages from one with the whole totals of the open segment to the next.
 _WHOLE_EVERY = 8
 
 
@@ -63,7 +63,7 @@ class PageBuilder:
         Raises sqlite3.Error, and OverflowError or ValueError for numbers that do not fit; nothing has changed then.
         """
         begin, end = self._known
-        final = final_seconds(state)
+        final = len(state.closed_seconds)
         points = {name: len(host.points) for name, host in state.hosts.items()}
         grown = Grown(
             final - self._kept.seconds, {name: count - self._kept.points.get(name, 0) for name, count in points.items()}

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from cockpit.model.counts import add
 from cockpit.model.host_state import HostPoint, MemoryUse
+from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.series import Series
-from cockpit.model.state import LoadSecond
 from cockpit.recording.compaction import Numbered, Totals
 from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged, unpacked
@@ -67,10 +67,10 @@ class PageReader:
         ]
         return Series(tuple(chunks), ())
 
-    def seconds(self, last: int, filling: tuple[LoadSecond, ...]) -> Series[LoadSecond]:
-        """The seconds up to a page, that one included, and after them those that may still change."""
+    def seconds(self, last: int) -> Series[LoadSecond]:
+        """Return the closed seconds up to a page, that one included."""
         chunks = [LazyChunk(self, at, grown.seconds) for at, grown in self._upto(last) if grown.seconds]
-        return Series(tuple(chunks), filling)
+        return Series(tuple(chunks), ())
 
     def _upto(self, last: int) -> Iterator[tuple[int, Grown]]:
         return iter(enumerate(self._index.grown[: last + 1]))

@@ -14,7 +14,8 @@ import msgspec
 from cockpit.model.events import AccessCounts, HostSample, StatusRead, TailText, Tick
 from cockpit.model.generator_events import GeneratorSample
 from cockpit.model.host_state import HostPoint
-from cockpit.model.state import LoadSecond, State
+from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.state import State
 from cockpit.recording.compaction import Numbered, SegmentTicks, Totals, compacted, expanded
 from cockpit.recording.packing import Damaged, packed, reading, unpacked
 

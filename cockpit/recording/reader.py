@@ -189,7 +189,7 @@ class Recording:
         return BEGINNING
 
     def kept_near(self, number: int, within: int) -> bool:
-        """Return whether the file keeps a state at most so many events before that one."""
+        """Return whether the file keeps a state at most that number of events before."""
         place = bisect_right(self._index.pages, number, key=lambda page: page.last) - 1
         return place >= 0 and number - self._index.pages[place].last < within
 
@@ -267,8 +267,8 @@ class Recording:
         blob = self._pages.column(place, "state")
         state = self._restorer.restore(blob, lambda segment: self._pages.totals(place, segment))
         hosts = {name: replace(host, points=self._pages.points(name, place)) for name, host in state.hosts.items()}
-        seconds = self._pages.seconds(place, tuple(state.seconds))
-        return replace(state, hosts=hosts, seconds=seconds, study=self._study(self._index.pages[place].last))
+        seconds = self._pages.seconds(place)
+        return replace(state, hosts=hosts, closed_seconds=seconds, study=self._study(self._index.pages[place].last))
 
     def _study(self, last: int) -> StudyState | None:
         """Return the progress of a study up to an event. Its events are rows, not in pages."""

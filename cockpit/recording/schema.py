@@ -11,7 +11,7 @@ from cockpit.model.state import State
 from cockpit.recording.packing import inflated, reading
 from cockpit.recording.validity import checked_event
 
-# "ckpt" in the SQLite header tells our files from other databases; user_version is the schema's.
+# "ckpt" in the SQLite header marks files of cockpit among other databases; user_version is the schema's.
 APPLICATION_ID = 0x636B7074
 VERSION = 3
 

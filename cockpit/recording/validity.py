@@ -15,7 +15,7 @@ from cockpit.model.hosts import HostReading
 # No session lasts so long (s).
 LONGEST = 1e8
 _INT = 1 << 63
-# No histogram counts so many values.
+# Above the number of values of any histogram.
 _MOST = 1 << 60
 # Fields by which something is numbered or counted out: from 0 to less than this.
 BOUNDS: Mapping[str, float] = {
@@ -71,7 +71,7 @@ def is_valid(event: AnyEvent) -> bool:
 
 
 def check_field(name: str, value: float) -> None:
-    """Raises ValueError for a value of a field that lies outside its bounds."""
+    """Raises ValueError for a value of a field that is outside its bounds."""
     bound = BOUNDS.get(name)
     if bound is not None and not 0 <= value < bound:
         raise ValueError(f"{name} is out of range")

@@ -25,7 +25,7 @@ from cockpit.recording.write_queue import Page, WriteBatch, WriteQueue
 
 # A crash loses at most what came in since the last commit.
 COMMIT_EVERY = 0.3
-# A page is made of so many seconds, or of events with so many units of memory (see `weight`).
+# Size of a page: seconds, or units of memory of its events (see `weight`).
 PAGE_SECONDS = 25.0
 PAGE_WEIGHT = 40_000
 # A disk that takes so long (s) for a commit does not answer; at the end so long is waited for it.

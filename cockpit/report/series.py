@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from cockpit.model.host_state import HostPoint, HostState
-from cockpit.model.state import LoadSecond, Segment, State
+from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.state import Segment, State
 from cockpit.model.text import neutral
 
 Cell = str | int | float | None
@@ -145,10 +146,11 @@ def _metric(point: HostPoint | None, name: str) -> Cell:
 
 def load_metrics_at(state: State, t: int) -> dict[str, float]:
     """Return the load of a second by column; empty without any."""
-    at = bisect_left(state.seconds, t, key=_second)
-    if at == len(state.seconds) or state.seconds[at].second != t:
+    seconds = state.seconds
+    at = bisect_left(seconds, t, key=_second)
+    if at == len(seconds) or seconds[at].second != t:
         return {}
-    return _known({name: read(state.seconds[at]) for name, read in _LOAD.items()})
+    return _known({name: read(seconds[at]) for name, read in _LOAD.items()})
 
 
 def host_metrics_at(host: HostState, t: int) -> dict[str, float]:

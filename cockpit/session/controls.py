@@ -205,7 +205,7 @@ class Tuning(Protocol):
     ) -> Proven:
         """Measure the active values and these in rounds; without any, the last active change.
 
-        The current run goes on, or a new one starts. Whatever interrupts it, the values of the start are active again.
+        The current run continues, or a new one starts. Whatever interrupts it, the values of the start become active.
         Raises ChangeUndone, ChangeRefused, HostError, TargetError.
         """
 

@@ -59,7 +59,7 @@ class LiveLoad:
 
     async def start(self, plan: LoadPlan | None = None) -> None:
         """Start a run of `plan`, or of the session's own, once the target has answered; do nothing if one is running,
-        or if it is stopped meanwhile. Raises TargetError.
+        or if it is stopped before that. Raises TargetError.
         """
         plan = plan or self.plan
         if self._run is not None or self._asking is not None:

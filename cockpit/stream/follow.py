@@ -16,7 +16,7 @@ _PACE = 0.5
 
 class Stream(Protocol):
     async def take(self, state: State) -> None:
-        """Send what is new. Whatever the other tool does, the session goes on: errors become `trouble`."""
+        """Send what is new. The session continues whatever the other tool does: errors become `trouble`."""
 
     async def close(self, state: State) -> None:
         """Send the rest; the session is over."""

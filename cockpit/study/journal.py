@@ -35,7 +35,7 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """`fingerprint` identifies the study, `seed` the order of its rounds (None: none was drawn).
 
     `originals` are the knobs' values before the first change (None: not set); `touched`: a change may be active, so
-    that they have to be put back, and then the `actions` be done. `finished`: the study is over. `target`, `hosts`,
+    that they have to be restored, and then the `actions` run. `finished`: the study is over. `target`, `hosts`,
     `knobs` and `ssh_config` are needed for the session that puts things back.
     """
 
@@ -76,7 +76,7 @@ def read_journal(folder: Path) -> Journal | None:
     if found.journal.touched and not hmac.compare_digest(found.seal.encode(), _seal(found.journal).encode()):
         # Its commands would run on hosts: a folder that came with an archive or a clone must not bring them.
         raise UsageError(
-            f"{path}: was not written by this user's cockpit here, so its settings are not put back; delete it, and "
+            f"{path}: was not written by this user's cockpit here, so its settings are not restored; delete it, and "
             "check the settings with: cockpit tune PROFILE history"
         )
     return found.journal

@@ -93,7 +93,7 @@ def main() -> int:
     deadline = time.monotonic() + TRIES_FOR
     while lock.take(LockRole.KEEPER):
         if time.monotonic() > deadline:
-            return 0  # another process goes on with the study: it sees to the settings
+            return 0  # another process continues the study and restores the settings
         time.sleep(0.1)
     return attempts(folder, deadline)
 

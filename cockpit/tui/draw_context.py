@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
@@ -15,7 +15,8 @@ from cockpit.analysis.time_ranges import TimeRange, TimeRanges
 from cockpit.model.errors import UsageError
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import LoadSecond, Segment, State
+from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.state import Segment, State
 from cockpit.session.controls import Action, Mode, SessionStatus
 from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
@@ -174,15 +175,20 @@ class DrawContext:
         chosen = self.view.details.get(host.config.name)
         return chosen if chosen in offered else offered[0]
 
+    @cached_property
+    def seconds(self) -> Sequence[LoadSecond]:
+        """The seconds of load: charts read them in each column."""
+        return self.state.seconds
+
     @property
     def second(self) -> LoadSecond | None:
         """The newest complete second of the running load; None without load."""
         state = self.state
-        if state.running is None or not state.seconds:
+        if state.running is None or not self.seconds:
             return None
-        whole = [second for second in state.seconds[-2:] if second.second < state.seconds[-1].second]
+        whole = [second for second in self.seconds[-2:] if second.second < self.seconds[-1].second]
         started = next(segment.start for segment in state.segments if segment.run == state.running)
-        return whole[0] if whole and whole[0].end > started else state.seconds[-1]
+        return whole[0] if whole and whole[0].end > started else self.seconds[-1]
 
     @cached_property
     def thresholds(self) -> tuple[ThresholdResult, ...]:
@@ -212,12 +218,12 @@ class DrawContext:
 
     def stretch(self, start: float, length: float) -> TimeRange | None:
         """Return the load from `start` for `length` s, whole seconds, without a second that has just begun."""
-        return self.stretches.of(self.state.seconds, int(start), max(1, int(length)), self._until)
+        return self.stretches.of(self.seconds, int(start), max(1, int(length)), self._until)
 
     @cached_property
     def _until(self) -> int:
         """The first second that is not drawn."""
-        seconds = self.state.seconds
+        seconds = self.seconds
         if not seconds:
             return 0
         begun = self.state.running is not None and seconds[-1].end - seconds[-1].start < 0.5

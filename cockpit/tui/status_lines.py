@@ -9,7 +9,7 @@ from textual.events import Click
 from textual.message import Message
 
 from cockpit.model.fold_load import load_words
-from cockpit.model.state import LoadSecond
+from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.text import clock, elapsed, milliseconds, neutral
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
 from cockpit.tui.draw_context import DrawContext

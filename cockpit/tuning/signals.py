@@ -27,7 +27,7 @@ class Signalled(NamedTuple):
 
 
 def signalled(command: str) -> Iterator[Signalled]:
-    """The receivers that can be told from the words of a command."""
+    """The receivers that the words of a command name."""
     written = _PID_FILE.sub(lambda found: shlex.quote(f"@{found[1]}"), command)
     lexer = shlex.shlex(written, posix=True, punctuation_chars=";&|\n")
     lexer.whitespace_split = True

@@ -1,7 +1,7 @@
 """Reads, changes and undoes knobs of hosts.
 
 "Applied" means: the host has the values, the test command passed, the reload command ended well, new workers and good
-replies came, and the change was confirmed on the host.
+responses came, and the change was confirmed on the host.
 """
 
 from __future__ import annotations

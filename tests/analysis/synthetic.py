@@ -9,7 +9,7 @@ from cockpit.analysis.windows import Window
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import CpuShare, HostPoint, MemoryUse
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import LoadSecond
+from cockpit.model.load_seconds import LoadSecond
 
 Floats = npt.NDArray[np.float64]
 PLAN = LoadPlan(url="http://a/", concurrency=20, duration=60.0)

@@ -14,7 +14,8 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostState
 from cockpit.model.hosts import HostConfig
-from cockpit.model.state import ActionRun, Change, LoadSecond, State
+from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.state import ActionRun, Change, State
 from tests.analysis.synthetic import PLAN, window
 from tests.session.events import small_session
 
@@ -34,7 +35,7 @@ def counted(found: Window) -> list[int]:
 
 
 def test_a_window_is_whole_seconds_after_its_guard() -> None:
-    state = State(t=60.0, seconds=seconds(0, 60))
+    state = State(t=60.0, closed_seconds=seconds(0, 60))
     found = window_between(state, 10.4, 30.5, PLAN)
     # 11 is the first whole second, three of them are the guard; 30 is cut.
     assert counted(found) == list(range(14, 30))
@@ -44,7 +45,7 @@ def test_a_window_is_whole_seconds_after_its_guard() -> None:
 
 def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
     odd = (*seconds(0, 20), *seconds(20, 23, saturated=True), *seconds(23, 24, end=23.4), *seconds(24, 40, queued=3))
-    found = window_between(State(t=40.0, seconds=odd), 0.0, 40.0, PLAN)
+    found = window_between(State(t=40.0, closed_seconds=odd), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(24, 40)]
     assert found.flawed == {Flaw.SATURATED: 3, Flaw.PARTIAL: 1, Flaw.QUEUED: 16}
     assert left_out([found]) == {Flaw.GUARD: 3, Flaw.PARTIAL: 1, Flaw.SATURATED: 3}
@@ -53,7 +54,7 @@ def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
 def test_a_change_within_is_cut_out() -> None:
     """From its request until its guard after it came into force, or was put back."""
     change = Change(letter="A", host="web1", settings=(), begun=20.5, ended=23.2, outcome="rolled back")
-    found = window_between(State(t=40.0, seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
+    found = window_between(State(t=40.0, closed_seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(27, 40)]
     assert found.flawed == {Flaw.CHANGING: 7}
 
@@ -63,7 +64,7 @@ def test_what_else_is_done_to_a_server_is_cut_out() -> None:
     action = ActionRun(number=1, action="restart", host="web1", times=3, begun=10.5, ended=12.0, done=3)
     stages = {"active": 1.0, "undoing": 30.2}
     change = Change(letter="A", host="web1", settings=(), begun=0.5, stages=stages, ended=31.0, outcome="rolled back")
-    state = State(t=40.0, seconds=seconds(0, 40), changes=(change,), actions=(action,))
+    state = State(t=40.0, closed_seconds=seconds(0, 40), changes=(change,), actions=(action,))
     found = window_between(state, 1.0, 40.0, PLAN)
     assert counted(found) == [*range(4, 10), *range(15, 30), *range(34, 40)]
     assert left_out([found, found]) == {Flaw.GUARD: 6, Flaw.CHANGING: 18}
@@ -82,7 +83,7 @@ def test_a_lost_host_is_told() -> None:
     found = window(1)
     points = tuple(point for point in found.hosts["web1"] if not 20 < point.t < 40)
     host = HostState(config=HostConfig(name="web1"), points=points)
-    state = State(t=60.0, seconds=found.seconds, hosts={"web1": host})
+    state = State(t=60.0, closed_seconds=found.seconds, hosts={"web1": host})
     lost = window_between(state, 0.0, 60.0, PLAN).unread["web1"]
     # Read at 20 and at 40: what lies more than 5.5 s from both.
     assert lost == 8

@@ -57,7 +57,7 @@ def same_events(found: Iterable[AnyEvent], expected: Iterable[AnyEvent]) -> bool
 
 def test_a_checkpoint_has_every_field_of_a_state() -> None:
     """But for the seconds, which are series, and a study, whose events are read again."""
-    assert {*KeptState.__struct_fields__, "seconds", "study"} == set(State.__struct_fields__)
+    assert {*KeptState.__struct_fields__, "closed_seconds", "study"} == set(State.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", ["small", "rounds", "generators", "search", "spare-servers", "two-hosts"])

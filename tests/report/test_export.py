@@ -21,7 +21,7 @@ from cockpit.model.events import SessionStarted, decode
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import HostConfig
-from cockpit.model.state import LoadSecond
+from cockpit.model.load_seconds import LoadSecond
 from cockpit.report.openmetrics import openmetrics
 from cockpit.report.parquet import series_parquet
 from cockpit.report.series import series_csv
@@ -63,7 +63,7 @@ def test_series_have_a_row_a_second(file: Path, tmp_path: Path) -> None:
 def test_a_second_without_a_response_is_marked_as_stalled(file: Path, tmp_path: Path) -> None:
     state = fold_all(small_session())
     silent = LoadSecond(second=10, start=10.0, end=11.0, in_flight=5)
-    lines = series_csv(replace(state, seconds=(*state.seconds[:9], silent, *state.seconds[10:])))
+    lines = series_csv(replace(state, closed_seconds=(*state.seconds[:9], silent, *state.seconds[10:]), filling=()))
     marked = [row for row in csv.DictReader(lines) if row["stalled"] == "1"]
     assert [(row["t_s"], row["in_flight"], row["completed"]) for row in marked] == [("10", "5", "0")]
 
@@ -123,7 +123,9 @@ def test_parquet_has_the_csv_with_types(file: Path, tmp_path: Path) -> None:
 
 def test_parquet_of_a_session_without_events_and_of_numbers_that_are_too_large() -> None:
     state = fold_all(small_session())
-    large = replace(state, seconds=(replace(state.seconds[0], completed=1 << 70), *state.seconds[1:]))
+    large = replace(
+        state, closed_seconds=(replace(state.seconds[0], completed=1 << 70), *state.seconds[1:]), filling=()
+    )
     table = parquet.read_table(io.BytesIO(series_parquet(large)))
     assert (
         table.column("completed").null_count

@@ -82,7 +82,7 @@ async def test_the_past_is_shown_and_the_present_goes_on(live: Session, tmp_path
     assert live.controls.mode is Mode.LIVE and live.state.running == 1
     assert [marker.text for marker in live.state.markers] == ["before"]
     assert [marker.text for marker in live.shown.markers] == ["before", "said later"]
-    assert live.shown is live.shown and live.shown.seconds is live.state.seconds
+    assert live.shown is live.shown and live.shown.closed_seconds is live.state.closed_seconds
     await do(live, "home")
     await do(live, "mark", "said of the beginning")
     await do(live, "end")

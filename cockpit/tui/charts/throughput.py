@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from cockpit.analysis.failures import in_flight
 from cockpit.analysis.time_ranges import TimeRange
-from cockpit.model.state import LoadSecond, Segment
+from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.state import Segment
 from cockpit.model.text import age, neutral, share_words, si
 from cockpit.session.controls import PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts import braille
