@@ -28,7 +28,7 @@ TIMEOUT = 120.0
 async def running_app(
     events: Sequence[ev.AnyEvent] = (), size: tuple[int, int] = (120, 40), autostart: str = ""
 ) -> AsyncIterator[tuple[Pilot[object], ScriptedSource]]:
-    """Run the app; all `events` are received and drawn."""
+    """Run the app; yields after all `events` are received and drawn."""
     app, source = scripted_app(events, autostart)
     async with app.run_test(size=size) as pilot:
         await wait_for_events(pilot, source, len(events))
