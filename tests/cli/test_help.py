@@ -29,7 +29,7 @@ from cockpit.demo.world import DemoWorld
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
 from cockpit.servers.registry import AT_START
-from tests.recording.test_pages import settled
+from tests.recording.test_pages import record_pages
 from tests.session.events import small_session
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def test_topic_is_formatted_on_terminal() -> None:
 
 def test_queries_in_recording_format_return_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = text("recording-format")
-    settled(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
+    record_pages(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
     database = sqlite3.connect(tmp_path / "s.cockpit")
     queries = re.findall(r'^    sqlite3 s\.cockpit "(.*)"$', topic, re.MULTILINE)
     assert len(queries) == 5

@@ -25,7 +25,7 @@ from cockpit.report import baselines
 from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal, write_journal
 from tests.commands import cockpit
 from tests.hostile import recordings as alterations
-from tests.recording.test_pages import same_events, settled
+from tests.recording.test_pages import record_pages, same_events
 from tests.session.events import small_session
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_altered_recordings_need_at_most_512_mib_and_5_s(tmp_path: Path) -> None
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("recorded") / "whole.cockpit"
     with pytest.MonkeyPatch.context() as patch:
-        settled(path, list(small_session()), patch)
+        record_pages(path, list(small_session()), patch)
     return path
 
 

@@ -130,20 +130,20 @@ async def test_request_to_fuzzing_server_is_counted_once(model: str, method: str
     requests, received = 600, 0
     rng = Random(f"{model} {method}")
 
-    async def serve(conversation: ClientConnection) -> None:
+    async def serve(client: ClientConnection) -> None:
         nonlocal received
         for _ in range(rng.randrange(1, 6)):
-            await conversation.request()
+            await client.request()
             received += 1
             message = response(rng)
-            await conversation.send(*message.split(rng))
+            await client.send(*message.split(rng))
             if message.until_close:
                 return
             if not message.intact:
                 break
         end = rng.randrange(10)
         if end < 3:
-            conversation.reset()
+            client.reset()
         elif end == 3:
             await asyncio.Event().wait()
 
