@@ -186,9 +186,7 @@ def test_local_sockets_and_files_need_trust(workspace: Workspace, url: str, more
         '[tls]\ncert = "{}"',
     ],
 )
-def test_files_outside_profile_folder_are_refused(
-    tmp_path: Path, url: str, name: str, keys: str
-) -> None:
+def test_files_outside_profile_folder_are_refused(tmp_path: Path, url: str, name: str, keys: str) -> None:
     (tmp_path / "secret").write_text("sesame")
     inside = tmp_path / "inside"
     inside.mkdir()
