@@ -9,7 +9,7 @@ import pytest
 from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
 from cockpit.stream.annotations import TOKEN, AnnotationStream
-from tests.load.servers import SMALL, Conversation, serving
+from tests.load.servers import SMALL, ClientConnection, serving
 from tests.session.events import small_session
 
 STATE = fold_all(small_session())
@@ -20,10 +20,10 @@ async def test_each_marker_is_sent_once_with_token(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(TOKEN, "s3cret")
     requests: list[bytes] = []
 
-    async def handle(conversation: Conversation) -> None:
+    async def handle(client: ClientConnection) -> None:
         while True:
-            requests.append(await conversation.request())
-            await conversation.send(SMALL)
+            requests.append(await client.request())
+            await client.send(SMALL)
 
     async with serving(handle) as server:
         stream = AnnotationStream(server.url)
@@ -43,10 +43,10 @@ async def test_each_marker_is_sent_once_with_token(monkeypatch: pytest.MonkeyPat
 async def test_failing_webhook_is_disabled_after_three_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN, "s3cret")
 
-    async def handle(conversation: Conversation) -> None:
+    async def handle(client: ClientConnection) -> None:
         while True:
-            await conversation.request()
-            await conversation.send(ERROR_500)
+            await client.request()
+            await client.send(ERROR_500)
 
     async with serving(handle) as server:
         stream = AnnotationStream(server.url)

@@ -17,7 +17,7 @@ from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import Losses, TopLine
-from tests.recording.test_pages import settled
+from tests.recording.test_pages import record_pages
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 from tests.tui.driving import main, running_app, text_of, until, wait_idle
@@ -34,7 +34,7 @@ async def test_screen_is_identical_live_and_replayed(
     """Seek back from the end of a recording copied in pages; every pane must equal the live pane."""
     with Recording(RECORDING.with_name(f"{name}.cockpit")) as recording:
         events = list(recording.events())
-    settled(tmp_path / "s.cockpit", events, monkeypatch)
+    record_pages(tmp_path / "s.cockpit", events, monkeypatch)
     with Recording(tmp_path / "s.cockpit") as recording:
         for share in (0.5, 0.8, 1.0):
             known = recording.following(0, -1.0, recording.end * share)
