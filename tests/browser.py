@@ -22,31 +22,31 @@ _FLAGS = (
 )
 
 
-class Look(NamedTuple):
-    """What became of a page: `said` on the console (errors and all), addresses that were asked for, a picture."""
+class PageResult(NamedTuple):
+    """An opened page: console messages and errors, requested URLs, PNG, and the value of the evaluated script."""
 
-    said: list[str]
-    asked: list[str]
-    picture: bytes
-    found: Any
+    console: list[str]
+    requests: list[str]
+    screenshot: bytes
+    value: Any
 
 
 def chromium() -> str | None:
-    """Where it is, if it is on this machine."""
+    """Return the path of Chromium; None if it is missing."""
     return shutil.which("chromium")
 
 
 class Browser:
-    """Knows one page at a time."""
+    """A running browser, with one page at a time."""
 
     def __init__(self, to: int, from_: int) -> None:
         self._to, self._from = to, from_
         self._number = 0
-        self._waiting = b""
+        self._buffer = b""
         self.events: list[dict[str, Any]] = []
 
     def call(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
-        """The answer to a command. Events that come meanwhile are kept."""
+        """Send a command and return its result; store events that arrive before it."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         os.write(self._to, json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0")
@@ -58,23 +58,25 @@ class Browser:
             self.events.append(answer)
 
     def until(self, method: str) -> None:
-        """Waits for an event of that name, one that came already included."""
+        """Wait for an event of this name; an event that has already arrived counts."""
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self._next())
 
     def _next(self) -> dict[str, Any]:
         end = time.monotonic() + DEADLINE
-        while b"\0" not in self._waiting:
+        while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._from], [], [], max(0.0, end - time.monotonic()))
-            assert ready, "the browser does not answer"
-            piece = os.read(self._from, 1 << 16)
-            assert piece, "the browser has gone"
-            self._waiting += piece
-        message, _, self._waiting = self._waiting.partition(b"\0")
+            assert ready, "timeout: no message from the browser"
+            chunk = os.read(self._from, 1 << 16)
+            assert chunk, "the browser has ended"
+            self._buffer += chunk
+        message, _, self._buffer = self._buffer.partition(b"\0")
         return dict(json.loads(message))
 
-    def look(self, page: Path, width: int, height: int, ask: str, *, dark: bool = False, whole: bool = False) -> Look:
-        """Opens the page anew. `ask` is JavaScript whose value is `found`; `whole`: the picture is of all of it."""
+    def open_page(
+        self, page: Path, width: int, height: int, script: str, *, dark: bool = False, whole: bool = False
+    ) -> PageResult:
+        """Open the page in a new tab and evaluate `script`; with `whole` the screenshot includes the whole page."""
         self.events = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -87,41 +89,42 @@ class Browser:
         self.events = []
         self.call("Page.navigate", session, url=page.as_uri())
         self.until("Page.loadEventFired")
-        answer = self.call("Runtime.evaluate", session, expression=ask, returnByValue=True, awaitPromise=True)
+        answer = self.call("Runtime.evaluate", session, expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
-        shot = self.call("Page.captureScreenshot", session, format="png", captureBeyondViewport=whole)
+        capture = self.call("Page.captureScreenshot", session, format="png", captureBeyondViewport=whole)
         self.call("Target.closeTarget", targetId=target)
-        return Look(_said(self.events), _asked(self.events), base64.b64decode(shot["data"]), answer["result"]["value"])
+        screenshot = base64.b64decode(capture["data"])
+        return PageResult(_console(self.events), _requests(self.events), screenshot, answer["result"]["value"])
 
 
-def _said(events: list[dict[str, Any]]) -> list[str]:
+def _console(events: list[dict[str, Any]]) -> list[str]:
     found = []
     for event in events:
-        told = event.get("params", {})
+        params = event.get("params", {})
         if event.get("method") == "Log.entryAdded":
-            found.append(str(told["entry"]["text"]))
+            found.append(str(params["entry"]["text"]))
         elif event.get("method") == "Runtime.consoleAPICalled":
-            found.append(" ".join(str(one.get("value")) for one in told["args"]))
+            found.append(" ".join(str(argument.get("value")) for argument in params["args"]))
         elif event.get("method") == "Runtime.exceptionThrown":
-            found.append(str(told["exceptionDetails"]))
+            found.append(str(params["exceptionDetails"]))
     return found
 
 
-def _asked(events: list[dict[str, Any]]) -> list[str]:
-    requests = (event["params"] for event in events if event.get("method") == "Network.requestWillBeSent")
-    asked = (told["request"]["url"] for told in requests)
-    return [url for url in asked if not url.startswith("data:")]
+def _requests(events: list[dict[str, Any]]) -> list[str]:
+    sent = (event["params"] for event in events if event.get("method") == "Network.requestWillBeSent")
+    urls = (params["request"]["url"] for params in sent)
+    return [url for url in urls if not url.startswith("data:")]
 
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """Runs until the block is left; what it writes goes into `folder`."""
+    """Run a browser until the end of the block; its files go to `folder`."""
     program = chromium()
     assert program
     flags = [*_FLAGS, f"--user-data-dir={folder}", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     in_read, in_write = os.pipe()
     out_read, out_write = os.pipe()
-    # It reads commands from 3 and writes to 4, whatever numbers the pipes have here.
+    # Chromium reads commands from descriptor 3 and writes to 4.
     command = f'exec "$@" 3<&{in_read} 4>&{out_write}'
     process = subprocess.Popen(
         ["bash", "-c", command, "bash", program, *flags],

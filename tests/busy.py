@@ -14,14 +14,14 @@ from contextlib import contextmanager
 
 ROUNDS = 3
 PARTS = (sys.executable, "-m", "tests.parts")
-# Ends by itself once its parent has, however the parent ended.
+# Ends when its parent has ended, for any reason.
 _HOG = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    sum(range(100_000))"
 _FAILURE = re.compile(r"^(FAILED|ERROR) ")
 
 
 @contextmanager
 def busy_cpus() -> Iterator[list[int]]:
-    """Keep every CPU busy. Yields the PIDs that do so, and ends them."""
+    """Keep every CPU busy until the end of the block; yield the PIDs of the processes."""
     hogs = [subprocess.Popen([sys.executable, "-ISc", _HOG, str(os.getpid())]) for _ in os.sched_getaffinity(0)]
     try:
         yield [hog.pid for hog in hogs]
@@ -32,7 +32,7 @@ def busy_cpus() -> Iterator[list[int]]:
 
 
 def run(command: tuple[str, ...], rounds: int) -> int:
-    """Run the command so often on busy CPUs; 1 if it failed in any round."""
+    """Run the command `rounds` times on busy CPUs; return 1 if any round failed."""
     failures: list[str] = []
     with busy_cpus() as pids:
         print(f"busy: processes {' '.join(map(str, pids))} keep every CPU busy", flush=True)
@@ -43,7 +43,7 @@ def run(command: tuple[str, ...], rounds: int) -> int:
 
 
 def _failures(command: tuple[str, ...]) -> list[str]:
-    """Run the command once, print what it prints, and return pytest's lines about failed tests."""
+    """Run the command once, print its output, and return pytest's lines about failed tests."""
     found = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout

@@ -1,7 +1,7 @@
-"""`cockpit` commands as processes of their own, forked from one that has imported everything.
+"""`cockpit` commands in forks of a process that has imported everything.
 
-A Python that starts and imports takes half a second of CPU time; a fork takes none of it, and hundreds of tests need a
-command. Tests that send signals, or hold what a command imports, start it as a user does.
+Python with all imports takes 0.5 s of CPU time to start. A fork avoids that for hundreds of tests. Tests that send
+signals or check the imports of a command start it as a user does.
 """
 
 from __future__ import annotations
@@ -38,31 +38,32 @@ def cockpit(
     before: Callable[[], object] | None = None,
     timeout: float = 120.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end with no input; `before` can be pickled and is called in its process first.
+    """Run a command to its end without input; `before` must be picklable and is called in its process first.
 
     Raises subprocess.TimeoutExpired.
     """
-    words = [*map(str, arguments)]
+    command_line = [*map(str, arguments)]
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         process = FORKS.Process(
-            target=_main, args=(words, cwd or Path.cwd(), dict(os.environ if env is None else env), out, err, before)
+            target=_main,
+            args=(command_line, cwd or Path.cwd(), dict(os.environ if env is None else env), out, err, before),
         )
         process.start()
         process.join(timeout)
         if process.exitcode is None:
             process.kill()
             process.join()
-            raise subprocess.TimeoutExpired(words, timeout, out.read_bytes(), err.read_bytes())
+            raise subprocess.TimeoutExpired(command_line, timeout, out.read_bytes(), err.read_bytes())
         code = process.exitcode
         process.close()
-        return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())
+        return subprocess.CompletedProcess(command_line, code, out.read_text(), err.read_text())
 
 
 def _main(
-    words: list[str], cwd: Path, env: dict[str, str], out: Path, err: Path, before: Callable[[], object] | None
+    command_line: list[str], cwd: Path, env: dict[str, str], out: Path, err: Path, before: Callable[[], object] | None
 ) -> None:
-    """Become the command: its directory, environment and output."""
+    """Turn this process into the command: working directory, environment and output."""
     from cockpit.cli import main
 
     for path, descriptor in ((out, 1), (err, 2)):
@@ -71,7 +72,7 @@ def _main(
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    sys.argv = ["cockpit", *words]
+    sys.argv = ["cockpit", *command_line]
     if before is not None:
         before()
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Settings, fixtures and hooks of all tests."""
 
 import gc
 import itertools
@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from cockpit.cli import GARBAGE
 
-# How long an example takes says something about the machine, not about the code.
+# The duration of an example depends on the machine, not on the code.
 settings.register_profile("cockpit", deadline=None)
 settings.load_profile("cockpit")
 
@@ -28,9 +28,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 TESTS = Path(__file__).parent
 LAB = TESTS / "lab"
-# Seconds for one test with its fixtures; only one that hangs takes so long, on a busy machine too.
+# Seconds for one test with its fixtures: only a hanging test takes that long, even on a busy machine.
 HANG = 900.0
-# The files that take longest begin first, so that no worker is left with one of them at the end.
+# The slowest files start first, so that no worker still runs one of them at the end.
 LONG = (
     "test_probe_stream.py",
     "test_spare_servers.py",
@@ -55,8 +55,8 @@ LONG = (
 
 
 @pytest.fixture(scope="session", autouse=True)
-def state_of_its_own() -> Iterator[None]:
-    """Recordings that nobody names are kept elsewhere than the user's own, also by commands that tests start."""
+def private_state_home() -> Iterator[None]:
+    """Keep automatic recordings out of the user's library, also those of commands that tests start."""
     with tempfile.TemporaryDirectory() as folder:
         before = os.environ.get("XDG_STATE_HOME")
         os.environ["XDG_STATE_HOME"] = folder
@@ -75,7 +75,7 @@ def _fail_hung(number: int, frame: FrameType | None) -> None:
 def _failing_if_hung() -> Iterator[None]:
     """Fail a test that hangs, with its stack, instead of hanging the run. Not while pytest itself reports a failure."""
     signal.signal(signal.SIGALRM, _fail_hung)
-    # Again every second: an event loop catches what is raised within a callback.
+    # Repeat every second: an event loop catches exceptions in callbacks.
     signal.setitimer(signal.ITIMER_REAL, HANG, 1.0)
     try:
         yield
@@ -103,7 +103,7 @@ def pytest_runtest_teardown() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that skips where CI=true: CI has all that a test may need. LAB=0 may leave out those of the lab."""
+    """Fail skipped tests if CI=true: CI provides all requirements. LAB=0 may still skip the lab's tests."""
     report = yield
     left_out = os.environ.get("LAB") == "0" and item.path.is_relative_to(LAB)
     if report.skipped and os.environ.get("CI") == "true" and not left_out:
@@ -126,14 +126,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _lab(path: Path, items: list[pytest.Item]) -> str:
-    """Return the group of a file of the lab; a process brings up a lab of its own, which takes seconds of CPU time."""
+    """Return the group of a lab file; every process starts its own lab, which takes seconds of CPU time."""
     if any("whole_lab" in getattr(item, "fixturenames", ()) for item in items):
         return "whole lab"
     return "faults in the lab" if "fault" in path.stem else "lab"
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage as seldom as the commands do, and never among modules and collected tests."""
+    """Collect garbage as rarely as the commands do, and exclude modules and collected tests."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE)

@@ -1,6 +1,6 @@
-"""`python -m tests.failure_recording`: records a run whose server is stopped, answers 503 and is killed.
+"""`python -m tests.failure_recording`: record a run whose server is stopped, answers 503 and is killed.
 
-The pictures of failures in `screenshots/` are of it. It takes 42 s; the machine should have nothing else to do.
+The pictures of failures in `screenshots/` show this recording. It takes 42 s; the machine should be idle.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.tui.test_failing_target import SERVER
 
 TARGET = Path(__file__).parent / "recordings" / "failures.cockpit"
-# Seconds of the run, and what happens to the server at some of them.
+# Duration (s) of the run, and signals to the server with their times (s).
 SECONDS = 40
 SIGNALS = ((12, signal.SIGSTOP), (17, signal.SIGCONT), (26, signal.SIGUSR1), (34, signal.SIGKILL))
 

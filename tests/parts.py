@@ -1,7 +1,7 @@
 """`python -m tests.parts [check]`: run the parts of `make test`, or those of `make check`.
 
-Every part runs, whatever the parts before it found; checks run side by side. A table at the end shows the result and
-the seconds of each; the exit code is 1 if any part failed, 130 if the parts were interrupted.
+Every part runs, even if an earlier part failed; checks run in parallel. A table at the end shows result and duration
+(s) of each part. The exit code is 1 if any part failed, 130 if the parts were interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 BIN = Path(sys.executable).parent
 PYTEST = (sys.executable, "-m", "pytest")
-# Where tests that have the machine to themselves are.
+# Folders with tests that need the machine to themselves.
 ALONE = ("tests/lab",)
 # Tests wait for servers and processes more than half of the time, so six at a time keep two CPUs busy.
 SIDE_BY_SIDE = ("--numprocesses", "6", "--dist", "loadgroup", "--no-loadscope-reorder")
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     command: tuple[str, ...]
 
 
-# The last one also compiles all tests once, so that not each process that runs them does.
+# Collection also compiles all tests once, for all processes that run them.
 CHECKS = (
     Part("lint", (f"{BIN}/ruff", "check", ".")),
     Part("format", (f"{BIN}/ruff", "format", "--check", ".")),
@@ -49,7 +49,7 @@ TESTS = (
 
 
 def run(*stages: Sequence[Part]) -> int:
-    """Run the stages one after another, the parts of each side by side, and print the table."""
+    """Run the stages one after another, the parts of a stage in parallel, and print the table."""
     rows: list[str] = []
     codes: list[int] = []
     for parts in stages:
@@ -64,7 +64,7 @@ def run(*stages: Sequence[Part]) -> int:
 
 
 def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:
-    """Run commands side by side, each to its end; one alone prints as it runs, of several those that failed.
+    """Run commands in parallel to their end. A single command prints directly, of several only those that failed.
 
     Ctrl-C reaches the commands too: wait until they have cleaned up.
     """

@@ -1,4 +1,4 @@
-"""The processes that one test starts, apart from those that the tests before it in the same process still run."""
+"""Child processes of a test, without those that earlier tests in the same process still run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def newer_children() -> Callable[[], list[psutil.Process]]:
 
 
 def newer_descendants() -> Callable[[], list[psutil.Process]]:
-    """Return a function that lists the children started after this call, and all below them."""
+    """Return a function that lists the children started after this call, with their descendants."""
     newer = newer_children()
     return lambda: [each for child in newer() for each in family(child)]
 
 
 def family(process: psutil.Process) -> list[psutil.Process]:
-    """List a process and all below it; those below a process that has ended are unknown."""
+    """List a process and its descendants; the descendants of a process that has ended are unknown."""
     with suppress(psutil.NoSuchProcess):
         return [process, *process.children(recursive=True)]
     return [process]

@@ -14,7 +14,7 @@ RECORDINGS = Path(__file__).parent / "recordings"
 
 
 def rewrite(path: Path) -> None:
-    """Replace a recording by one of the same events, its ticks as they were compacted."""
+    """Replace a recording by a recording of the same events, with compacted ticks as they are."""
     with Recording(path) as recording:
         events = list(recording.events())
     written = path.with_suffix(".new")

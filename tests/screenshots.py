@@ -1,6 +1,6 @@
-"""`make screenshots`: pictures of the screen, of a study's outcome and of the HTML report, from recorded sessions.
+"""`make screenshots`: pictures of the screen, of a study's result and of the HTML report, from recordings.
 
-SVG of each, and PNG where Debian's Chromium is there to draw it.
+All as SVG, and as PNG if Debian's Chromium is installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-# Before Textual is imported: no movement, no dependence on the terminal this runs in.
+# Before Textual is imported: no animations, no dependence on the terminal.
 os.environ |= {"TEXTUAL_ANIMATIONS": "none", "TEXTUAL_COLOR_SYSTEM": "truecolor", "TERM": "xterm-256color"}
 
 from rich.console import Console
@@ -49,8 +49,7 @@ RECORDINGS = ROOT / "tests" / "recordings"
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: its size, the instant (s; below 0 counts from the end), the keys pressed before it is taken, and the
-    recording that it is of."""
+    """A picture: size, instant (s; negative from the end), keys pressed before it, and recording."""
 
     name: str
     columns: int
@@ -81,7 +80,7 @@ PICTURES = (
     Picture("two-hosts-80x24", 80, 24, 15.0, recording="two-hosts"),
     Picture("two-hosts-averages", 120, 40, -1.0, ("p", "p", "w"), recording="two-hosts"),
 )
-# The frames of the moving picture: instant, keys, caption, seconds.
+# Frames of the animation: instant, keys, caption, seconds.
 SESSION = (
     (14.0, (), "Load runs: requests/s and latency live, the server beside them", 3.0),
     (30.0, (), "Child processes are spawned and exit; the tail is long", 3.0),
@@ -91,26 +90,26 @@ SESSION = (
     (-0.5, (), "Below the table: the verdict", 4.0),
     (-0.5, ("c",), "c  All metrics, each with its interval", 4.0),
 )
-# Notes that somebody made afterwards: instant, text.
+# Notes added after the session: instant, text.
 NOTES = ((18.0, "first look at the process list"), (80.0, "no more processes are spawned"))
-# Pictures of the HTML report: name, width, height, whether dark.
+# Pictures of the HTML report: name, width, height, dark.
 REPORTS = (
     ("report-desk", 1200, 1500, False),
     ("report-phone", 390, 1500, True),
     ("study-page", 1200, 1900, False),
 )
-# Lines of a study's outcome that a picture shows.
+# Lines of a study's result in the picture.
 STUDY_LINES = 48
 
 
 async def shot(recording: str, at: float, size: tuple[int, int], keys: Sequence[str]) -> str:
-    """The screen as SVG; an instant below 0 counts from the end."""
+    """Return the screen as SVG; a negative instant counts from the end."""
     with Recording(RECORDINGS / f"{recording}.cockpit") as opened:
         return await svg_at(opened, at if at >= 0 else opened.end + at, size, keys)
 
 
 async def replayed() -> str:
-    """A replay in its midst, of a session to which notes were added."""
+    """Return a replay of a session with added notes, paused in the middle."""
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "noted.cockpit"
         shutil.copy(RECORDINGS / "under-load.cockpit", path)
@@ -120,8 +119,8 @@ async def replayed() -> str:
             return await svg_at(recording, 90.0, (120, 40))
 
 
-async def moving() -> str:
-    """A session as one moving picture."""
+async def animation() -> str:
+    """Return a session as an animated SVG."""
     return strip(
         [
             Frame(await shot("under-load", at, (108, 30), keys), caption, seconds)
@@ -131,18 +130,18 @@ async def moving() -> str:
 
 
 async def start_screen() -> str:
-    """The start screen in a library with the recordings that there are here."""
+    """Return the start screen with a library of the test recordings."""
     with TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
         library().mkdir(parents=True)
         for number, path in enumerate(sorted(RECORDINGS.glob("*.cockpit"))):
             shutil.copy(path, library())
             os.utime(library() / path.name, (number, number))
-        kept = recent(10)
-        newest = dt.datetime.fromtimestamp(max(one.kept.began + one.kept.seconds for one in kept))
-        profiles = [one for one in catalogue.listed() if one.path.resolve().parent == ROOT / "profiles"]
-        found = StartChoices(profiles, kept)
-        app = StartApp(StartScreen(lambda: found, now=lambda: newest + dt.timedelta(minutes=9)))
+        recordings = recent(10)
+        newest = dt.datetime.fromtimestamp(max(each.kept.began + each.kept.seconds for each in recordings))
+        profiles = [each for each in catalogue.listed() if each.path.resolve().parent == ROOT / "profiles"]
+        choices = StartChoices(profiles, recordings)
+        app = StartApp(StartScreen(lambda: choices, now=lambda: newest + dt.timedelta(minutes=9)))
         async with app.run_test(size=(120, 40)) as pilot:
             screen = next(screen for screen in app.screen_stack if isinstance(screen, StartScreen))
             while screen._offers is None:
@@ -152,59 +151,64 @@ async def start_screen() -> str:
 
 
 async def study() -> str:
-    """The first lines of the result of a study, as a terminal shows them."""
+    """Return the first lines of a study's result, as on a terminal."""
     result = collect(sessions_of(RECORDINGS / "study"), "demo")
     assert result is not None
-    told = (wrapped for line in study_text(result, 116).splitlines() for wrapped in _wrapped(line))
+    lines = (wrapped for line in study_text(result, 116).splitlines() for wrapped in _wrapped(line))
     console = Console(record=True, width=120, file=io.StringIO(), force_terminal=True)
-    console.print(Text("\n".join(list(told)[:STUDY_LINES])), no_wrap=True)
-    ground, text = (0x15, 0x1A, 0x22), (0xD3, 0xD7, 0xDE)
-    return self_contained(console.export_svg(title="cockpit study demo", theme=TerminalTheme(ground, text, [text] * 8)))
+    console.print(Text("\n".join(list(lines)[:STUDY_LINES])), no_wrap=True)
+    background, text = (0x15, 0x1A, 0x22), (0xD3, 0xD7, 0xDE)
+    return self_contained(
+        console.export_svg(title="cockpit study demo", theme=TerminalTheme(background, text, [text] * 8))
+    )
 
 
 def _wrapped(line: str) -> list[str]:
-    """As a terminal of 120 columns would show it, but further in."""
+    """Wrap a line as a terminal with 120 columns would, with indented continuation lines."""
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     return textwrap.wrap(line, 118, subsequent_indent=indent, drop_whitespace=False) if len(line) > 118 else [line]
 
 
 def pictures() -> dict[str, Callable[[], Awaitable[str]]]:
-    """What draws each picture of a terminal as SVG, by name."""
-    found: dict[str, Callable[[], Awaitable[str]]] = {
-        one.name: partial(shot, one.recording, one.at, (one.columns, one.rows), one.keys) for one in PICTURES
+    """Return the function that draws each picture of a terminal as SVG, by name."""
+    drawn: dict[str, Callable[[], Awaitable[str]]] = {
+        picture.name: partial(shot, picture.recording, picture.at, (picture.columns, picture.rows), picture.keys)
+        for picture in PICTURES
     }
-    return found | {"replay": replayed, "start": start_screen, "study": study, "session": moving}
+    return drawn | {"replay": replayed, "start": start_screen, "study": study, "session": animation}
 
 
 def as_png(driven: Browser, path: Path) -> Path:
-    """The picture as a browser draws it, beside the SVG."""
+    """Write the picture as PNG, drawn by a browser, beside the SVG; return its path."""
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', path.read_text())
     assert size
-    look = driven.look(path, round(float(size[1])), round(float(size[2])), "0")
+    result = driven.open_page(path, round(float(size[1])), round(float(size[2])), "0")
     png = path.with_suffix(".png")
-    png.write_bytes(look.picture)
+    png.write_bytes(result.screenshot)
     return png
 
 
 def take_reports(driven: Browser, folder: Path) -> Iterator[Path]:
-    """Write `folder/NAME.png` of the reports, as a browser shows them, and yield their paths."""
+    """Write `folder/NAME.png` of the reports, drawn by a browser, and yield the paths."""
     with TemporaryDirectory() as scratch:
-        page_of, study_of = Path(scratch) / "report.html", Path(scratch) / "study.html"
+        report_file, study_file = Path(scratch) / "report.html", Path(scratch) / "study.html"
         with Recording(RECORDINGS / "spare-servers.cockpit") as recording:
-            page_of.write_text(page(last_state(recording)))
+            report_file.write_text(page(last_state(recording)))
         result = result_in(RECORDINGS / "study")
         assert result is not None
-        study_of.write_text(study_page(result))
+        study_file.write_text(study_page(result))
         for name, width, height, dark in REPORTS:
-            look = driven.look(study_of if name == "study-page" else page_of, width, height, "0", dark=dark)
+            opened = driven.open_page(
+                study_file if name == "study-page" else report_file, width, height, "0", dark=dark
+            )
             path = folder / f"{name}.png"
-            path.write_bytes(look.picture)
+            path.write_bytes(opened.screenshot)
             yield path
 
 
 async def main(names: Sequence[str]) -> None:
-    """All pictures, or those named."""
-    # Times of day are the same wherever this runs.
+    """Draw the named pictures (default all)."""
+    # The pictures show times of day in UTC.
     os.environ["TZ"] = "UTC"
     time.tzset()
     folder = ROOT / "screenshots"
@@ -219,7 +223,7 @@ async def main(names: Sequence[str]) -> None:
         return
     with TemporaryDirectory() as scratch, browser(Path(scratch)) as driven:
         for path in drawn:
-            if path.stem != "session":  # which moves
+            if path.stem != "session":  # animated
                 print(as_png(driven, path))
         for path in take_reports(driven, folder) if not names else ():
             print(path)

@@ -1,7 +1,7 @@
-"""A session as one moving picture: frames of the screen in an SVG that shows one after the other, without any script.
+"""An animated SVG of a session: frames of the screen, shown one after the other without scripts.
 
-What frames share is drawn once, so that a strip of eight is about as large as two pictures. A viewer that moves nothing
-shows the last frame.
+Parts that frames share are stored once: eight frames are about as large as two pictures. Viewers without animation show
+the last frame.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _PLACE = re.compile(r'<g transform="translate\((\d+), (\d+)\)" clip-path')
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 _SCREEN = re.compile(r'clip-terminal">\s*<rect x="0" y="0" width="[\d.]+" height="([\d.]+)"')
 _BACKGROUND = re.compile(r'<rect fill="(#\w+)" stroke')
-_LOOK = "rect{shape-rendering:crispEdges}text{font:20px Fira Code,monospace;white-space:pre}"
-# Around the screen, and below it for a caption, in the picture's own units.
+_CSS = "rect{shape-rendering:crispEdges}text{font:20px Fira Code,monospace;white-space:pre}"
+# Margin around the screen, and height of the caption below it, in SVG units.
 _EDGE = 12
 _CAPTION = 40
 
 
 class Frame(NamedTuple):
-    """A picture of the screen as Textual exports it, what to say below it, and how long it stays (s)."""
+    """A picture of the screen as Textual exports it, its caption, and its duration (s)."""
 
     svg: str
     caption: str
@@ -33,14 +33,14 @@ class Frame(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Something drawn: rectangles lie below texts."""
+    """A drawn element; rectangles (layer 0) are below texts (layer 1)."""
 
     layer: int
     text: str
 
 
 def strip(frames: Sequence[Frame]) -> str:
-    """The moving picture; all frames of one size."""
+    """Return the animation; all frames must have the same size."""
     shown: dict[_Piece, list[int]] = {}
     styles: dict[str, str] = {}
     for number, frame in enumerate(frames):
@@ -54,9 +54,9 @@ def strip(frames: Sequence[Frame]) -> str:
     place = _PLACE.search(frames[0].svg)
     background = _BACKGROUND.search(frames[0].svg)
     assert size and place and background
-    # Without the window that Textual draws around the screen.
+    # Drop the window frame that Textual draws around the screen.
     width = float(size[1])
-    height = _tall(frames[0]) + 2 * _EDGE + _CAPTION
+    height = _screen_height(frames[0]) + 2 * _EDGE + _CAPTION
     rules = [f".{name}{{{rule}}}" for rule, name in styles.items()]
     rules += [rule for numbers in groups for rule in _timing(numbers, frames)]
     drawn = [
@@ -69,7 +69,7 @@ def strip(frames: Sequence[Frame]) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img">',
             f"<title>{escape('; '.join(frame.caption for frame in frames))}</title>",
-            f"<style>{_LOOK}{''.join(rules)}</style>",
+            f"<style>{_CSS}{''.join(rules)}</style>",
             f'<rect fill="{background[1]}" width="{width:g}" height="{height:g}" rx="8"/>',
             f'<g transform="translate({place[1]},{_EDGE})">',
             *drawn,
@@ -80,7 +80,7 @@ def strip(frames: Sequence[Frame]) -> str:
 
 
 def _pieces(frame: Frame, styles: dict[str, str]) -> list[_Piece]:
-    """What a frame is drawn of; `styles` gets the names of those that are new."""
+    """Return the elements of a frame; add new styles to `styles`."""
     named = {name: styles.setdefault(rule, f"c{len(styles)}") for name, rule in _STYLE.findall(frame.svg)}
     found = [
         _Piece(0, f'<rect fill="{fill}" x="{x}" y="{y}" width="{width}" height="{height}"/>')
@@ -91,13 +91,14 @@ def _pieces(frame: Frame, styles: dict[str, str]) -> list[_Piece]:
         for style, x, y, length, text in _TEXT.findall(frame.svg)
         if text.replace("&#160;", "").strip()
     ]
-    told = styles.setdefault("fill:#ffffff;font-weight:bold", f"c{len(styles)}")
-    caption = f'<text class="{told}" x="0" y="{_tall(frame) + _CAPTION - 8:g}">{escape(frame.caption)}</text>'
+    caption_style = styles.setdefault("fill:#ffffff;font-weight:bold", f"c{len(styles)}")
+    y = _screen_height(frame) + _CAPTION - 8
+    caption = f'<text class="{caption_style}" x="0" y="{y:g}">{escape(frame.caption)}</text>'
     return [*found, _Piece(1, caption)]
 
 
-def _tall(frame: Frame) -> float:
-    """Height of the screen alone."""
+def _screen_height(frame: Frame) -> float:
+    """Return the height of the screen without its window frame."""
     found = _SCREEN.search(frame.svg)
     assert found
     return float(found[1])
@@ -108,16 +109,16 @@ def _name(numbers: tuple[int, ...]) -> str:
 
 
 def _timing(numbers: tuple[int, ...], frames: Sequence[Frame]) -> list[str]:
-    """When what belongs to these frames is seen."""
+    """Return the CSS that shows an element only during these frames."""
     if len(numbers) == len(frames):
         return []
-    whole, at, steps = sum(frame.seconds for frame in frames), 0.0, []
+    duration, at, steps = sum(frame.seconds for frame in frames), 0.0, []
     for number, frame in enumerate(frames):
-        steps.append(f"{100 * at / whole:.2f}%{{visibility:{'visible' if number in numbers else 'hidden'}}}")
+        steps.append(f"{100 * at / duration:.2f}%{{visibility:{'visible' if number in numbers else 'hidden'}}}")
         at += frame.seconds
     name = _name(numbers)
-    still = "visible" if len(frames) - 1 in numbers else "hidden"
+    without_animation = "visible" if len(frames) - 1 in numbers else "hidden"
     return [
-        f".{name}{{visibility:{still};animation:{name} {whole:g}s step-end infinite}}",
+        f".{name}{{visibility:{without_animation};animation:{name} {duration:g}s step-end infinite}}",
         f"@keyframes {name}{{{''.join(steps)}}}",
     ]

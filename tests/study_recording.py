@@ -1,7 +1,6 @@
-"""`python -m tests.study_recording`: records the study whose result `make screenshots` shows.
+"""`python -m tests.study_recording`: record the study whose result `make screenshots` shows.
 
-It takes some four minutes on the demo's own server. The machine should have nothing else to do: what disturbs the load
-generator is in the figures, and stands in the picture.
+It takes about four minutes on the demo's server. The machine should be idle: other load affects the recorded metrics.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ duration = "12s"
 
 
 async def main() -> int:
-    """Runs it, and keeps its recording without the paths of this machine."""
+    """Run the study, and save its recording without paths of this machine."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with DemoWorld() as world:
@@ -57,14 +56,14 @@ async def main() -> int:
         if code not in (0, 4):
             return code
         with Recording(folder / "out" / "1.cockpit") as recording:
-            events = [_without(event, paths) for event in recording.events()]
+            events = [_anonymized(event, paths) for event in recording.events()]
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.unlink(missing_ok=True)
     recorded(TARGET, events)
     return 0
 
 
-def _without(event: AnyEvent, paths: dict[str, str]) -> AnyEvent:
+def _anonymized(event: AnyEvent, paths: dict[str, str]) -> AnyEvent:
     text = encode(event).decode()
     for path, name in paths.items():
         text = text.replace(path, name)

@@ -1,4 +1,4 @@
-"""Every imported package is declared, and private parts of packages are used only where nothing public does it."""
+"""Every imported package is declared, and private parts of packages are used only if no public part exists."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ import cockpit
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "cockpit").rglob("*.py"))
 
-_UPDATES = "the only place where Textual says which cells of a frame are new; public drivers get finished text"
-_NOTICES = "notify() cannot replace a notice in place, and clear_notifications() takes all of them away"
+_UPDATES = "the only place where Textual marks the new cells of a frame; public drivers get finished text"
+_NOTICES = "notify() cannot replace a notice in place, and clear_notifications() removes all of them"
 _DRIVER = "LinuxDriver has no public hook for its file, its input thread, and SIGCONT"
-_PICTURE = "a picture of what is shown, modal screens included; export_screenshot() gives SVG only"
-# Private parts that are used: module and name, and why nothing public does it. All their packages have an upper bound.
+_PICTURE = "a picture of the terminal with modal screens; export_screenshot() returns SVG only"
+# Private parts in use: module and name, and why no public part will do. Their packages must have an upper bound.
 PRIVATE: dict[tuple[str, str], str] = {
     ("cockpit.tui.terminal.base_app", "textual._compositor.ChopsUpdate"): _UPDATES,
     ("cockpit.tui.terminal.base_app", "textual._compositor.LayoutUpdate"): _UPDATES,
     ("cockpit.tui.terminal.base_app", "_batch_count"): _UPDATES,
     ("cockpit.tui.terminal.base_app", "_closed"): _UPDATES,
     ("cockpit.tui.terminal.base_app", "_display"): _UPDATES,
-    ("cockpit.tui.terminal.base_app", "_filters"): "the list of line filters has no public way in",
+    ("cockpit.tui.terminal.base_app", "_filters"): "the list of line filters is not public",
     ("cockpit.tui.terminal.base_app", "_notifications"): _NOTICES,
     ("cockpit.tui.terminal.base_app", "_refresh_notifications"): _NOTICES,
     ("cockpit.tui.terminal.picture", "textual._compositor.LayoutUpdate"): _PICTURE,
@@ -50,7 +50,7 @@ STANDARD = {"_exit", "_asdict", "_replace", "_ArgumentGroup", "_SubParsersAction
 
 
 def declared() -> dict[str, str]:
-    """Distribution, in lower case, to its range of versions."""
+    """Return the version range of each distribution (in lower case)."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     texts = [*project["dependencies"], *(text for name, found in extras.items() if name != "dev" for text in found)]
@@ -60,12 +60,12 @@ def declared() -> dict[str, str]:
 
 @functools.cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """The syntax of a file, each node of it."""
+    """Return all syntax nodes of a file."""
     return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """Modules that a file imports, with what it takes from each."""
+    """Yield the modules that a file imports, with the imported names."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
@@ -73,16 +73,16 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((node.module, alias.name) for alias in node.names)
 
 
-def foreign(module: str) -> bool:
+def is_third_party(module: str) -> bool:
     top = module.partition(".")[0]
     return top not in sys.stdlib_module_names and top != "cockpit"
 
 
-def test_every_imported_package_is_declared_and_every_declared_one_imported() -> None:
+def test_imported_packages_are_the_declared_packages() -> None:
     by_package = packages_distributions()
-    tops = {module.partition(".")[0] for path in SOURCES for module, _ in imports(path) if foreign(module)}
-    wanted = {by_package[top][0].lower() for top in tops}
-    assert wanted == set(declared())
+    packages = {module.partition(".")[0] for path in SOURCES for module, _ in imports(path) if is_third_party(module)}
+    imported = {by_package[package][0].lower() for package in packages}
+    assert imported == set(declared())
 
 
 def is_private(name: str) -> bool:
@@ -96,7 +96,7 @@ def modules() -> list[ModuleType]:
 
 @functools.cache
 def classes(module: str) -> dict[str, tuple[ast.AST, ...]]:
-    """The syntax of each class of a module by its name; none of a module without source."""
+    """Return the syntax nodes of each class of a module, by name; empty for a module without source."""
     file = inspect.getfile(sys.modules[module]) if hasattr(sys.modules[module], "__file__") else ""
     if not file.endswith(".py"):
         return {}
@@ -105,47 +105,49 @@ def classes(module: str) -> dict[str, tuple[ast.AST, ...]]:
 
 @functools.cache
 def private_names_of(base: type) -> set[str]:
-    """Private attributes and methods that a class of another package has."""
+    """Return the private attributes and methods of a class."""
     names = names_of_self(classes(base.__module__).get(base.__name__, ()))
     return {name for name in (*names, *vars(base)) if is_private(name)}
 
 
 def names_of_self(found: Iterable[ast.AST]) -> set[str]:
-    return {node.attr for node in found if isinstance(node, ast.Attribute) and of_self(node)}
+    return {node.attr for node in found if isinstance(node, ast.Attribute) and is_on_self(node)}
 
 
-def of_self(node: ast.Attribute) -> bool:
+def is_on_self(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name | ast.Call) and ast.unparse(node.value) in ("self", "cls", "super()")
 
 
 def used_privately() -> set[tuple[str, str]]:
-    """Private parts of other packages: imported, inherited and used or replaced, or taken from an object whose private
-    names are not cockpit's own."""
-    own = {name for path in SOURCES for name in names_made(nodes(path)) if is_private(name)}
+    """Return the private parts of other packages that are imported, inherited and used or replaced, or read from an
+    object whose private names cockpit does not define."""
+    defined = {name for path in SOURCES for name in defined_names(nodes(path)) if is_private(name)}
     found: set[tuple[str, str]] = set()
     for path in SOURCES:
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for source, name in imports(path):
-            if foreign(source) and any(is_private(part) for part in (*source.split("."), name)):
+            if is_third_party(source) and any(is_private(part) for part in (*source.split("."), name)):
                 found.add((module, f"{source}.{name}"))
         for node in nodes(path):
-            if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own | STANDARD:
+            if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in defined | STANDARD:
                 found.add((module, node.attr))
     for name, members in ((module.__name__, vars(module)) for module in modules()):
-        for cls in (one for one in members.values() if inspect.isclass(one) and one.__module__ == name):
-            theirs = {part for base in cls.__mro__ if foreign(base.__module__) for part in private_names_of(base)}
+        for cls in (each for each in members.values() if inspect.isclass(each) and each.__module__ == name):
+            theirs = {
+                part for base in cls.__mro__ if is_third_party(base.__module__) for part in private_names_of(base)
+            }
             if theirs:
                 body = classes(name)[cls.__name__]
-                found |= {(name, part) for part in {*names_of_self(body), *names_made(body)} & theirs}
+                found |= {(name, part) for part in {*names_of_self(body), *defined_names(body)} & theirs}
     return found
 
 
-def names_made(found: Iterable[ast.AST]) -> Iterator[str]:
-    """Names that this syntax defines."""
+def defined_names(found: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names that the syntax nodes define."""
     for node in found:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and of_self(node):
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_on_self(node):
             yield node.attr
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
@@ -153,6 +155,6 @@ def names_made(found: Iterable[ast.AST]) -> Iterator[str]:
             yield node.value
 
 
-def test_private_parts_of_packages_are_those_listed_and_their_packages_have_an_upper_bound() -> None:
+def test_private_parts_are_listed_and_textual_has_upper_bound() -> None:
     assert used_privately() == set(PRIVATE)
     assert "<" in declared()["textual"]

@@ -1,4 +1,4 @@
-"""Names in the product: one meaning each, and none of the words that nobody would search for."""
+"""Names in the product: unique public classes, no banned words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BANNED |= {"sink", "shelf", "spring", "standing", "told", "worth", "resemblance"
 
 
 def public_names(path: Path) -> list[tuple[str, bool]]:
-    """Public classes and functions of a module and its classes, with whether they are classes."""
+    """Return the public classes and functions of a module, each with whether it is a class."""
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
@@ -21,23 +21,23 @@ def public_names(path: Path) -> list[tuple[str, bool]]:
     return found
 
 
-def test_no_two_public_classes_share_a_name() -> None:
-    places = defaultdict(list)
+def test_public_class_names_are_unique() -> None:
+    modules = defaultdict(list)
     for path in sorted(PRODUCT.rglob("*.py")):
         for name, is_class in public_names(path):
             if is_class:
-                places[name].append(str(path.relative_to(PRODUCT)))
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+                modules[name].append(str(path.relative_to(PRODUCT)))
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
 
 
-def test_no_public_name_is_a_banned_word() -> None:
+def test_public_names_are_not_banned_words() -> None:
     found = set()
     for path in sorted(PRODUCT.rglob("*.py")):
-        place = str(path.relative_to(PRODUCT))
+        module = str(path.relative_to(PRODUCT))
         if path.stem in BANNED:
-            found.add(place)
+            found.add(module)
         found |= {
-            f"{place} {name}"
+            f"{module} {name}"
             for name, _ in public_names(path)
             if re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() in BANNED
         }

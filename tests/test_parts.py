@@ -1,4 +1,4 @@
-"""`make test` runs all its parts and fails if one fails or CI skips; `make test-busy` ends what keeps the CPUs busy."""
+"""`make test` runs all parts and fails if a part fails or CI skips a test; `make test-busy` stops its CPU hogs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 
 from tests import busy, parts
 
-# In a process of its own, so that it can be interrupted: keep the CPUs busy while a command waits for its end.
+# Runs in its own process, which tests interrupt: keep the CPUs busy while a command waits.
 BUSY = "from tests import busy; busy.run(('sh', '-c', 'echo waits; exec sleep 1000'), 1)"
 
 
-def test_a_failed_part_hides_no_later_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_later_parts_run_after_failed_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     marker = tmp_path / "ran"
     found = parts.run(
         (parts.Part("first", ("true",)), parts.Part("second", ("false",))),
@@ -30,18 +30,18 @@ def test_a_failed_part_hides_no_later_part(tmp_path: Path, capsys: pytest.Captur
     assert rows == [["first", "passed"], ["second", "FAILED"], ["third", "passed"]]
 
 
-def test_parts_that_all_pass_succeed() -> None:
+def test_exit_code_is_0_if_all_parts_pass() -> None:
     assert parts.run((parts.Part("first", ("true",)),)) == 0
 
 
-def test_a_round_that_fails_fails_all_and_names_the_tests(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_round_fails_run_and_lists_tests(capsys: pytest.CaptureFixture[str]) -> None:
     assert busy.run(("sh", "-c", "echo FAILED tests/a.py::test_b - because; exit 1"), 2) == 1
     assert "round 2: FAILED tests/a.py::test_b - because" in capsys.readouterr().out
     assert busy.run(("true",), 1) == 0
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
-def test_no_process_keeps_a_cpu_busy_after_an_interrupt(sign: signal.Signals) -> None:
+def test_cpu_hogs_end_after_interrupt(sign: signal.Signals) -> None:
     process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True, process_group=0)
     try:
         assert process.stdout
@@ -59,26 +59,26 @@ def test_no_process_keeps_a_cpu_busy_after_an_interrupt(sign: signal.Signals) ->
         process.communicate()
 
 
-# Tests that only show what tests/conftest.py does need no other plugin.
+# Tests of tests/conftest.py need no other plugin.
 FEW_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def pytest_code(environment: dict[str, str], *arguments: str) -> int:
-    """The exit code of a pytest of its own."""
+    """Run pytest in a new process; return its exit code."""
     command = [sys.executable, "-m", "pytest", "-q", *arguments]
     return subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, check=False).returncode
 
 
-def test_in_ci_a_skipped_test_fails(tmp_path: Path) -> None:
+def test_skipped_test_fails_in_ci(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("import pytest\n\ndef test_it():\n    pytest.skip('nothing to test here')\n")
     arguments = ("-p", "tests.conftest", f"--rootdir={tmp_path}", str(tmp_path))
     assert pytest_code({"CI": "true", "LAB": "1", **FEW_PLUGINS}, *arguments) == pytest.ExitCode.TESTS_FAILED
     assert pytest_code({"CI": "false", "LAB": "1", **FEW_PLUGINS}, *arguments) == pytest.ExitCode.OK
-    left_out = str(Path(__file__).parent / "lab" / "test_two_hosts.py")
-    assert pytest_code({"CI": "true", "LAB": "0"}, left_out) == pytest.ExitCode.OK
+    lab_test = str(Path(__file__).parent / "lab" / "test_two_hosts.py")
+    assert pytest_code({"CI": "true", "LAB": "0"}, lab_test) == pytest.ExitCode.OK
 
 
-def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
+def test_hanging_test_fails(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import asyncio\nfrom tests import conftest\nconftest.HANG = 0.5\n\n"
         "def test_it():\n    asyncio.run(asyncio.Event().wait())\n"

@@ -1,4 +1,4 @@
-"""The shell and awk programs of the package: shellcheck, the shells and the awks of a host accept them."""
+"""Shell and awk programs of the package: shellcheck, shells and awks accept them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import cockpit
 ROOT = Path(cockpit.__file__).parent
 SHELL = sorted(ROOT.rglob("*.sh"))
 AWK = sorted(ROOT.rglob("*.awk"))
-# Of what another file or the caller sets, uses or calls: SC2154, SC2034, SC2317, SC2329, SC1091, SC2030, SC2031.
-# On purpose: words that are split, patterns in variables, `$1` for another shell, empty assignments in a row, a `cd`
-# that may fail, `a && b || c`, `[ -O ]`, which all shells have, and `ls` for rights.
+# Set, used or called by another file or the caller: SC2154, SC2034, SC2317, SC2329, SC1091, SC2030, SC2031.
+# Intended: word splitting, patterns in variables, `$1` for another shell, consecutive empty assignments, `cd` without a
+# check, `a && b || c`, `[ -O ]` (supported by all shells), and `ls` for permissions.
 IGNORED = (
     *("SC2154", "SC2034", "SC2317", "SC2329", "SC1091", "SC2030", "SC2031"),
     *("SC2086", "SC2046", "SC2254", "SC2016", "SC1007", "SC2164", "SC2015", "SC3067", "SC2012", "SC2174"),
 )
-# What gawk says of programs that it reads right.
+# Warnings of gawk about valid programs.
 HARMLESS = ("shadows global variable", "NUL characters", "is empty")
 SETTINGS = dict.fromkeys(
     (
@@ -39,29 +39,31 @@ def names(files: list[Path]) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in files]
 
 
-def found(program: str) -> str:
-    """The path of a program, first beside this Python."""
+def program_path(program: str) -> str:
+    """Return the path of a program, first beside this Python; empty if it is missing."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     return shutil.which(program, path=path) or ""
 
 
 @pytest.mark.parametrize("file", SHELL, ids=names(SHELL))
-def test_shellcheck_accepts(file: Path) -> None:
+def test_shellcheck_reports_nothing(file: Path) -> None:
     checked = subprocess.run(
-        (found("shellcheck"), "--shell=sh", f"--exclude={','.join(IGNORED)}", file), capture_output=True, text=True
+        (program_path("shellcheck"), "--shell=sh", f"--exclude={','.join(IGNORED)}", file),
+        capture_output=True,
+        text=True,
     )
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("shell", [shell for shell in SHELLS if found(shell[0])], ids=" ".join)
-def test_a_shell_reads(shell: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("shell", [shell for shell in SHELLS if program_path(shell[0])], ids=" ".join)
+def test_shells_parse_scripts(shell: tuple[str, ...]) -> None:
     for file in SHELL:
         read = subprocess.run((*shell, "-n", file), capture_output=True, text=True)
         assert (read.returncode, read.stderr) == (0, ""), file
 
 
-@pytest.mark.parametrize("awk", [awk for awk in AWKS if found(awk[0])], ids=" ".join)
-def test_an_awk_reads(awk: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("awk", [awk for awk in AWKS if program_path(awk[0])], ids=" ".join)
+def test_awks_parse_programs(awk: tuple[str, ...]) -> None:
     for file in AWK:
         read = subprocess.run(
             (*awk, "-f", file),
@@ -71,18 +73,18 @@ def test_an_awk_reads(awk: tuple[str, ...]) -> None:
             cwd="/proc",
             env={**os.environ, **SETTINGS},
         )
-        warnings = [line for line in read.stderr.splitlines() if not any(one in line for one in HARMLESS)]
+        warnings = [line for line in read.stderr.splitlines() if not any(text in line for text in HARMLESS)]
         assert (read.returncode, warnings) == (0, []), file
 
 
-def test_they_are_package_data() -> None:
-    """What a wheel would lack is found in a clone all the same."""
+def test_shell_and_awk_files_are_package_data() -> None:
+    """A clone has all files; a wheel contains only package data."""
     import tomllib
 
     settings = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())
     data = settings["tool"]["setuptools"]["package-data"]
-    packed = {file for package, patterns in data.items() for each in patterns for file in _data(package, each)}
-    assert packed >= {*SHELL, *AWK}
+    packaged = {file for package, patterns in data.items() for each in patterns for file in _data(package, each)}
+    assert packaged >= {*SHELL, *AWK}
 
 
 def _data(package: str, pattern: str) -> list[Path]:

@@ -1,8 +1,8 @@
 """The README's first tuning session on the real app and the embedded demo: `python -m tests.tutorial [N] [--busy]`.
 
-Each line is one session: the word that the screen shows, the effect, the seconds from the start of the load. With
---busy another process takes a CPU meanwhile. Exit 1 if a word is wrong or takes more than three minutes: right is
-"better", or "invalid" because of other load.
+Each line is one session: the verdict on the screen, the effect, and the seconds from the start of the load. With --busy
+another process uses a CPU. Exit 1 if a verdict is wrong or takes more than three minutes. Correct verdicts are
+"better", and "invalid" because of other load.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.widgets import KnobRow
 
 LIMIT = 180.0
-# Seconds until a step is given up.
-_PATIENCE = 400.0
+# Timeout (s) of a step.
+_TIMEOUT = 400.0
 KNOB, VALUE = "MaxRequestsPerChild", "10000"
 
 
 class Result(NamedTuple):
-    """The verdict that the screen shows at the end, if any, and the seconds since the load started."""
+    """The final verdict on the screen, if any, and the seconds since the start of the load."""
 
     verdict: Verdict | None
     seconds: float
 
     @property
-    def right(self) -> bool:
-        """Whether the word is what the change does, or names what spoiled the measurement."""
+    def is_correct(self) -> bool:
+        """Whether the verdict is better, or invalid because of other load."""
         if self.verdict is None:
             return False
         objection = self.verdict.objection
-        spoiled = objection is not None and objection.cause is Cause.OTHER_LOAD
-        return self.verdict.outcome is Outcome.BETTER or (self.verdict.outcome is Outcome.INVALID and spoiled)
+        has_other_load = objection is not None and objection.cause is Cause.OTHER_LOAD
+        return self.verdict.outcome is Outcome.BETTER or (self.verdict.outcome is Outcome.INVALID and has_other_load)
 
 
 async def tutorial() -> Result:
@@ -69,7 +69,7 @@ async def tutorial() -> Result:
 
 
 async def _drive(pilot: Pilot[None], session: Session) -> Result:
-    await _until(pilot, lambda: bool(session.state.knobs) and all(one.known for one in session.state.knobs.values()))
+    await _until(pilot, lambda: bool(session.state.knobs) and all(knob.known for knob in session.state.knobs.values()))
     await pilot.press("space")
     await _until(pilot, lambda: session.state.running is not None)
     started = session.state.t
@@ -92,7 +92,7 @@ def _status(pilot: Pilot[None]) -> str:
 
 
 def _shown(pilot: Pilot[None]) -> Verdict | None:
-    """Return the verdict of the newest row on the main screen."""
+    """Return the verdict of the latest segment on the main screen."""
     screen = pilot.app.screen
     if not isinstance(screen, MainScreen):
         return None
@@ -101,20 +101,20 @@ def _shown(pilot: Pilot[None]) -> Verdict | None:
 
 
 def _ended(pilot: Pilot[None]) -> bool:
-    """Whether the verdict is there and no more seconds are awaited."""
+    """Return whether the verdict is final."""
     verdict = _shown(pilot)
     return verdict is not None and not is_open(verdict)
 
 
 async def _until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(_TIMEOUT):
         while not holds():
             await pilot.pause(0.1)
 
 
 @contextmanager
 def busy(wanted: bool) -> Iterator[None]:
-    """Have another process take a CPU meanwhile, for 20 minutes at most."""
+    """If wanted, let another process use a CPU during the block, for at most 20 minutes."""
     if not wanted:
         yield
         return
@@ -131,20 +131,20 @@ def main() -> int:
     """Print a line per session; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.tutorial")
     parser.add_argument("number", nargs="?", type=int, default=1, help="sessions (default 1)")
-    parser.add_argument("--busy", action="store_true", help="another process takes a CPU")
+    parser.add_argument("--busy", action="store_true", help="let another process use a CPU")
     options = parser.parse_args()
-    good = 0
+    correct = 0
     for number in range(1, options.number + 1):
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as state, patch.dict(os.environ, XDG_STATE_HOME=state), busy(options.busy):
             result = asyncio.run(tutorial())
-        fine = result.right and result.seconds < LIMIT
-        good += fine
-        whole = time.monotonic() - began
-        print(f"{number:>3}  {'ok ' if fine else 'BAD'}  {result.seconds:4.0f} s ({whole:.0f} s)  ", end="")
+        passed = result.is_correct and result.seconds < LIMIT
+        correct += passed
+        elapsed = time.monotonic() - began
+        print(f"{number:>3}  {'ok ' if passed else 'BAD'}  {result.seconds:4.0f} s ({elapsed:.0f} s)  ", end="")
         print("no verdict" if result.verdict is None else verdict_line(result.verdict), flush=True)
-    print(f"{good} of {options.number} right within {LIMIT:.0f} s")
-    return 0 if good == options.number else 1
+    print(f"{correct} of {options.number} correct within {LIMIT:.0f} s")
+    return 0 if correct == options.number else 1
 
 
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ from cockpit.model.fold_hosts import restored_rows
 from cockpit.model.generator_state import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_seconds import Filling
 from cockpit.model.state import (
     ActionRun,
     Change,
     Extension,
-    Filling,
     InFlight,
     KnobState,
     Marker,

@@ -1,4 +1,4 @@
-"""Windows whose truth is known: rates and latencies around given values, each second resembling the last."""
+"""Synthetic windows with known rates and latencies; consecutive seconds are autocorrelated."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Floats = npt.NDArray[np.float64]
 PLAN = LoadPlan(url="http://a/", concurrency=20, duration=60.0)
 OPEN = LoadPlan(url="http://a/", rate=1000.0, duration=60.0)
 
-# Replies of a second whose times are drawn; the rate is told apart from them, so that a test stays quick.
+# Responses per second with a random latency. The rate is set separately, so that tests stay quick.
 _DRAWN = 150
 _TAIL = np.array([0.5, 1, 1.5, 2, 3, 30.0])
 _TAIL_SHARES = np.array([0.2, 0.4, 0.2, 0.1, 0.08, 0.02])
 
 
 def noise(generator: np.random.Generator, number: int, phi: float, deviation: float) -> Floats:
-    """AR(1) around 0 with that standard deviation, begun in its steady state."""
+    """Return AR(1) noise around 0 with that standard deviation, from its stationary distribution."""
     shocks = generator.normal(0.0, deviation * np.sqrt(1 - phi**2), number)
     values = np.empty(number)
     values[0] = generator.normal(0.0, deviation)
@@ -46,9 +46,11 @@ def window(
     start: int = 0,
     plan: LoadPlan = PLAN,
 ) -> Window:
-    """`rate` replies a second, latencies around 1 ms times `slower`; `drift` is the share by which the rate rises from
-    the first second to the last, `failed` the share of replies that are not as they should be. `other` is the per cent
-    of the host's CPUs that other programs take, 2 points more or less from second to second; None: not measured."""
+    """Return a window of `rate` responses/s with latencies around 1 ms × `slower`.
+
+    `drift` is the relative rise of the rate from the first second to the last, `failed` the share of failed responses,
+    `other` the CPU share of other programs on the host (%, standard deviation 2 points; None: not measured).
+    """
     generator = np.random.default_rng(seed)
     rises = 1 + drift * np.arange(seconds) / max(1, seconds - 1)
     rates = rate * rises * np.exp(noise(generator, seconds, phi, deviation))

@@ -1,4 +1,4 @@
-"""Thresholds against a baseline, those that end a run early, and whether a run came to rest."""
+"""Thresholds relative to a baseline, thresholds that abort a run, and the stability of runs."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ def state() -> State:
     return fold_all(small_session())
 
 
-def of_runs(*results: RunResult) -> Baseline:
+def baseline_from(*results: RunResult) -> Baseline:
     return baseline_of("b", [baseline_run("x", 0.0, result) for result in results], results[0].plan)
 
 
-def with_rate(result: RunResult, rate: float) -> RunResult:
+def result_with_rate(result: RunResult, rate: float) -> RunResult:
     return replace(result, seconds=result.counts.completed / rate)
 
 
 @pytest.mark.parametrize("name", ["rate", "failed", "p50", "p97.3", "service.p99", "max", "web1.cpu.idle", "duration"])
-def test_a_baseline_gives_the_figures_of_the_run_it_was_made_of(state: State, name: str) -> None:
+def test_baseline_of_one_run_has_its_metrics(state: State, name: str) -> None:
     result = run_result(state, 1)
     assert result is not None
-    assert of_runs(result).metric(name) == pytest.approx(metric_value(result, name))
+    assert baseline_from(result).metric(name) == pytest.approx(metric_value(result, name))
 
 
-def test_a_baseline_has_no_figure_of_a_host_it_does_not_know(state: State) -> None:
+def test_unknown_host_metric_is_none(state: State) -> None:
     result = run_result(state, 1)
     assert result is not None
-    assert of_runs(result).metric("web9.cpu.idle") is None
-    assert of_runs(result).metric("web1.cpu.nonsense") is None
+    assert baseline_from(result).metric("web9.cpu.idle") is None
+    assert baseline_from(result).metric("web1.cpu.nonsense") is None
 
 
 @pytest.mark.parametrize(
@@ -61,21 +61,21 @@ def test_a_baseline_has_no_figure_of_a_host_it_does_not_know(state: State) -> No
         ("rate > 100", Status.HOLDS, 100.0),
     ],
 )
-def test_a_share_of_the_baseline(state: State, text: str, status: Status, limit: float | None) -> None:
-    """Its runs differ by less than 1%."""
+def test_relative_threshold(state: State, text: str, status: Status, limit: float | None) -> None:
+    """The runs of the baseline differ by less than 1%."""
     result = run_result(state, 1)
     assert result is not None
-    base = of_runs(*(with_rate(result, rate) for rate in (198.6, 200.0, 201.4, 199.6, 200.4)))
+    base = baseline_from(*(result_with_rate(result, rate) for rate in (198.6, 200.0, 201.4, 199.6, 200.4)))
     (outcome,) = hold([parse_threshold(text)], result, base)
     assert (outcome.status, outcome.holds) == (status, status is Status.HOLDS)
     assert outcome.limit == (limit if limit is None else pytest.approx(limit, rel=0.01))
 
 
-def test_the_spread_between_runs_decides_what_a_threshold_can_tell(state: State) -> None:
+def test_high_spread_makes_threshold_inconclusive(state: State) -> None:
     result = run_result(state, 1)
     assert result is not None
-    (threshold,) = (parse_threshold("rate >= 95% of baseline"),)
-    wide = of_runs(*(with_rate(result, rate) for rate in (185.0, 220.0, 195.0, 205.0)))
+    threshold = parse_threshold("rate >= 95% of baseline")
+    wide = baseline_from(*(result_with_rate(result, rate) for rate in (185.0, 220.0, 195.0, 205.0)))
     (outcome,) = hold([threshold], result, wide)
     assert outcome.status is Status.INCONCLUSIVE
     assert outcome.ratio is not None and outcome.ratio.runs == (4, 1)
@@ -83,32 +83,32 @@ def test_the_spread_between_runs_decides_what_a_threshold_can_tell(state: State)
     assert outcome.needed is not None and outcome.needed > 10
     assert found_words(outcome).endswith(f"n = 4 vs 1); about {outcome.needed} runs per side settle it")
     spread = 1 + (outcome.ratio.spread or 0)
-    many = [with_rate(result, 200.0 * factor) for factor in (1 / spread, spread) * outcome.needed]
-    (settled,) = hold([threshold], result, of_runs(*many), many)
+    many = [result_with_rate(result, 200.0 * factor) for factor in (1 / spread, spread) * outcome.needed]
+    (settled,) = hold([threshold], result, baseline_from(*many), many)
     assert settled.status is Status.HOLDS
 
 
-def test_one_run_each_assumes_a_spread_and_says_so(state: State) -> None:
+def test_single_runs_report_assumed_spread(state: State) -> None:
     result = run_result(state, 1)
     assert result is not None
-    base = of_runs(result)
+    base = baseline_from(result)
     for text, rate, status in (
         ("rate >= 95% of baseline", 200.0, Status.INCONCLUSIVE),
         ("rate >= 95% of baseline", 100.0, Status.FAILED),
         ("rate >= 95% of baseline", 400.0, Status.HOLDS),
     ):
-        (outcome,) = hold([parse_threshold(text)], with_rate(result, rate), base)
+        (outcome,) = hold([parse_threshold(text)], result_with_rate(result, rate), base)
         assert outcome.status is status
         assert outcome.ratio is not None and outcome.ratio.assumed
         assert "n = 1 vs 1; a spread of 16% between runs is assumed" in found_words(outcome)
 
 
-def test_a_share_of_a_baseline_cannot_be_hit(state: State) -> None:
+def test_equality_with_baseline_share_is_refused(state: State) -> None:
     with pytest.raises(UsageError, match="use <, <=, > or >="):
         parse_threshold("rate == 100% of baseline")
 
 
-def test_without_a_baseline_such_a_threshold_does_not_hold(state: State) -> None:
+def test_relative_threshold_without_baseline_fails(state: State) -> None:
     result = run_result(state, 1)
     assert result is not None
     outcome = hold([parse_threshold("rate >= 1% of baseline")], result)[0]
@@ -116,7 +116,7 @@ def test_without_a_baseline_such_a_threshold_does_not_hold(state: State) -> None
 
 
 def states() -> list[State]:
-    """The small session, as it was after each event until its first run ended."""
+    """Return the state of the small session after each event of its first run."""
     found, state = [], State()
     for event in small_session():
         state = fold_all([event], state)
@@ -130,30 +130,30 @@ def states() -> list[State]:
     ("text", "after"),
     [("p99 < 10ms", 2.0), ("rate > 1k", 2.0), ("web1.cpu.idle > 90", 2.0), ("failed < 0", 0.0)],
 )
-def test_a_run_is_broken_off_when_enough_is_known(text: str, after: float) -> None:
+def test_run_is_aborted_when_threshold_fails(text: str, after: float) -> None:
     breaker = Breaker([parse_threshold(text)])
-    at = next(state for state in states() if breaker(state))
+    failing = next(state for state in states() if breaker(state))
     assert breaker.failed is not None
     assert breaker.failed.threshold.text == text
-    result = run_result(at, 1)
+    result = run_result(failing, 1)
     assert result is not None
     assert after <= result.seconds < after + 1
-    # From then on always, whatever comes.
+    # The breaker stays open for any later state.
     assert breaker(State())
 
 
 @pytest.mark.parametrize("text", ["p99 < 1s", "failed < 1", "web9.cpu.idle > 90", "rate > 10"])
-def test_what_holds_or_is_not_known_breaks_nothing_off(text: str) -> None:
+def test_run_continues_if_threshold_holds_or_has_no_data(text: str) -> None:
     breaker = Breaker([parse_threshold(text)])
     assert not any(breaker(state) for state in states())
 
 
-def test_what_is_known_at_the_end_alone_cannot_end_a_run() -> None:
+def test_metric_known_only_at_the_end_cannot_abort() -> None:
     with pytest.raises(UsageError, match="'completed > 10': completed is known only at the end"):
         check_abort(parse_threshold("completed > 10"))
 
 
-def test_a_rate_that_goes_on_falling_is_not_steady() -> None:
+def test_falling_rate_is_unstable() -> None:
     assert window_stability(window(1, 30, deviation=0.002)) == STABLE
     falling = window_stability(window(1, 30, deviation=0.002, drift=-0.4))
     assert (falling.kind, falling.seconds) == (StabilityKind.RATE, 10)
@@ -161,29 +161,29 @@ def test_a_rate_that_goes_on_falling_is_not_steady() -> None:
     assert window_stability(window(1, 6, deviation=0.002, drift=-0.4)).seconds == 2
 
 
-def test_random_arrivals_are_not_unstable_by_chance() -> None:
-    random = replace(OPEN, rate=600.0, arrivals="poisson")
-    chance = {"rate": 600.0, "deviation": 600**-0.5}
-    found = [window_stability(window(seed, 10, plan=random, **chance)) for seed in range(40)]
-    assert sum(not one.is_stable for one in found) <= 1
-    even = [window_stability(window(seed, 10, plan=OPEN, **chance)) for seed in range(40)]
-    assert sum(not one.is_stable for one in even) > 5
-    assert window_stability(window(1, 10, plan=random, drift=-0.5, **chance)).seconds == 3
+def test_poisson_arrivals_are_stable() -> None:
+    poisson = replace(OPEN, rate=600.0, arrivals="poisson")
+    noisy = {"rate": 600.0, "deviation": 600**-0.5}
+    found = [window_stability(window(seed, 10, plan=poisson, **noisy)) for seed in range(40)]
+    assert sum(not each.is_stable for each in found) <= 1
+    even = [window_stability(window(seed, 10, plan=OPEN, **noisy)) for seed in range(40)]
+    assert sum(not each.is_stable for each in even) > 5
+    assert window_stability(window(1, 10, plan=poisson, drift=-0.5, **noisy)).seconds == 3
 
 
-def test_too_few_seconds_are_not_called_steady() -> None:
+def test_short_window_is_not_stable() -> None:
     found = window_stability(window(1, 5))
     assert found == Stability(kind=StabilityKind.TOO_SHORT, seconds=5, needed=6)
     assert stability_words(found) == "too short: 5 s counted, needs 6 s"
 
 
-def test_under_open_load_the_tail_must_rest_too() -> None:
+def test_open_load_requires_stable_p99() -> None:
     steady = window(3, 40, deviation=0.002, plan=OPEN)
-    # Every second as of another server, each a little slower than the one before.
+    # Each second is a little slower than the second before.
     slower = [window(at, 1, slower=factor).seconds[0] for at, factor in enumerate(np.linspace(1, 4, 40))]
     rising = [
-        replace(one, second=second.second, start=second.start, end=second.end, completed=second.completed)
-        for one, second in zip(slower, steady.seconds, strict=True)
+        replace(slow, second=second.second, start=second.start, end=second.end, completed=second.completed)
+        for slow, second in zip(slower, steady.seconds, strict=True)
     ]
     assert window_stability(steady) == STABLE
     found = window_stability(replace(steady, seconds=tuple(rising)))
@@ -192,9 +192,9 @@ def test_under_open_load_the_tail_must_rest_too() -> None:
     assert window_stability(replace(closed, seconds=tuple(rising))) == STABLE
 
 
-def test_each_row_of_a_run_must_be_steady(state: State) -> None:
-    rows = [row for row in state.segments if row.run == 1]
-    assert len(rows) == 2
-    assert run_stability(state, rows) == STABLE
-    found = run_stability(state, [replace(rows[0], last=rows[0].start + 4), rows[1]])
+def test_every_segment_of_run_must_be_stable(state: State) -> None:
+    segments = [segment for segment in state.segments if segment.run == 1]
+    assert len(segments) == 2
+    assert run_stability(state, segments) == STABLE
+    found = run_stability(state, [replace(segments[0], last=segments[0].start + 4), segments[1]])
     assert stability_words(found).startswith("segment 1: too short")

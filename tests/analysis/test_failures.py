@@ -1,4 +1,4 @@
-"""A stall is reported within a second of the last response, failures by kind and since when."""
+"""Detection of stalls, and failures by kind with their start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSED = LoadPlan(url="http://a/", concurrency=20, duration=20.0)
 
 
 def tick(at: int, completed: int = 100, latency: float = 0.01, worker: int = 0, **values: object) -> Tick:
-    """The tick of the tenth `at` of a second."""
+    """Return the tick that starts at `at` (0.1 s)."""
     return Tick(
         t=(at + 1) / 10,
         start=at / 10,
@@ -40,7 +40,7 @@ def silent(at: int, since: int, **values: object) -> Tick:
 
 
 def stalled(first: int, last: int, until: int, plan: LoadPlan = CLOSED) -> list[AnyEvent]:
-    """Responses but for the tenths from `first` to `last`; the first afterwards are those that waited."""
+    """Return a run without responses from `first` to `last` (0.1 s); the requests that waited complete after that."""
     events: list[AnyEvent] = [RunStarted(t=0.0, run=1, plan=plan)]
     events += [tick(at) for at in range(first)]
     events += [silent(at, first) for at in range(first, last)]
@@ -54,8 +54,8 @@ def after(events: list[AnyEvent]) -> State:
     return fold_all(events)
 
 
-def test_a_stopped_server_is_reported_within_half_a_second_and_no_longer_than_it_lasts() -> None:
-    assert stall(after(stalled(20, 22, 22))) is None, "as long as nobody would see it"
+def test_stall_is_reported_after_half_a_second_until_it_ends() -> None:
+    assert stall(after(stalled(20, 22, 22))) is None, "too short to be reported"
     found = stall(after(stalled(20, 25, 25)))
     assert found is not None
     assert (found.seconds, found.in_flight, found.oldest) == (0.5, 20, 0.5)
@@ -63,13 +63,13 @@ def test_a_stopped_server_is_reported_within_half_a_second_and_no_longer_than_it
     assert stall(after([*stalled(20, 25, 25), RunEnded(t=2.6, run=1, reason="stopped")])) is None
 
 
-def test_a_slow_server_does_not_stall() -> None:
+def test_slow_server_is_no_stall() -> None:
     slow = [RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at, latency=2.0) for at in range(20)), silent(30, 20)]
-    assert stall(after(slow)) is None, "1.1 s without a response of 2 s"
+    assert stall(after(slow)) is None, "1.1 s of silence, while responses take 2 s"
     assert stall(after([*slow, silent(65, 20)])) is not None
 
 
-def test_one_of_two_workers_with_responses_is_no_stall() -> None:
+def test_responses_of_one_worker_rule_out_stall() -> None:
     plan = replace(CLOSED, workers=2)
     events = [RunStarted(t=0.0, run=1, plan=plan), tick(0), tick(0, worker=1)]
     assert stall(after([*events, silent(20, 1), tick(20, worker=1)])) is None
@@ -80,33 +80,33 @@ def test_one_of_two_workers_with_responses_is_no_stall() -> None:
     assert both.segments[0].stalled == pytest.approx(0.1)
 
 
-def test_a_stall_under_closed_load_warns_of_percentiles_that_hide_it() -> None:
+def test_stall_under_closed_load_warns_about_percentiles() -> None:
     state = after(stalled(20, 90, 100))
     segment = state.segments[0]
-    assert segment.counts.latency.percentile(99) < 0.02, "which hides 7 s"
+    assert segment.counts.latency.percentile(99) < 0.02, "p99 hides the stall of 7 s"
     assert segment.counts.latency.max == 7.0
     assert segment.stalled == pytest.approx(7.0)
     result = run_result(state, 1)
     assert result is not None and result.stalled == segment.stalled
     for found in (segment_warnings(segment), run_warnings(result)):
-        [warning] = [one for one in found if one.kind is WarningKind.STALLED]
+        [warning] = [each for each in found if each.kind is WarningKind.STALLED]
         assert warning.values["share"] == pytest.approx(0.7)
         assert warning.is_about("p99") and not warning.is_about("rate")
 
 
-def test_neither_open_load_nor_latencies_that_show_the_wait_are_warned_of() -> None:
+def test_no_stall_warning_for_open_load_or_slow_server() -> None:
     opened = after(stalled(20, 90, 100, LoadPlan(url="http://a/", rate=1000.0, duration=20.0)))
     slow = [RunStarted(t=0.0, run=1, plan=CLOSED)]
-    slow += [one for at in range(0, 100, 10) for one in (tick(at, 20, 1.0), silent(at + 9, at + 1))]  # type: ignore[misc]
+    slow += [each for at in range(0, 100, 10) for each in (tick(at, 20, 1.0), silent(at + 9, at + 1))]  # type: ignore[misc]
     for state in (opened, after(slow), after(stalled(20, 22, 100))):
-        assert WarningKind.STALLED not in [one.kind for one in segment_warnings(state.segments[0])]
+        assert WarningKind.STALLED not in [each.kind for each in segment_warnings(state.segments[0])]
 
 
 def failed(at: int, **values: object) -> Tick:
     return replace(tick(at, 0, **values), errors={"refused": 40, "closed_early": 2})  # type: ignore[arg-type]
 
 
-def test_failures_have_kinds_a_share_and_their_begin() -> None:
+def test_failures_have_kinds_share_and_start() -> None:
     good = [tick(at) for at in range(30)]
     state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *good, *(failed(at) for at in range(30, 50))])
     found = failures(state, state.segments[0])
@@ -121,7 +121,7 @@ def test_failures_have_kinds_a_share_and_their_begin() -> None:
     assert past is not None and past.failing is None and past.last == 3
 
 
-def test_a_server_is_down_since_its_first_errors_not_since_its_first_bad_status() -> None:
+def test_server_is_down_since_its_first_connection_error() -> None:
     bad = [replace(tick(at), statuses={503: 20, 200: 80}) for at in range(20, 55)]
     dead = [failed(at) for at in range(55, 75)]
     state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at) for at in range(20)), *bad])
@@ -134,7 +134,7 @@ def test_a_server_is_down_since_its_first_errors_not_since_its_first_bad_status(
     assert (found.failing.since, found.failing.down) == (5.0, True)
 
 
-def test_statuses_are_failures_of_a_server_that_responds() -> None:
+def test_error_statuses_are_failures_of_running_server() -> None:
     bad = [replace(tick(at), statuses={503: 60, 200: 40}) for at in range(20)]
     state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *bad])
     found = failures(state, state.segments[0])

@@ -1,4 +1,4 @@
-"""Intervals from independent repetitions: their coverage, their levels, and that they agree with scipy."""
+"""Confidence intervals from independent repetitions: coverage, levels, agreement with scipy."""
 
 import math
 from itertools import pairwise
@@ -29,23 +29,23 @@ def test_students_t_agrees_with_scipy(freedom: float, probability: float) -> Non
     assert student_cdf(t, freedom) == pytest.approx(probability, abs=1e-6)
 
 
-def test_without_other_cells_few_runs_are_welchs_test() -> None:
+def test_few_runs_without_pool_match_welch() -> None:
     before, after = np.log([100.0, 104, 99, 108]), np.log([120.0, 131, 125])
     found = few_runs(before, after, Pool.of(()))
-    oracle = stats.ttest_ind(after, before, equal_var=False).confidence_interval(1 - ALPHA)
-    assert (found.low, found.high) == pytest.approx((oracle.low, oracle.high), rel=1e-2)
+    welch = stats.ttest_ind(after, before, equal_var=False).confidence_interval(1 - ALPHA)
+    assert (found.low, found.high) == pytest.approx((welch.low, welch.high), rel=1e-2)
 
 
-def test_one_run_on_a_side_borrows_the_spread_of_other_cells() -> None:
-    one, other = np.log([100.0]), np.log([200.0])
-    assert math.isinf(few_runs(one, other, Pool.of(())).high)
+def test_single_runs_use_pooled_spread() -> None:
+    before, after = np.log([100.0]), np.log([200.0])
+    assert math.isinf(few_runs(before, after, Pool.of(())).high)
     pool = Pool.of([np.log([100.0, 103]), np.log([50.0, 49])] * 5)
-    assert few_runs(one, other, pool).low > 0
+    assert few_runs(before, after, pool).low > 0
     assert Pool.of([np.log([100.0])]) == Pool(0.0, 0)
 
 
 @pytest.mark.parametrize("cells", [10, 24])
-def test_two_runs_against_two_cover_and_find_a_tenfold_difference(cells: int) -> None:
+def test_two_vs_two_runs_find_tenfold_difference(cells: int) -> None:
     random = np.random.default_rng(3)
     covered, found, widths = 0, 0, []
     repetitions = 1000
@@ -62,7 +62,7 @@ def test_two_runs_against_two_cover_and_find_a_tenfold_difference(cells: int) ->
 
 
 @pytest.mark.parametrize(("budget", "comparisons"), [(8, 1), (16, 1), (16, 4), (20, 1), (50, 8)])
-def test_a_sequential_study_is_wrong_in_one_of_twenty(budget: int, comparisons: int) -> None:
+def test_sequential_study_keeps_its_error_rate(budget: int, comparisons: int) -> None:
     random = np.random.default_rng(4)
     repetitions = 3000
     level = nominal_level(budget, ALPHA / comparisons)
@@ -76,17 +76,17 @@ def test_a_sequential_study_is_wrong_in_one_of_twenty(budget: int, comparisons: 
     assert wrong.mean() >= 0.5 * ALPHA / comparisons
 
 
-def test_a_sequential_interval_only_shrinks_and_a_call_is_never_lost() -> None:
+def test_sequential_interval_only_shrinks() -> None:
     random = np.random.default_rng(5)
     for _ in range(50):
         values = random.normal(0.05, 0.03, 16)
         intervals = [sequential(values[:rounds], 16) for rounds in range(4, 17)]
-        assert all(two.low >= one.low and two.high <= one.high for one, two in pairwise(intervals))
-        assert all(one.low <= one.estimate <= one.high for one in intervals)
+        assert all(later.low >= early.low and later.high <= early.high for early, later in pairwise(intervals))
+        assert all(each.low <= each.estimate <= each.high for each in intervals)
     assert math.isinf(sequential(values[:3], 16).high)
 
 
-def test_the_minimum_detectable_effect_is_found_four_times_out_of_five() -> None:
+def test_minimum_detectable_effect_has_80_percent_power() -> None:
     random = np.random.default_rng(6)
     for rounds in (8, 16):
         effect = minimum_detectable(0.03, rounds)
@@ -94,7 +94,7 @@ def test_the_minimum_detectable_effect_is_found_four_times_out_of_five() -> None
         assert 0.75 <= found <= 0.92
 
 
-def test_an_interval_without_a_planned_end_holds_at_each_look() -> None:
+def test_anytime_interval_covers_at_every_observation() -> None:
     random = np.random.default_rng(7)
     values = random.standard_normal((1500, 60))
     wrong = np.zeros(len(values), dtype=bool)
@@ -110,6 +110,6 @@ def test_an_interval_without_a_planned_end_holds_at_each_look() -> None:
     ("rounds", "alpha", "level"),
     [(8, 0.00125, 0.000326), (12, 0.000625, 0.0001006), (24, 0.0025, 0.000259), (50, 0.00125, 0.0000813)],
 )
-def test_levels_of_many_comparisons_follow_those_simulated(rounds: int, alpha: float, level: float) -> None:
-    """Quantiles of 600,000 to 2,000,000 simulated studies each."""
+def test_levels_of_many_comparisons_match_simulation(rounds: int, alpha: float, level: float) -> None:
+    """The expected levels are quantiles of 600,000 to 2,000,000 simulated studies."""
     assert nominal_level(rounds, alpha) == pytest.approx(level, rel=0.1)

@@ -1,4 +1,4 @@
-"""Other load on a host: when it makes a comparison invalid, and when it does not."""
+"""Comparisons with other load on a host: valid and invalid ones."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def is_other_load(verdict: Verdict) -> bool:
     return verdict.objection is not None and verdict.objection.cause is Cause.OTHER_LOAD
 
 
-def of_generator(of: Window, other: float, idle: float, address: str = "192.0.2.7") -> Window:
-    """The window with other load on a machine of the generator's own."""
+def with_generator_load(of: Window, other: float, idle: float, address: str = "192.0.2.7") -> Window:
+    """Return the window with other load on the generator's machine, which is not the server's."""
     seconds = tuple(replace(second, other=other, idle=idle) for second in of.seconds)
-    row = Segment(number=1, run=1, plan=of.plan, label="x", start=0, last=60, end=60, addresses=(address,))
-    return replace(of, seconds=seconds, boots={"web1": "b1"}, generator_boot="b2", segments=(row,))
+    segment = Segment(number=1, run=1, plan=of.plan, label="x", start=0, last=60, end=60, addresses=(address,))
+    return replace(of, seconds=seconds, boots={"web1": "b1"}, generator_boot="b2", segments=(segment,))
 
 
-def hog_from(of: Window, second: int, share: float) -> Window:
-    """The window with a hog on its host from that second on."""
+def with_hog_after(of: Window, second: int, share: float) -> Window:
+    """Return the window with a CPU hog on its host after `second`."""
     points = [
         replace(point, other=(point.other or 0) + share) if point.t > second else point for point in of.hosts["web1"]
     ]
@@ -47,7 +47,7 @@ def hog_from(of: Window, second: int, share: float) -> Window:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_an_idle_machine_spoils_nothing(seed: int) -> None:
+def test_idle_machine_has_no_objection(seed: int) -> None:
     verdict = judged(window(seed, other=1.0), window(seed + 20, other=1.0))
     assert verdict.objection is None
     (load,) = verdict.other_loads
@@ -56,27 +56,27 @@ def test_an_idle_machine_spoils_nothing(seed: int) -> None:
     assert any(line.startswith("other load on web1: ") for line in method_lines(verdict))
 
 
-@pytest.mark.parametrize(("rate", "says"), [(700.0, "after"), (1000.0, "after"), (1300.0, "after")])
-def test_a_hog_that_started_between_the_sides_makes_it_invalid(rate: float, says: str) -> None:
-    """Whatever the rate did meanwhile."""
+@pytest.mark.parametrize(("rate", "side"), [(700.0, "after"), (1000.0, "after"), (1300.0, "after")])
+def test_hog_started_between_sides_makes_verdict_invalid(rate: float, side: str) -> None:
+    """The verdict is invalid for every change of the rate."""
     verdict = judged(window(1, other=1.0), window(2, other=48.0, rate=rate))
     assert (verdict.outcome, is_other_load(verdict)) == (Outcome.INVALID, True)
     assert verdict_words(verdict) == "invalid: other load on web1: 1% of its CPU before, 48% after"
-    assert verdict.objection is not None and verdict.objection.side == says
-    assert {one.outcome for one in verdict.effects} == {Outcome.INVALID}
+    assert verdict.objection is not None and verdict.objection.side == side
+    assert {effect.outcome for effect in verdict.effects} == {Outcome.INVALID}
     assert brief(verdict) == ("others", "")
 
 
-def test_a_hog_that_ended_between_the_sides_makes_it_invalid() -> None:
+def test_hog_ended_between_sides_makes_verdict_invalid() -> None:
     assert is_other_load(judged(window(1, other=48.0, rate=700), window(2, other=1.0)))
 
 
-def test_a_hog_that_ran_a_part_of_one_side_makes_it_invalid() -> None:
-    assert is_other_load(judged(window(1, other=1.0), hog_from(window(2, other=1.0), 45, 48.0)))
+def test_hog_during_part_of_one_side_makes_verdict_invalid() -> None:
+    assert is_other_load(judged(window(1, other=1.0), with_hog_after(window(2, other=1.0), 45, 48.0)))
 
 
-def test_jobs_that_come_and_go_on_both_sides_are_noise() -> None:
-    """A job of 10 s takes a third of the machine each 20 s; one side has caught one more of them."""
+def test_periodic_jobs_on_both_sides_are_noise() -> None:
+    """A job of 10 s takes a third of the machine every 20 s; one side has one more of these jobs."""
 
     def jobs(of: Window, first: int) -> Window:
         points = [replace(point, other=30.0 if (point.t - first) % 20 <= 10 else 1.0) for point in of.hosts["web1"]]
@@ -85,52 +85,54 @@ def test_jobs_that_come_and_go_on_both_sides_are_noise() -> None:
     assert not is_other_load(judged(jobs(window(1, 50, other=1.0), 0), jobs(window(2, 50, other=1.0), 10)))
 
 
-def test_other_load_that_follows_the_rate_works_for_the_server() -> None:
+def test_other_load_proportional_to_rate_is_valid() -> None:
     faster = judged(window(1, other=20.0), window(2, other=30.0, rate=1500))
     assert (faster.outcome, faster.objection) == (Outcome.BETTER, None)
     assert is_other_load(judged(window(1, other=20.0), window(2, other=30.0, rate=1010)))
 
 
-def test_a_hog_on_both_sides_that_leaves_nothing_idle_makes_it_invalid() -> None:
+def test_hog_on_both_sides_without_idle_cpu_is_invalid() -> None:
     """The host has 40% for server and system and 50% for the hog."""
     before, after = (window(seed, other=50.0, busy=92.0) for seed in (1, 2))
     assert verdict_words(judged(before, after)).startswith("invalid: other load on web1: 50% of its CPU before, 50%")
 
 
-def test_other_load_on_a_host_with_cpus_to_spare_takes_nothing() -> None:
+def test_other_load_on_host_with_idle_cpus_is_valid() -> None:
     before, after = (window(seed, other=12.0, busy=40.0) for seed in (1, 2))
     assert judged(before, after).objection is None
 
 
-def test_other_load_that_is_there_under_load_alone_is_no_hog() -> None:
-    """A database beside the server, not watched: idle before load began."""
+def test_other_load_only_under_load_is_no_hog() -> None:
+    """A database beside the server is not watched; it is idle until the load starts."""
     before, after = (replace(window(seed, other=40.0, busy=95.0), unloaded={"web1": 2.0}) for seed in (1, 2))
     assert judged(before, after).objection is None
-    hogs = [replace(one, unloaded={"web1": 50.0}) for one in (before, after)]
+    hogs = [replace(side, unloaded={"web1": 50.0}) for side in (before, after)]
     assert is_other_load(judged(*hogs))
 
 
-def test_a_cache_that_relieves_an_unwatched_server_is_better() -> None:
-    """What the other side has less of was there under load alone."""
+def test_cache_for_unwatched_server_is_better() -> None:
+    """The other load that the cache removes exists only under load."""
     slow = replace(window(1, other=20.0, rate=500), unloaded={"web1": 1.0})
     fast = replace(window(2, other=0.0, rate=5000), unloaded={"web1": 1.0})
     assert judged(slow, fast).outcome is Outcome.BETTER
     assert judged(fast, slow).outcome is Outcome.WORSE
     assert is_other_load(judged(replace(slow, unloaded={"web1": 20.0}), fast)), "a hog that ended"
-    assert is_other_load(judged(fast, replace(slow, unloaded={}))), "nothing is known of the time without load"
+    assert is_other_load(judged(fast, replace(slow, unloaded={}))), "no data without load"
 
 
-def test_the_generators_own_machine_is_judged_when_the_server_is_elsewhere() -> None:
-    before, after = of_generator(window(1), 2.0, 40.0), of_generator(window(2), 60.0, 2.0)
+def test_other_load_on_remote_generator_is_invalid() -> None:
+    before, after = with_generator_load(window(1), 2.0, 40.0), with_generator_load(window(2), 60.0, 2.0)
     verdict = judged(before, after)
     assert verdict_words(verdict) == "invalid: other load on the generator’s machine: 2% of its CPU before, 60% after"
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "/run/web.sock"])
-def test_on_a_machine_with_an_unwatched_server_the_server_is_no_neighbour(address: str) -> None:
-    before, after = (of_generator(window(seed), other, 2.0, address) for seed, other in ((1, 2.0), (2, 60.0)))
+def test_unwatched_local_server_is_no_other_load(address: str) -> None:
+    before, after = (with_generator_load(window(seed), other, 2.0, address) for seed, other in ((1, 2.0), (2, 60.0)))
     assert judged(before, after).objection is None
-    unwatched = [replace(of_generator(window(seed), other, 2.0), boots={}) for seed, other in ((1, 2.0), (2, 60.0))]
+    unwatched = [
+        replace(with_generator_load(window(seed), other, 2.0), boots={}) for seed, other in ((1, 2.0), (2, 60.0))
+    ]
     assert judged(*unwatched).objection is None
 
 
@@ -138,13 +140,13 @@ def visits(seed: int, *others: float) -> list[list[Window]]:
     return [[window(seed + at, 20, other=other)] for at, other in enumerate(others)]
 
 
-def test_runs_are_judged_by_the_mean_of_their_sides() -> None:
+def test_runs_are_judged_by_mean_of_each_side() -> None:
     assert is_other_load(judge_runs(visits(1, 1, 1, 1), visits(10, 40, 40, 40)))
     assert judge_runs(visits(1, 1, 1, 1), visits(10, 1, 1, 1)).objection is None
 
 
-def test_a_difference_in_each_round_is_an_effect_of_the_setting() -> None:
-    """Their order is random. A cache relieves a server that is not watched; a hog does not come and go with it."""
+def test_difference_in_every_round_is_an_effect() -> None:
+    """The order of the sides is random. A cache relieves an unwatched server; a hog would not follow the order."""
     before, after = visits(1, 20, 21, 19, 20), visits(10, 1, 0, 2, 1)
     rounds = list(zip(before, after, strict=True))
     assert judge_rounds(rounds, budget=4).objection is None
@@ -156,14 +158,14 @@ def test_a_difference_in_each_round_is_an_effect_of_the_setting() -> None:
     assert found[3] is not None and found[3].cause is Cause.OTHER_LOAD
 
 
-def test_rounds_whose_server_lost_its_cpu_throughout_are_invalid() -> None:
+def test_rounds_with_permanent_hog_are_invalid() -> None:
     rounds = [
         ([window(seed, 20, other=50.0, busy=95.0)], [window(seed + 9, 20, other=50.0, busy=95.0)]) for seed in range(4)
     ]
     assert is_other_load(judge_rounds(rounds, budget=4))
 
 
-def test_other_load_comes_before_a_saturated_generator_which_it_causes() -> None:
+def test_other_load_precedes_saturation_as_objection() -> None:
     after = window(2, other=50.0)
     for saturated in (15, 60):
         kept, bound = after.seconds[saturated:], after.seconds[:saturated]
@@ -171,15 +173,15 @@ def test_other_load_comes_before_a_saturated_generator_which_it_causes() -> None
         assert is_other_load(judged(window(1, other=1.0), spoiled))
 
 
-def test_the_json_has_the_measured_shares() -> None:
+def test_json_has_measured_shares() -> None:
     found = json.loads(msgspec.json.encode(verdict_json(judged(window(1, other=1.0), window(2, other=48.0)))))
     assert (found["outcome"], found["objection"]["cause"]) == ("invalid", "other load")
     (load,) = found["other_loads"]
     assert (load["host"], round(load["before"], 1), round(load["after"], 1)) == ("web1", 0.0, 0.5)
 
 
-def test_the_times_without_load_next_to_a_run_are_those_of_its_windows() -> None:
-    """Readings under load, and of the seconds right after it, are left out; so is a time beyond a change."""
+def test_unloaded_share_is_from_time_next_to_run() -> None:
+    """Samples under load, in the seconds after it and across a change are excluded."""
     state = fold_all(start("web1"))
     host = state.hosts["web1"]
     memory = window(1, 1).hosts["web1"][0].memory
@@ -190,20 +192,20 @@ def test_the_times_without_load_next_to_a_run_are_those_of_its_windows() -> None
     second = Segment(number=2, run=2, plan=plan, label="", start=40.0, last=59.0, end=None)
     change = Change(letter="A", host="web1", settings=(), begun=19.0, outcome="applied", stages={"active": 20.0})
 
-    def unloaded(begin: float, rows: list[Segment], *changes: Change, known: int = 60) -> dict[str, float]:
+    def unloaded(begin: float, segments: list[Segment], *changes: Change, known: int = 60) -> dict[str, float]:
         hosts = {"web1": replace(host, points=points[:known])}
-        of = State(t=float(known), hosts=hosts, segments=tuple(rows), changes=changes)
+        of = State(t=float(known), hosts=hosts, segments=tuple(segments), changes=changes)
         return dict(window_between(of, begin, begin + 10, PLAN).unloaded)
 
     assert unloaded(10.0, [first, second]) == {"web1": 5.0}
     assert unloaded(10.0, [first], known=31) == {"web1": 3.0}
     assert unloaded(40.0, [first, second]) == {"web1": 5.0}
     assert unloaded(10.0, [first, second], change) == {"web1": 3.0}, "before the change"
-    assert unloaded(20.0, [first, second], change) == {"web1": 5.0}, "after it"
+    assert unloaded(20.0, [first, second], change) == {"web1": 5.0}, "after the change"
     assert unloaded(20.0, [first], change, known=31) == {}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_a_hog_is_never_missed_and_an_idle_machine_never_blamed(case: Case) -> None:
+def test_hog_is_detected_and_idle_machine_is_not(case: Case) -> None:
     share = float(spoiled_shares(case, 200, seed=8).mean())
     assert share >= 0.99 if "hog" in case.name else share <= 0.01

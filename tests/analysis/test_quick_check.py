@@ -22,24 +22,24 @@ def with_thresholds(*texts: str) -> State:
 
 
 def statuses(results: tuple[ThresholdResult, ...]) -> dict[str, Status]:
-    return {one.threshold.text: one.status for one in results}
+    return {each.threshold.text: each.status for each in results}
 
 
-def test_the_sessions_thresholds_are_checked_for_the_segment() -> None:
+def test_session_thresholds_are_checked_for_segment() -> None:
     state = with_thresholds("p99 < 60s", "rate > 1m")
     results = quick_check(state, state.segments[0], None)
     assert statuses(results) == {"p99 < 60s": Status.HOLDS, "rate > 1m": Status.FAILED}
     assert results[1].found == state.segments[0].rate
 
 
-def test_without_thresholds_no_request_may_fail() -> None:
+def test_default_threshold_is_no_failures() -> None:
     state = with_thresholds()
     assert statuses(quick_check(state, state.segments[0], None)) == {"failed == 0": Status.HOLDS}
-    failing = next(one for one in state.segments if one.counts.failed)
+    failing = next(segment for segment in state.segments if segment.counts.failed)
     assert statuses(quick_check(state, failing, None)) == {"failed == 0": Status.FAILED}
 
 
-def test_a_baseline_adds_its_comparison() -> None:
+def test_baseline_adds_relative_threshold() -> None:
     state = with_thresholds("failed == 0")
     run = run_result(state, 2)
     assert run is not None

@@ -1,4 +1,4 @@
-"""The ratio of a metric to its baseline: how often it is wrong, what it covers, and what settles it."""
+"""The ratio of a metric to its baseline: error rate, coverage, power and number of runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.statistics.simulate import compared_with_baseline
 
 @pytest.mark.parametrize("spread", [0.01, 0.03, 0.1])
 @pytest.mark.parametrize(("base", "found"), [(2, 1), (5, 1), (5, 5)])
-def test_false_alarms_are_rare_and_intervals_cover(spread: float, base: int, found: int) -> None:
-    """A rate that did not change, and one that lies exactly at the limit: at most 5% are wrong, up to chance."""
+def test_error_rate_and_coverage(spread: float, base: int, found: int) -> None:
+    """At most 5% of verdicts are wrong for an unchanged rate and for a rate exactly at the limit."""
     same = compared_with_baseline(600, spread, base, found, 1.0, seed=1)
     assert same.failed <= 0.03
     limit = compared_with_baseline(600, spread, base, found, 0.95, seed=2)
@@ -22,14 +22,14 @@ def test_false_alarms_are_rare_and_intervals_cover(spread: float, base: int, fou
     assert limit.covered >= 0.92
 
 
-def test_power_grows_with_the_runs() -> None:
+def test_power_grows_with_runs() -> None:
     assert compared_with_baseline(300, 0.01, 5, 1, 1.0, seed=3).passed >= 0.85
     assert compared_with_baseline(300, 0.01, 5, 1, 0.85, seed=4).failed >= 0.98
     few, many = (compared_with_baseline(300, 0.03, runs, runs, 1.0, seed=5).passed for runs in (3, 10))
     assert few < many >= 0.9
 
 
-def test_so_many_runs_as_are_named_settle_it() -> None:
+def test_runs_to_settle_are_sufficient() -> None:
     random = np.random.default_rng(6)
     ratio = ratio_of("rate", np.exp(random.normal(0, 0.03, 6)).tolist(), [1.0])
     assert ratio is not None
@@ -44,7 +44,7 @@ def test_so_many_runs_as_are_named_settle_it() -> None:
     assert runs_to_settle(ratio, ratio.value) is None
 
 
-def test_counts_that_can_be_0_are_compared_as_they_are() -> None:
+def test_counts_are_compared_without_logarithm() -> None:
     assert ratio_of("failed", [0.0, 0.0], [3.0]) is None
     ratio = ratio_of("failed", [10.0, 0.0, 11.0, 9.0], [8.0])
     assert ratio is not None
@@ -56,5 +56,5 @@ def test_counts_that_can_be_0_are_compared_as_they_are() -> None:
     ("name", "spread"),
     [("rate", 0.15), ("p50", 0.15), ("p99", 0.4), ("p99.9", 0.4), ("connect.p99", 0.4), ("max", 0.4), ("p9", 0.15)],
 )
-def test_tails_are_assumed_to_spread_more(name: str, spread: float) -> None:
+def test_assumed_spread_is_larger_for_tails(name: str, spread: float) -> None:
     assert assumed_spread(name) == spread

@@ -1,4 +1,4 @@
-"""Rounds of one change: their verdict, where they are, what they take and find, and all of it in words."""
+"""Rounds of one change: verdict, progress, duration and detectable effect, and their text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ WINDOW, SET_UP = 19, 6
 def rounds_of(
     factor: float, rounds: int = 6, *, budget: int = 12, drift: float = 0.0, part: int = 2
 ) -> Iterator[ev.AnyEvent]:
-    """A run with so many rounds, the last up to its `part`: new values multiply the rate, which drifts per window."""
+    """Yield a run with `rounds` rounds, the last with `part` windows.
+
+    The new values multiply the rate by `factor`; the rate drifts by `drift` per window.
+    """
     first = balanced(budget, 7)
     draw = np.random.default_rng(5)
     yield ev.RunStarted(t=0.0, run=1, plan=PLAN)
@@ -81,13 +84,13 @@ def state_of(*arguments: float, **values: float) -> State:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_each_side_comes_first_twice_in_every_four_rounds(seed: int) -> None:
+def test_each_side_is_first_twice_in_four_rounds(seed: int) -> None:
     first = balanced(16, seed)
     assert all(Counter(first[at : at + 4]) == {"before": 2, "after": 2} for at in range(0, 16, 4))
     assert first == balanced(16, seed) and len(balanced(7, seed)) == 7
 
 
-def test_orders_differ_by_seed_and_mirrored_is_a_b_b_a() -> None:
+def test_order_depends_on_seed_and_mirrored_is_abba() -> None:
     assert len({balanced(12, seed) for seed in range(20)}) > 10
     assert sequence(mirrored(2)) == ("before", "after", "after", "before")
     assert RoundsPlan(4, 15.0, Order.MIRRORED).first == mirrored(4) and RoundsPlan(seed=3).first == balanced(12, 3)
@@ -96,55 +99,55 @@ def test_orders_differ_by_seed_and_mirrored_is_a_b_b_a() -> None:
 @pytest.mark.parametrize(
     ("factor", "outcome"), [(1.3, Outcome.BETTER), (0.8, Outcome.WORSE), (1.0, Outcome.EQUIVALENT)]
 )
-def test_rounds_find_what_changed_while_the_server_drifts(factor: float, outcome: Outcome) -> None:
+def test_rounds_find_effect_despite_drift(factor: float, outcome: Outcome) -> None:
     state = state_of(factor, 8, drift=0.01)
     verdict = rounds_verdict(state, state.rounds[0])
     assert verdict is not None and verdict.headline is not None
     assert (verdict.outcome, verdict.design, verdict.values) == (outcome, Design.ROUNDS, (8, 8))
     assert verdict.label == "A MaxSpareServers 10 → 30" and verdict.headline.before is not None
-    # The seconds of set-ups, with a third of the rate, are in no window.
+    # Set-up seconds have a third of the rate and are in no window.
     assert verdict.headline.before > 900
     assert verdicts(state)[-1] == verdict
     kept = SegmentVerdicts()
     assert kept.rounds(state, state.rounds[0]) is kept.rounds(state, state.rounds[0])
 
 
-def test_nothing_is_concluded_before_the_fourth_round() -> None:
+def test_no_conclusion_before_fourth_round() -> None:
     found = [rounds_verdict(state := state_of(2.0, number), state.rounds[0]) for number in (1, 3, 4)]
     assert [verdict is not None and is_concluded(verdict) for verdict in found] == [False, False, True]
     assert rounds_verdict(state_of(2.0, 1, part=1), state_of(2.0, 1, part=1).rounds[0]) is None
 
 
-def test_progress_counts_the_windows_and_the_time_left() -> None:
+def test_progress_shows_window_and_time_left() -> None:
     state = fold_all(rounds_of(1.0, 3))
-    where = progress(state, state.t)
+    shown = progress(state, state.t)
     first = sequence(state.rounds[0].begun.first)
-    assert where is not None and (where.round, where.budget, where.side, where.complete) == (4, 12, first[6], 3)
-    assert where.window_left is None and where.left == pytest.approx(18 * (15.0 + UNCOUNTED + 5.0))
-    assert progress_words(where).endswith("values, setting up; at most 8 min more")
+    assert shown is not None and (shown.round, shown.budget, shown.side, shown.complete) == (4, 12, first[6], 3)
+    assert shown.window_left is None and shown.left == pytest.approx(18 * (15.0 + UNCOUNTED + 5.0))
+    assert progress_words(shown).endswith("values, setting up; at most 8 min more")
     t = state.t
     state = fold_all((ev.RoundWindow(t=t, number=1, round=4, side=first[6], until=t + 19),), state)
-    where = progress(state, t + 10)
-    assert where is not None and where.window_left == pytest.approx(9.0)
-    assert "round 4 of 12: " in progress_words(where) and "values, 9 s" in progress_words(where)
+    shown = progress(state, t + 10)
+    assert shown is not None and shown.window_left == pytest.approx(9.0)
+    assert "round 4 of 12: " in progress_words(shown) and "values, 9 s" in progress_words(shown)
     over = fold_all((ev.RoundsEnded(t=t + 20, number=1, outcome="stopped", active="after"),), state)
     assert progress(over, over.t) is None and progress(State(), 0.0) is None
 
 
-def test_the_announcement_rests_on_earlier_rounds_on_the_load_or_on_an_assumption() -> None:
+def test_announcement_is_based_on_rounds_load_or_assumption() -> None:
     plan = RoundsPlan()
-    told = [announcement(state, plan.first, 15.0) for state in (State(), noisy(), state_of(1.0, 8))]
-    assert [one.basis for one in told] == [Basis.ASSUMED, Basis.LOAD, Basis.ROUNDS]
-    assert all(400 < one.seconds < 1000 for one in told)
-    assert 0.02 < told[0].detectable < 0.06 and 0.005 < told[2].detectable < 0.06
-    # Noise of a tenth hides more than noise of a hundredth.
-    assert announcement(noisy(0.1), plan.first, 15.0).detectable > 2 * told[1].detectable
-    words = offer_words(plan, told[0])
-    assert words.startswith("12 rounds of 2 × 15 s: at most 11 min") and "by an assumed spread of 3%" in words
+    announced = [announcement(state, plan.first, 15.0) for state in (State(), noisy(), state_of(1.0, 8))]
+    assert [each.basis for each in announced] == [Basis.ASSUMED, Basis.LOAD, Basis.ROUNDS]
+    assert all(400 < each.seconds < 1000 for each in announced)
+    assert 0.02 < announced[0].detectable < 0.06 and 0.005 < announced[2].detectable < 0.06
+    # Noise of 10% has a larger detectable effect than noise of 1%.
+    assert announcement(noisy(0.1), plan.first, 15.0).detectable > 2 * announced[1].detectable
+    text = offer_words(plan, announced[0])
+    assert text.startswith("12 rounds of 2 × 15 s: at most 11 min") and "by an assumed spread of 3%" in text
 
 
 def noisy(deviation: float = 0.01) -> State:
-    """60 s of load."""
+    """Return a state with 60 s of load."""
     levels = 1000 * (1 + np.random.default_rng(2).normal(0, deviation, 60))
     events: list[ev.AnyEvent] = [ev.RunStarted(t=0.0, run=1, plan=PLAN)]
     for second, level in enumerate(levels):
@@ -153,7 +156,7 @@ def noisy(deviation: float = 0.01) -> State:
 
 
 @pytest.mark.parametrize(
-    ("factor", "outcome", "active", "detail", "said"),
+    ("factor", "outcome", "active", "detail", "text"),
     [
         (1.3, "verdict", "after", "", "after 4 rounds; the new values are active: they are not worse; ^U: undo"),
         (0.8, "verdict", "before", "", "after 4 rounds; the old values are active again: the new ones are worse"),
@@ -162,13 +165,13 @@ def noisy(deviation: float = 0.01) -> State:
         (1.0, "failed", "after", "web1: lost", "rounds failed after 4 rounds: web1: lost; the new values are active"),
     ],
 )
-def test_the_end_says_which_values_are_active_and_why(
-    factor: float, outcome: ev.RoundsOutcome, active: ev.Side, detail: str, said: str
+def test_end_of_rounds_names_active_values_and_reason(
+    factor: float, outcome: ev.RoundsOutcome, active: ev.Side, detail: str, text: str
 ) -> None:
     ended = ev.RoundsEnded(t=900.0, number=1, outcome=outcome, active=active, detail=detail)
     state = fold_all((ended,), state_of(factor, 4))
     rounds = state.rounds[0]
-    assert said in ended_words(rounds, ended, rounds_verdict(state, rounds))
+    assert text in ended_words(rounds, ended, rounds_verdict(state, rounds))
     assert announcement_words(rounds.begun) == (
         "A MaxSpareServers 10 → 30: at most 12 rounds, 12 min (seed 7); finds a change of 4.2% (power 80%)"
     )

@@ -1,4 +1,4 @@
-"""Rows of a session against what was before, and the real recording."""
+"""Segments of a session compared with earlier segments, in synthetic and recorded sessions."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def recorded() -> State:
         return fold_all(recording.events())
 
 
-def flipped(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
-    """One run in which a setting is flipped between every two levels of the rate, ticks of a second."""
+def toggled(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
+    """Yield a run in which a setting is toggled before each further rate level; one tick per second."""
     import numpy as np
 
     wander = noise(np.random.default_rng(7), len(levels) * seconds, 0.3, 0.02)
-    yield SessionStarted(t=0, wall=1.7e9, version="0", name="flipped")
+    yield SessionStarted(t=0, wall=1.7e9, version="0", name="toggled")
     yield RunStarted(t=0.0, run=1, plan=PLAN)
     for at in range(len(levels) * seconds):
         window = at // seconds
@@ -68,20 +68,20 @@ def flipped(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
     yield RunEnded(t=float(len(levels) * seconds), run=1, reason="completed")
 
 
-def test_the_recorded_change_made_it_better(recorded: State) -> None:
+def test_recorded_change_is_better(recorded: State) -> None:
     (verdict,) = verdicts(recorded)
     assert verdict.outcome is Outcome.BETTER
     assert (verdict.before, verdict.after, verdict.design) == ((1, 2), (3, 4, 5), Design.RUNS)
     rate, p50, p99 = (verdict.effect(name) for name in ("rate", "p50", "p99"))
     assert rate is not None and rate.low is not None and rate.low > 2
     assert p99 is not None and p99.outcome is Outcome.BETTER
-    # The published study found the same: only the tail and the total showed it.
+    # The published study found the same: only the tail and the total differed.
     assert p50 is not None and p50.outcome is Outcome.INCONCLUSIVE
     assert verdict_line(verdict).endswith("n = 2 vs 3")
 
 
-def test_the_recorded_change_under_load_names_fewer_spawned_processes_and_a_shorter_tail() -> None:
-    """Of Apache's spare servers and requests per child, raised in the middle of a run (tests/lab/under_load.py)."""
+def test_recorded_change_under_load_lowers_spawned_and_p99() -> None:
+    """Apache's spare servers and requests per child are raised during a run (tests/lab/under_load.py)."""
     with Recording(RECORDING.with_name("under-load.cockpit")) as recording:
         state = fold_all(recording.events())
     first, second = state.segments
@@ -96,55 +96,55 @@ def test_the_recorded_change_under_load_names_fewer_spawned_processes_and_a_shor
     assert verdict.left_out[0][Flaw.CHANGING] in (2, 3)
 
 
-def test_one_short_run_each_is_inconclusive_unless_the_difference_is_large(recorded: State) -> None:
-    one, two, *_, last = recorded.segments
-    assert segment_verdict(recorded, two, one).outcome is Outcome.INCONCLUSIVE
-    assert segment_verdict(recorded, last, one).outcome is Outcome.BETTER
-    assert segment_verdict(recorded, last, one).design is Design.SINGLE_RUNS
+def test_single_runs_are_conclusive_only_if_difference_is_large(recorded: State) -> None:
+    first, second, *_, last = recorded.segments
+    assert segment_verdict(recorded, second, first).outcome is Outcome.INCONCLUSIVE
+    assert segment_verdict(recorded, last, first).outcome is Outcome.BETTER
+    assert segment_verdict(recorded, last, first).design is Design.SINGLE_RUNS
 
 
-def test_two_short_rows_are_too_short() -> None:
+def test_short_segments_are_inconclusive() -> None:
     (verdict,) = verdicts(fold_all(small_session()))
     assert verdict.label == "A MaxSpareServers 10 → 30"
     assert brief(verdict) == ("?", "")
 
 
-def test_one_change() -> None:
-    (verdict,) = verdicts(fold_all(flipped((1000.0, 1300.0))))
+def test_single_change() -> None:
+    (verdict,) = verdicts(fold_all(toggled((1000.0, 1300.0))))
     assert (verdict.outcome, verdict.before, verdict.after) == (Outcome.BETTER, (1,), (2,))
-    # The row before ends where the change is requested, not where it is active.
+    # The segment before ends when the change is requested, not when it is active.
     assert verdict.left_out[0][Flaw.CHANGING] == 1
 
 
-def test_back_and_forth_is_one_verdict_on_rounds() -> None:
-    (verdict,) = verdicts(fold_all(flipped((1000.0, 1300.0) * 4)))
+def test_toggled_setting_is_judged_as_rounds() -> None:
+    (verdict,) = verdicts(fold_all(toggled((1000.0, 1300.0) * 4)))
     assert (verdict.outcome, verdict.design, verdict.values) == (Outcome.BETTER, Design.ROUNDS, (4, 4))
     assert (verdict.before, verdict.after) == ((1, 3, 5, 7), (2, 4, 6, 8))
-    (same,) = verdicts(fold_all(flipped((1000.0,) * 8)))
+    (same,) = verdicts(fold_all(toggled((1000.0,) * 8)))
     assert same.outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
 
 
-def test_a_baseline_that_drifts_is_no_effect() -> None:
-    (verdict,) = verdicts(fold_all(flipped((1000.0, 1050.0, 1000.0, 1150.0, 1100.0, 990.0, 1050.0, 1000.0))))
+def test_drifting_baseline_is_inconclusive() -> None:
+    (verdict,) = verdicts(fold_all(toggled((1000.0, 1050.0, 1000.0, 1150.0, 1100.0, 990.0, 1050.0, 1000.0))))
     assert verdict.outcome is Outcome.INCONCLUSIVE
 
 
-def test_parts_of_one_stable_run_show_no_difference() -> None:
-    state = fold_all(flipped((1000.0, 1000.0, 1000.0, 1000.0), 60))
-    for one, other in ((0, 1), (0, 2), (1, 3)):
-        verdict = segment_verdict(state, state.segments[other], state.segments[one])
+def test_parts_of_stable_run_do_not_differ() -> None:
+    state = fold_all(toggled((1000.0, 1000.0, 1000.0, 1000.0), 60))
+    for before, after in ((0, 1), (0, 2), (1, 3)):
+        verdict = segment_verdict(state, state.segments[after], state.segments[before])
         assert verdict.outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
 
 
-def test_settings_that_were_put_back_are_those_of_before() -> None:
-    state = fold_all(flipped((1000.0, 1000.0, 1000.0)))
+def test_undone_settings_are_initial_settings() -> None:
+    state = fold_all(toggled((1000.0, 1000.0, 1000.0)))
     assert settings_at(state, 10.0) == ()
     assert settings_at(state, 50.0) == (("MaxSpareServers", "30"),)
     assert settings_at(state, 90.0) == ()
 
 
-def test_other_load_is_compared_with_nothing() -> None:
-    state = fold_all(flipped((1000.0, 1100.0)))
+def test_different_load_plan_is_invalid() -> None:
+    state = fold_all(toggled((1000.0, 1100.0)))
     first, second = state.segments
     other = msgspec.structs.replace(second, plan=msgspec.structs.replace(PLAN, concurrency=40))
     altered = msgspec.structs.replace(state, segments=(first, other))
@@ -154,18 +154,18 @@ def test_other_load_is_compared_with_nothing() -> None:
     assert (objection.cause, objection.detail) == (Cause.LOAD_DIFFERS, "concurrency 20 → 40")
 
 
-def test_no_load_no_verdict() -> None:
+def test_no_load_has_no_verdict() -> None:
     assert verdicts(State()) == ()
 
 
-def test_kept_verdicts_are_the_same_and_follow_what_grows() -> None:
+def test_cached_verdicts_are_updated_while_segment_grows() -> None:
     kept = SegmentVerdicts()
-    state = fold_all(flipped((1000.0, 1100.0)))
+    state = fold_all(toggled((1000.0, 1100.0)))
     first, second = state.segments
     found = kept.verdict(state, second, first)
     assert found == segment_verdict(state, second, first)
     assert kept.verdict(state, second, first) is found
-    events = list(flipped((1000.0, 1100.0)))
+    events = list(toggled((1000.0, 1100.0)))
     growing = fold_all(events[:70])
     early = kept.verdict(growing, growing.segments[1], growing.segments[0])
     assert early.growing
@@ -175,8 +175,8 @@ def test_kept_verdicts_are_the_same_and_follow_what_grows() -> None:
     assert kept.verdict(much_more, much_more.segments[1], much_more.segments[0]) is not early
 
 
-def test_a_change_under_load_is_compared_with_the_row_before_it() -> None:
-    state = fold_all(flipped((1000.0, 1100.0, 1000.0)))
-    assert [segment_before(state, row) for row in state.segments] == [None, *state.segments[:2]]
+def test_change_under_load_is_compared_with_previous_segment() -> None:
+    state = fold_all(toggled((1000.0, 1100.0, 1000.0)))
+    assert [segment_before(state, segment) for segment in state.segments] == [None, *state.segments[:2]]
     again = fold_all(small_session())
-    assert [segment_before(again, row) for row in again.segments] == [None, again.segments[0], None]
+    assert [segment_before(again, segment) for segment in again.segments] == [None, again.segments[0], None]

@@ -1,3 +1,5 @@
+"""The trend of a window and the stability of rates."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,13 +14,13 @@ def test_trend() -> None:
     assert trend(rising) == pytest.approx(0.26, abs=0.04)
     assert trend(rising[::-1].copy()) == pytest.approx(-0.26, abs=0.04)
     assert trend(100 + generator.normal(0, 1, 12)) == 0
-    # It rises surely, and by too little to matter.
+    # The rise is significant, but too small to matter.
     assert trend(np.linspace(100, 102, 12)) == 0
     assert trend(np.array([])) == 0
 
 
 @pytest.mark.parametrize(
-    ("rates", "there"),
+    ("rates", "stable"),
     [
         ([525.7, 640.1, 675.0, 683.5, 681.0, 684.2], True),
         ([170.0, 681.0], False),
@@ -29,11 +31,11 @@ def test_trend() -> None:
         ([], False),
     ],
 )
-def test_settled(rates: list[float], there: bool) -> None:
-    assert is_stable(rates) is there
+def test_stable_rates(rates: list[float], stable: bool) -> None:
+    assert is_stable(rates) is stable
 
 
-def test_stability_asks_for_two_at_least() -> None:
+def test_stability_requires_two_rates() -> None:
     with pytest.raises(ValueError, match="at least two"):
         is_stable([1.0], k=1)
     assert is_stable([33.0, 33.5], k=2)
@@ -41,11 +43,9 @@ def test_stability_asks_for_two_at_least() -> None:
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=3, max_size=8), st.floats(0.001, 0.5), st.floats(0.5, 100))
-def test_what_is_stable_is_stable_in_any_unit_and_with_more_chance(
-    rates: list[float], chance: float, unit: float
-) -> None:
-    there = is_stable(rates, chance=chance)
-    # Powers of two, so that nothing is rounded.
-    assert is_stable([rate * 2.0 ** int(unit % 8) for rate in rates], chance=chance) is there
-    if there:
+def test_stability_is_independent_of_unit(rates: list[float], chance: float, unit: float) -> None:
+    stable = is_stable(rates, chance=chance)
+    # Powers of two avoid rounding.
+    assert is_stable([rate * 2.0 ** int(unit % 8) for rate in rates], chance=chance) is stable
+    if stable:
         assert is_stable(rates, chance=2 * chance)

@@ -1,3 +1,5 @@
+"""Parsing and checking of absolute thresholds."""
+
 import re
 
 import pytest
@@ -57,19 +59,19 @@ def test_thresholds(text: str, holds: bool) -> None:
     assert outcome.holds is holds
 
 
-def test_no_data_does_not_hold() -> None:
+def test_threshold_without_data_fails() -> None:
     (outcome,) = hold([parse_threshold("web1.cpu.idle > 20")], RESULT)
     assert (outcome.found, outcome.holds) == (None, False)
 
 
 @pytest.mark.parametrize("text", ["", "p99", "p99 < ", "p99 < fast", "speed > 3", "rate > 3ms", "web1.cpu.heat > 3"])
-def test_what_makes_no_sense_is_refused(text: str) -> None:
+def test_invalid_thresholds_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_threshold(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "instead"),
+    ("text", "suggestion"),
     [
         ("p99 < 50", "a time needs a unit; write 50ms or 50s"),
         ("duration < 1.5", "write 1.5ms or 1.5s"),
@@ -78,6 +80,6 @@ def test_what_makes_no_sense_is_refused(text: str) -> None:
         ("rate > 90%", "rate is no percentage; write a number"),
     ],
 )
-def test_a_value_that_would_mean_something_else_is_refused_with_the_way_out(text: str, instead: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(instead)):
+def test_ambiguous_value_is_refused_with_suggestion(text: str, suggestion: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(suggestion)):
         parse_threshold(text)

@@ -1,4 +1,4 @@
-"""What a verdict concludes, what makes it invalid, and in which words."""
+"""Verdicts: outcomes, objections and their text."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def effect_on(verdict: Verdict, name: str) -> Effect:
     return found
 
 
-def with_row(of: Window, **changed: object) -> Window:
-    row = Segment(number=1, run=1, plan=of.plan, label="x", start=of.start, last=of.end, end=of.end)
-    return msgspec.structs.replace(of, segments=(msgspec.structs.replace(row, **changed),))
+def with_segment(of: Window, **changed: object) -> Window:
+    segment = Segment(number=1, run=1, plan=of.plan, label="x", start=of.start, last=of.end, end=of.end)
+    return msgspec.structs.replace(of, segments=(msgspec.structs.replace(segment, **changed),))
 
 
 def runs(count: int, seed: int, **truth: float) -> list[list[Window]]:
@@ -51,7 +51,7 @@ def saturated(of: Window) -> Window:
     return msgspec.structs.replace(of, seconds=tuple(kept), bound=bound, flawed={Flaw.SATURATED: len(bound)})
 
 
-def test_a_switch_that_helps_is_better() -> None:
+def test_switch_with_higher_rate_is_better() -> None:
     verdict = judge_switch(BEFORE, window(2, phi=0.3, rate=1300), "A MaxSpareServers 10 → 30")
     assert (verdict.outcome, verdict.design) == (BETTER, Design.SWITCH)
     rate = effect_on(verdict, "rate")
@@ -63,12 +63,12 @@ def test_a_switch_that_helps_is_better() -> None:
     assert brief(verdict)[1] == "good"
 
 
-def test_one_switch_cannot_rule_out_what_the_trend_before_explains() -> None:
+def test_trend_before_switch_makes_verdict_inconclusive() -> None:
     verdict = judge_switch(window(1, drift=0.3), window(2, rate=1450, drift=0.3))
     assert effect_on(verdict, "rate").outcome is INCONCLUSIVE
 
 
-def test_a_growing_verdict_says_what_it_leans_to_and_how_long_it_takes() -> None:
+def test_growing_verdict_shows_likely_outcome_and_time_left() -> None:
     after = window(2, 60, phi=0.3, rate=1150)
 
     def seen(seconds: int) -> Verdict:
@@ -87,13 +87,13 @@ def test_a_growing_verdict_says_what_it_leans_to_and_how_long_it_takes() -> None
     assert verdict_words(later).endswith(f"; {math.ceil(later.needs)} s more")
 
 
-def test_waiting_does_not_help_when_the_time_before_is_too_short() -> None:
+def test_short_baseline_never_becomes_conclusive() -> None:
     verdict = judge_switch(window(1, 12), msgspec.structs.replace(window(2), growing=True))
     assert verdict.needs == math.inf
     assert "too short: 10 s before" in verdict_line(verdict)
 
 
-def test_a_saturated_second_right_after_a_change_makes_nothing_invalid_yet() -> None:
+def test_saturation_right_after_change_is_not_yet_invalid() -> None:
     slower = saturated(window(2, rate=700))
 
     def seen(seconds: int) -> Verdict:
@@ -104,7 +104,7 @@ def test_a_saturated_second_right_after_a_change_makes_nothing_invalid_yet() -> 
     assert seen(10).outcome is INVALID
 
 
-def test_open_load_asks_the_tail_first_and_the_cpu_at_that_rate() -> None:
+def test_open_load_compares_p99_first_and_cpu() -> None:
     verdict = judge_switch(window(1, plan=OPEN), window(2, plan=OPEN, busy=20))
     assert verdict.effects[0].name == "p99"
     assert effect_on(verdict, "web1.cpu.busy").outcome is BETTER
@@ -132,17 +132,17 @@ def test_different_load_is_invalid_unless_allowed() -> None:
         ({"partial": "worker 1 lost"}, Cause.PARTIAL, "metrics after are partial: worker 1 lost"),
     ],
 )
-def test_what_makes_a_comparison_invalid(changed: dict[str, object], cause: Cause, words: str) -> None:
-    verdict = judge_switch(BEFORE, with_row(window(2, rate=1300), **changed))
+def test_flawed_run_makes_comparison_invalid(changed: dict[str, object], cause: Cause, words: str) -> None:
+    verdict = judge_switch(BEFORE, with_segment(window(2, rate=1300), **changed))
     assert verdict.outcome is INVALID
     assert verdict.objection is not None and verdict.objection.cause is cause
     assert objection_words(verdict.objection) == words
-    # The metrics stay visible, without a word of their own.
+    # The metrics stay visible, without outcomes of their own.
     assert effect_on(verdict, "rate").change == pytest.approx(0.3, abs=0.05)
-    assert {one.outcome for one in verdict.effects} == {INVALID}
+    assert {effect.outcome for effect in verdict.effects} == {INVALID}
 
 
-def test_a_generator_saturated_on_the_faster_side_makes_it_at_least_better() -> None:
+def test_saturation_on_faster_side_gives_lower_bound() -> None:
     verdict = judge_switch(BEFORE, saturated(window(2, rate=1400)))
     assert (verdict.outcome, verdict.at_least) == (BETTER, True)
     assert verdict_words(verdict).startswith("better, at least: rate ≥ +3")
@@ -153,7 +153,7 @@ def test_a_generator_saturated_on_the_faster_side_makes_it_at_least_better() -> 
     assert brief(worse)[0].startswith("≤−3")
 
 
-def test_at_least_has_no_upper_end_for_what_the_generator_limited() -> None:
+def test_lower_bound_has_no_upper_end() -> None:
     verdict = judge_switch(BEFORE, saturated(window(2, rate=1400)))
     rate, p99 = effect_on(verdict, "rate"), effect_on(verdict, "p99")
     assert rate.low is not None and 0.3 < rate.low < 0.4 and rate.high is None
@@ -167,7 +167,7 @@ def test_at_least_has_no_upper_end_for_what_the_generator_limited() -> None:
     assert p99.low is not None and p99.high is None
 
 
-def test_an_interval_that_says_nothing_shows_no_ends() -> None:
+def test_very_wide_interval_shows_no_ends() -> None:
     wide = Effect(name="rate", outcome=INCONCLUSIVE, change=0.2, low=-0.9999999, high=1e300, detectable=1e300)
     assert effect_words(wide) == "rate inconclusive +20% (interval wider than ×1000)"
     single = effect_on(judge_runs(runs(1, 1), runs(1, 2)), "rate")
@@ -188,9 +188,7 @@ def test_an_interval_that_says_nothing_shows_no_ends() -> None:
         (0.08, -0.02, None, "≥ −2.0% (measured +8.0%)"),
     ],
 )
-def test_an_interval_with_a_single_end_in_words(
-    change: float, low: float | None, high: float | None, words: str
-) -> None:
+def test_one_sided_interval_words(change: float, low: float | None, high: float | None, words: str) -> None:
     assert change_words(Effect(name="rate", outcome=BETTER, change=change, low=low, high=high)) == words
 
 
@@ -204,17 +202,17 @@ def test_an_interval_with_a_single_end_in_words(
     ],
     ids=["slower", "both", "the slower one", "open load"],
 )
-def test_a_generator_saturated_elsewhere_makes_it_invalid(before: Window, after: Window) -> None:
+def test_saturation_on_slower_side_is_invalid(before: Window, after: Window) -> None:
     verdict = judge_switch(before, after)
     assert verdict.outcome is INVALID
     assert verdict.objection is not None and verdict.objection.cause is Cause.GENERATOR_SATURATED
     assert verdict.objection.share == pytest.approx(0.25)
-    assert {one.outcome for one in verdict.effects} == {INVALID}
+    assert {effect.outcome for effect in verdict.effects} == {INVALID}
     assert brief(verdict)[0] == "gen-sat"
 
 
 @pytest.mark.parametrize("read", [True, False])
-def test_metrics_of_a_lost_host_are_invalid(read: bool) -> None:
+def test_metrics_of_lost_host_are_invalid(read: bool) -> None:
     after = window(2, rate=1400)
     points = after.hosts["web1"] if read else ()
     lost = msgspec.structs.replace(after, unread={"web1": 20}, hosts={"web1": points})
@@ -227,7 +225,7 @@ def test_metrics_of_a_lost_host_are_invalid(read: bool) -> None:
         assert cost.objection == Objection(cause=Cause.HOST_LOST, side=Period.AFTER, seconds=20, host="web1")
 
 
-def test_a_generator_without_a_cpu_is_a_warning() -> None:
+def test_generator_cpu_wait_is_a_warning() -> None:
     waiting = window(2)
     seconds = tuple(msgspec.structs.replace(second, cpu_wait=0.4) for second in waiting.seconds)
     (warning,) = judge_switch(BEFORE, msgspec.structs.replace(waiting, seconds=seconds)).warnings
@@ -235,7 +233,7 @@ def test_a_generator_without_a_cpu_is_a_warning() -> None:
     assert judge_switch(BEFORE, waiting).warnings == ()
 
 
-def test_more_errors_are_worse_whatever_the_rate() -> None:
+def test_more_errors_are_worse_at_any_rate() -> None:
     """A server that answers 503 quickly is not faster."""
     verdict = judge_switch(BEFORE, window(2, rate=1500, failed=0.05))
     assert verdict.outcome is WORSE
@@ -247,7 +245,7 @@ def test_more_errors_are_worse_whatever_the_rate() -> None:
     assert few.outcome is BETTER
 
 
-def test_a_single_failed_request_is_not_worse() -> None:
+def test_single_failed_request_is_not_worse() -> None:
     after = window(2, phi=0.3)
     seconds = (msgspec.structs.replace(after.seconds[30], failed=1), *after.seconds[:30], *after.seconds[31:])
     verdict = judge_switch(BEFORE, msgspec.structs.replace(after, seconds=tuple(sorted(seconds, key=_second))))
@@ -269,13 +267,13 @@ def test_rounds_conclude_better_and_equivalent() -> None:
     assert brief(same) == ("≈", "")
 
 
-def test_a_wider_margin_makes_a_small_difference_equivalent() -> None:
+def test_wider_margin_makes_small_difference_equivalent() -> None:
     pairs = [([window(at, 20)], [window(50 + at, 20, deviation=0.2)]) for at in range(6)]
     verdict = judge_rounds(pairs, budget=6)
     wider = judge_rounds(pairs, budget=6, planned=Planned(margin=0.2))
     assert (verdict.outcome, wider.outcome) == (INCONCLUSIVE, EQUIVALENT)
     assert "within 20%" in verdict_line(wider)
-    assert [effect_on(one, "p99").margin for one in (verdict, wider)] == [0.1, 0.2]
+    assert [effect_on(each, "p99").margin for each in (verdict, wider)] == [0.1, 0.2]
 
 
 def test_fewer_than_four_rounds_are_judged_as_runs() -> None:
@@ -283,7 +281,7 @@ def test_fewer_than_four_rounds_are_judged_as_runs() -> None:
     assert (verdict.outcome, verdict.design) == (BETTER, Design.ROUNDS)
 
 
-def test_runs_borrow_the_spread_of_other_settings() -> None:
+def test_runs_use_pooled_spread_of_other_settings() -> None:
     before, after = runs(2, 1), runs(2, 10, rate=10_000.0)
     others = [runs(2, seed, rate=rate) for seed, rate in ((20, 500.0), (30, 2000.0), (40, 4000.0), (50, 700.0))]
     verdict = judge_runs(before, after, others=others)
@@ -293,24 +291,24 @@ def test_runs_borrow_the_spread_of_other_settings() -> None:
     assert verdict_line(verdict).endswith("n = 2 vs 2")
 
 
-def test_word_and_interval_agree() -> None:
-    """Better and worse exclude 0, equivalent is within the margin, whatever the design."""
+def test_outcome_and_interval_agree() -> None:
+    """For every design, better and worse exclude 0, and equivalent is within the margin."""
     found: Sequence[Verdict] = [
         judge_switch(BEFORE, window(2, rate=rate, slower=slower))
         for rate in (900.0, 1000.0, 1200.0)
         for slower in (0.8, 1.0, 1.5)
     ]
     found = [*found, *(judge_runs(runs(3, 1), runs(3, 10, rate=rate)) for rate in (950.0, 1000.0, 1100.0))]
-    for one in (effect for verdict in found for effect in verdict.effects):
-        if one.low is None or one.high is None:
-            assert one.outcome is INCONCLUSIVE
-        elif one.outcome in (BETTER, WORSE):
-            assert one.low > 0 or one.high < 0
-        elif one.outcome is EQUIVALENT:
-            assert -one.margin < one.low and one.high < one.margin
+    for effect in (effect for verdict in found for effect in verdict.effects):
+        if effect.low is None or effect.high is None:
+            assert effect.outcome is INCONCLUSIVE
+        elif effect.outcome in (BETTER, WORSE):
+            assert effect.low > 0 or effect.high < 0
+        elif effect.outcome is EQUIVALENT:
+            assert -effect.margin < effect.low and effect.high < effect.margin
 
 
-def test_one_run_each_assumes_a_spread_and_says_so() -> None:
+def test_single_runs_report_assumed_spread() -> None:
     small, large = (judge_single_runs(BEFORE, window(2, rate=rate)) for rate in (1200.0, 4000.0))
     assert (small.outcome, large.outcome) == (INCONCLUSIVE, BETTER)
     assert any("is assumed" in line for line in method_lines(small))
@@ -325,13 +323,13 @@ def test_one_run_each_assumes_a_spread_and_says_so() -> None:
         (-0.99, -0.995, -0.98, "÷100 (50–200)"),
     ],
 )
-def test_changes_in_words(change: float, low: float, high: float, words: str) -> None:
+def test_relative_change_words(change: float, low: float, high: float, words: str) -> None:
     effect = Effect(name="rate", outcome=BETTER, change=change, low=low, high=high)
     assert change_words(effect) == words
     assert effect_words(effect) == f"rate better {words}"
 
 
-def test_differences_in_words() -> None:
+def test_absolute_difference_words() -> None:
     spawned = Effect(
         name="web1.processes.spawned_per_s",
         outcome=BETTER,
@@ -347,13 +345,13 @@ def test_differences_in_words() -> None:
     assert change_words(errors) == "+2.9 points (+2.8 to +3.1 points)"
 
 
-def test_a_brief_word_is_short() -> None:
+def test_brief_verdict_has_at_most_nine_characters() -> None:
     for rate in (100.0, 500.0, 990.0, 1000.0, 1150.0, 2500.0, 90000.0):
         for slower in (0.1, 1.0, 30.0):
             assert len(brief(judge_switch(BEFORE, window(2, rate=rate, slower=slower)))[0]) <= 9
 
 
-def test_runs_of_one_visit_are_one_value() -> None:
+def test_runs_of_one_visit_are_one_repetition() -> None:
     """Runs without a set-up between them share a restart: four of them do not make it four repetitions."""
     few = judge_runs(runs(2, 1), runs(2, 10, rate=1200.0))
     visits = [[window(seed + at, 20, rate=rate) for at in range(4)] for seed, rate in ((1, 1000.0), (20, 1200.0))]

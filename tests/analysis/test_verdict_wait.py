@@ -1,4 +1,4 @@
-"""Whether more load can bring the verdict on a change under load."""
+"""Waiting for the baseline and the verdict of a change under load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMES = Histogram.of([1_000_000 + 10_000 * (step * 7 % 100) for step in range(10
 
 
 def switched(before: int, after: int, factor: float, *, warmup: float = 0.0, noise: float = 0.01) -> Iterator[AnyEvent]:
-    """A run with so many seconds before and after a change that multiplies the rate."""
+    """Yield a run with `before` and `after` seconds around a change that multiplies the rate by `factor`."""
     wander = np.random.default_rng(3).normal(0, noise, before + after)
     yield RunStarted(t=0.0, run=1, plan=PLAN if not warmup else LoadPlan(url="http://web1/", warmup=warmup))
     for second in range(before + after):
@@ -51,15 +51,15 @@ def after(*arguments: float, **values: float) -> State:
         (20, 10, 2.0, 0.01, False),
         (40, 2, 1.0, 0.01, True),
     ],
-    ids=["too early", "found", "nothing found yet", "no baseline", "just applied"],
+    ids=["too early", "found", "inconclusive", "no baseline", "just applied"],
 )
-def test_more_time_is_awaited_while_it_can_conclude(
+def test_verdict_is_awaited_while_inconclusive(
     before: int, seconds: int, factor: float, noise: float, awaited: bool
 ) -> None:
     assert awaits_verdict(after(before, seconds, factor, noise=noise), "A") is awaited
 
 
-def test_nothing_is_awaited_of_a_run_that_is_over_a_load_that_was_altered_or_an_unknown_change() -> None:
+def test_no_wait_for_ended_run_altered_load_or_unknown_change() -> None:
     state = after(40, 20, 1.0)
     assert awaits_verdict(state, "A")
     assert not awaits_verdict(state, "B")
@@ -67,7 +67,7 @@ def test_nothing_is_awaited_of_a_run_that_is_over_a_load_that_was_altered_or_an_
     assert not awaits_verdict(fold_all((RunEnded(t=60.5, run=1, reason="completed"),), state), "A")
 
 
-def test_a_baseline_of_25_seconds_counts_from_the_end_of_the_guard() -> None:
+def test_baseline_of_25_s_starts_after_guard() -> None:
     waits = [
         (baseline_seconds(after(seconds, 0, 1.0)), baseline_wait(after(seconds, 0, 1.0))) for seconds in (1, 8, 27)
     ]
@@ -78,7 +78,7 @@ def test_a_baseline_of_25_seconds_counts_from_the_end_of_the_guard() -> None:
 
 
 def ticked(begun: float) -> Iterator[AnyEvent]:
-    """Load that starts at that instant, ten ticks per second."""
+    """Yield a load that starts at `begun`, ten ticks per second."""
     yield RunStarted(t=begun, run=1, plan=PLAN)
     for number in range(600):
         start = round(begun + number / 10, 6)
@@ -87,7 +87,7 @@ def ticked(begun: float) -> Iterator[AnyEvent]:
 
 
 @pytest.mark.parametrize("begun", [0.0, 0.03, 0.396, 0.5, 0.95])
-def test_a_change_made_as_soon_as_the_wait_is_over_has_its_baseline(begun: float) -> None:
+def test_change_right_after_wait_has_baseline(begun: float) -> None:
     state, ticks = State(), ticked(begun)
     while baseline_wait(state) or not state.seconds:
         state = fold(state, next(ticks))
@@ -98,6 +98,6 @@ def test_a_change_made_as_soon_as_the_wait_is_over_has_its_baseline(begun: float
     assert block_count(segment_window(state, state.segments[0])) >= LEAST
 
 
-def test_a_warm_up_comes_before_the_baseline() -> None:
+def test_baseline_starts_after_warm_up() -> None:
     state = after(4, 0, 1.0, warmup=10.0)
     assert (baseline_seconds(state), baseline_wait(state)) == (0, BASELINE + 3 + 6)

@@ -19,7 +19,7 @@ PLAN = LoadPlan(url="http://a/", rate=100.0, duration=10.0, max_in_flight=20, wo
 
 
 def state_of(**values: float) -> State:
-    """Two workers for ten seconds, the second of which differs by these values in each of its ticks."""
+    """Return ten seconds of two workers; `values` apply to each tick of the second worker."""
     events: list[AnyEvent] = [RunStarted(t=0.0, run=1, plan=PLAN)]
     plain = Tick(
         t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, statuses={200: 100}, cpu=0.5, service=_latencies()
@@ -34,13 +34,13 @@ def _latencies() -> Histogram:
     return Histogram.of([1_000_000] * 100)
 
 
-def of_run(state: State) -> RunResult:
+def result_of(state: State) -> RunResult:
     result = run_result(state, 1)
     assert result is not None
     return result
 
 
-def of_row(state: State) -> Segment:
+def segment_of(state: State) -> Segment:
     assert state.segment is not None
     return state.segment
 
@@ -50,36 +50,36 @@ def texts(result: RunResult) -> tuple[str, ...]:
 
 
 def labelled(segment: Segment) -> list[tuple[str, str]]:
-    return [(warning_label(one), warning_words(one)) for one in segment_warnings(segment)]
+    return [(warning_label(each), warning_words(each)) for each in segment_warnings(segment)]
 
 
-def test_nothing_is_said_of_a_good_run() -> None:
+def test_good_run_has_no_warnings() -> None:
     state = state_of(cpu_wait=0.99 * CPU_WAIT)
-    assert texts(of_run(state)) == ()
-    assert labelled(of_row(state)) == []
+    assert texts(result_of(state)) == ()
+    assert labelled(segment_of(state)) == []
 
 
-def test_what_waited_for_room_is_told_from_what_was_never_sent() -> None:
+def test_queued_and_unsent_requests_are_separate_warnings() -> None:
     state = state_of(queued=3, unsent=1)
-    unsent, held = texts(of_run(state))
+    unsent, queued = texts(result_of(state))
     assert unsent == "10 due requests were never sent: the cap of 20 in flight was reached"
-    assert held.startswith("30 arrivals were queued: the cap of 20 in flight was reached; response time")
-    assert labelled(of_row(state)) == [("unsent", unsent), ("queued", held)]
+    assert queued.startswith("30 arrivals were queued: the cap of 20 in flight was reached; response time")
+    assert labelled(segment_of(state)) == [("unsent", unsent), ("queued", queued)]
 
 
-def test_a_generator_that_waited_for_a_cpu_says_so() -> None:
+def test_generator_cpu_wait_is_a_warning() -> None:
     state = state_of(cpu_wait=0.12)
-    result = of_run(state)
-    assert result.cpu_wait == of_row(state).cpu_wait == pytest.approx(0.12)
+    result = result_of(state)
+    assert result.cpu_wait == segment_of(state).cpu_wait == pytest.approx(0.12)
     assert [second.cpu_wait for second in state.seconds] == [pytest.approx(0.12)] * 10
     assert texts(result) == ("the generator waited 12% of the time for a CPU: latencies include that wait",)
-    assert labelled(of_row(state)) == [("cpu-wait", texts(result)[0])]
+    assert labelled(segment_of(state)) == [("cpu-wait", texts(result)[0])]
     assert result.saturated == 0
 
 
-def test_one_that_was_never_idle_was_the_bottleneck_whoever_had_its_cpu() -> None:
+def test_generator_never_idle_is_saturated_despite_cpu_wait() -> None:
     state = state_of(cpu_wait=0.46)
-    result = of_run(state)
+    result = result_of(state)
     # Half of the worker-seconds.
     assert result.saturated == pytest.approx(5.0)
     saturated, starved = texts(result)
@@ -88,7 +88,7 @@ def test_one_that_was_never_idle_was_the_bottleneck_whoever_had_its_cpu() -> Non
 
 
 @pytest.mark.parametrize(
-    ("statuses", "expect", "said"),
+    ("statuses", "expect", "text"),
     [
         ({404: 100}, None, "all 2000 responses were 404: is the path right?"),
         ({404: 60, 503: 40}, None, "all 2000 responses were 404, 503: is this the right request?"),
@@ -96,73 +96,71 @@ def test_one_that_was_never_idle_was_the_bottleneck_whoever_had_its_cpu() -> Non
         ({404: 100}, Expect(statuses=(404,)), ""),
     ],
 )
-def test_replies_that_were_all_refused_are_said_first(
-    statuses: dict[int, int], expect: Expect | None, said: str
-) -> None:
+def test_all_error_responses_are_first_warning(statuses: dict[int, int], expect: Expect | None, text: str) -> None:
     events: list[AnyEvent] = [RunStarted(t=0.0, run=1, plan=replace(PLAN, expect=expect))]
     tick = Tick(t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=_latencies())
     events += [replace(tick, start=float(at), t=at + 1.0, statuses=statuses) for at in range(20)]
     state = fold_all(events)
-    assert "".join(texts(of_run(state))[:1]) == said
-    assert labelled(of_row(state))[:1] == ([("404!", said)] if said else [])
+    assert "".join(texts(result_of(state))[:1]) == text
+    assert labelled(segment_of(state))[:1] == ([("404!", text)] if text else [])
 
 
 def _responses(plan: LoadPlan, **values: object) -> State:
-    """A run of 100 responses."""
+    """Return a run of 100 responses."""
     tick = Tick(t=9.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=_latencies())
     return fold_all([RunStarted(t=0.0, run=1, plan=plan), replace(tick, **values)])
 
 
-def test_redirects_are_a_warning_with_the_url_to_load() -> None:
+def test_redirects_are_a_warning_with_target_url() -> None:
     plan = LoadPlan(url="http://me:secret@a/x", concurrency=1, duration=10.0)
     state = _responses(plan, statuses={302: 50, 200: 50}, redirect="../new?a=b")
-    said = "50 of 100 responses redirect and are not followed: load http://a/new?a=b instead"
-    assert texts(of_run(state))[0] == said
-    assert labelled(of_row(state))[0] == ("302!", said)
+    text = "50 of 100 responses redirect and are not followed: load http://a/new?a=b instead"
+    assert texts(result_of(state))[0] == text
+    assert labelled(segment_of(state))[0] == ("302!", text)
     few = _responses(plan, statuses={302: 49, 200: 51}, redirect="/new")
-    assert not any("redirect" in text for text in texts(of_run(few)))
+    assert not any("redirect" in each for each in texts(result_of(few)))
 
 
-def test_redirects_of_one_request_of_a_mix_are_a_warning() -> None:
+def test_redirects_of_one_request_in_mix_are_a_warning() -> None:
     mix = (Request(name="a", url="http://a/1"), Request(name="b", url="http://a/2", expect=Expect(statuses=(301,))))
     groups = {"a": Group(completed=10, statuses={302: 10}), "b": Group(completed=90, statuses={301: 30, 200: 60})}
     plan = LoadPlan(url="", mix=mix, concurrency=1, duration=10.0)
     state = _responses(plan, statuses={200: 60, 301: 30, 302: 10}, groups=groups, redirect="/new")
-    assert "10 of 10 responses redirect" in texts(of_run(state))[0]
+    assert "10 of 10 responses redirect" in texts(result_of(state))[0]
 
 
-def test_connections_that_the_server_announces_to_close_and_keeps_are_a_warning() -> None:
+def test_connection_close_without_close_is_a_warning() -> None:
     plan = LoadPlan(url="http://a/", concurrency=1, duration=10.0)
     state = _responses(plan, statuses={200: 100}, unclosed=98)
-    assert "announced Connection: close 98 times and kept" in texts(of_run(state))[0]
-    assert [word for word, _ in labelled(of_row(state))] == ["unclosed"]
-    assert not labelled(of_row(_responses(plan, statuses={200: 100}, unclosed=1)))
+    assert "announced Connection: close 98 times and kept" in texts(result_of(state))[0]
+    assert [label for label, _ in labelled(segment_of(state))] == ["unclosed"]
+    assert not labelled(segment_of(_responses(plan, statuses={200: 100}, unclosed=1)))
 
 
 def test_dropped_arrivals_are_a_warning() -> None:
     state = state_of(dropped=7)
-    assert texts(of_run(state))[0].startswith("70 arrivals were dropped")
+    assert texts(result_of(state))[0].startswith("70 arrivals were dropped")
 
 
 def waited(share: float) -> RunWarning:
     return RunWarning(kind=WarningKind.CPU_WAIT, values={"share": share})
 
 
-def test_the_same_warning_of_all_cells_is_one_line_with_a_range() -> None:
+def test_same_warning_of_cells_is_one_line_with_range() -> None:
     found = [(f"c={level}", waited(share)) for level, share in ((1, 0.11), (2, 0.09), (4, 0.25), (8, 0.04))]
     expected = "the generator waited 4–25% of the time for a CPU: latencies include that wait"
     assert grouped(found, 4) == [f"all 4: {expected}"]
     assert grouped(found, 7) == [f"4 of 7: {expected}"]
 
 
-def test_few_cells_are_named_and_other_warnings_are_apart_in_order() -> None:
+def test_few_cells_are_named_and_warnings_keep_order() -> None:
     few = RunWarning(kind=WarningKind.FEW_SAMPLES, values={"count": 10})
     found = grouped([("a", few), ("a", waited(0.07)), ("b", waited(0.07))], 9)
     assert found == [f"a: {warning_words(few)}", f"a, b: {warning_words(waited(0.07))}"]
     assert grouped([], 9) == []
 
 
-def test_every_kind_has_a_text_and_a_short_label() -> None:
+def test_every_warning_kind_has_text() -> None:
     names = ("count", "total", "status", "share", "limit", "seconds")
     for kind in WarningKind:
         warning = RunWarning(kind=kind, subject="web1\x1b[2J", values=dict.fromkeys(names, 404))

@@ -1,4 +1,4 @@
-"""What of a session is counted, and what of it is left out by which rule."""
+"""Windows of a session: counted seconds, and excluded seconds by flaw."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def counted(found: Window) -> list[int]:
     return [second.second for second in found.seconds]
 
 
-def test_a_window_is_whole_seconds_after_its_guard() -> None:
+def test_window_has_whole_seconds_after_guard() -> None:
     state = State(t=60.0, closed_seconds=seconds(0, 60))
     found = window_between(state, 10.4, 30.5, PLAN)
-    # 11 is the first whole second, three of them are the guard; 30 is cut.
+    # The first whole second is 11, the guard takes three, and second 30 is partial.
     assert counted(found) == list(range(14, 30))
     assert found.guarded == 3
     assert left_out([found]) == {Flaw.GUARD: 3}
 
 
-def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
+def test_partial_and_saturated_seconds_are_excluded() -> None:
     odd = (*seconds(0, 20), *seconds(20, 23, saturated=True), *seconds(23, 24, end=23.4), *seconds(24, 40, queued=3))
     found = window_between(State(t=40.0, closed_seconds=odd), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(24, 40)]
@@ -51,16 +51,16 @@ def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
     assert left_out([found]) == {Flaw.GUARD: 3, Flaw.PARTIAL: 1, Flaw.SATURATED: 3}
 
 
-def test_a_change_within_is_cut_out() -> None:
-    """From its request until its guard after it came into force, or was put back."""
+def test_change_within_window_is_excluded() -> None:
+    """Seconds from the request until the guard after activation or rollback are excluded."""
     change = Change(letter="A", host="web1", settings=(), begun=20.5, ended=23.2, outcome="rolled back")
     found = window_between(State(t=40.0, closed_seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(27, 40)]
     assert found.flawed == {Flaw.CHANGING: 7}
 
 
-def test_what_else_is_done_to_a_server_is_cut_out() -> None:
-    """An action while it runs, and the way back of a change that was in force."""
+def test_action_and_rollback_are_excluded() -> None:
+    """The seconds of a running action and of the rollback of an active change are excluded."""
     action = ActionRun(number=1, action="restart", host="web1", times=3, begun=10.5, ended=12.0, done=3)
     stages = {"active": 1.0, "undoing": 30.2}
     change = Change(letter="A", host="web1", settings=(), begun=0.5, stages=stages, ended=31.0, outcome="rolled back")
@@ -70,33 +70,33 @@ def test_what_else_is_done_to_a_server_is_cut_out() -> None:
     assert left_out([found, found]) == {Flaw.GUARD: 6, Flaw.CHANGING: 18}
 
 
-def test_rows_of_a_session_end_where_the_next_change_is_asked_for() -> None:
+def test_segments_end_when_next_change_is_requested() -> None:
     state = fold_all(small_session())
-    first, second = (segment_window(state, row) for row in state.segments[:2])
+    first, second = (segment_window(state, segment) for segment in state.segments[:2])
     assert counted(first) == list(range(8, 14))
     assert counted(second) == list(range(18, 25))
     assert not second.growing
     assert len(first.hosts["web1"]) == 7
 
 
-def test_a_lost_host_is_told() -> None:
+def test_unread_seconds_of_lost_host_are_counted() -> None:
     found = window(1)
     points = tuple(point for point in found.hosts["web1"] if not 20 < point.t < 40)
     host = HostState(config=HostConfig(name="web1"), points=points)
     state = State(t=60.0, closed_seconds=found.seconds, hosts={"web1": host})
     lost = window_between(state, 0.0, 60.0, PLAN).unread["web1"]
-    # Read at 20 and at 40: what lies more than 5.5 s from both.
+    # The samples are at 20 and 40 s; seconds more than 5.5 s from both are unread.
     assert lost == 8
 
 
-def test_nothing_makes_an_empty_window() -> None:
+def test_empty_state_has_empty_window() -> None:
     found = window_between(State(), 0.0, 60.0, PLAN)
     assert found.seconds == ()
     assert block_sample(found).size == 0
     assert block_sample(found).overall == {}
 
 
-def test_blocks_add_up_to_the_window() -> None:
+def test_blocks_add_up_to_window() -> None:
     found = window(3, 62)
     sample = block_sample(found)
     assert sample.size == 12
@@ -106,23 +106,23 @@ def test_blocks_add_up_to_the_window() -> None:
     assert sample.overall["web1.cpu.per_request"] == pytest.approx(2 * 0.4 / 1000, rel=0.05)
 
 
-def test_a_block_with_too_few_seconds_is_none() -> None:
+def test_block_with_too_few_seconds_is_dropped() -> None:
     found = window(3, 30)
     holes = tuple(second for second in found.seconds if second.second not in (6, 7, 12))
     sample = block_sample(msgspec.structs.replace(found, seconds=holes))
     assert sample.size == 5
 
 
-def test_rows_taken_whole_are_the_rows() -> None:
+def test_run_values_match_segments() -> None:
     state = fold_all(small_session())
-    values = run_values([segment_window(state, row) for row in state.segments])
-    assert values["rate"] == pytest.approx([row.rate for row in state.segments])
-    exact = [row.counts.latency.percentile(99) for row in state.segments]
+    values = run_values([segment_window(state, segment) for segment in state.segments])
+    assert values["rate"] == pytest.approx([segment.rate for segment in state.segments])
+    exact = [segment.counts.latency.percentile(99) for segment in state.segments]
     assert values["p99"] == pytest.approx(exact, rel=0.016)
 
 
 @given(st.lists(st.integers(1_000, 10**10), min_size=20, max_size=300), st.sampled_from([50.0, 90.0, 99.0]))
-def test_percentiles_of_coarse_buckets_are_near_the_exact_ones(values: list[int], percent: float) -> None:
+def test_coarse_percentiles_are_within_1_7_percent(values: list[int], percent: float) -> None:
     exact = Histogram.of(values)
     coarse = exact.coarse()
     assert (coarse.count, coarse.max_ns, coarse.total_ns) == (exact.count, exact.max_ns, exact.total_ns)
@@ -133,6 +133,6 @@ def test_percentiles_of_coarse_buckets_are_near_the_exact_ones(values: list[int]
 
 
 def test_coarse_histograms_add_up() -> None:
-    one, other = Histogram.of([1_000_000, 2_000_000]), Histogram.of([1_000_500, 900])
-    assert one.coarse() + other.coarse() == (one + other).coarse()
+    first, second = Histogram.of([1_000_000, 2_000_000]), Histogram.of([1_000_500, 900])
+    assert first.coarse() + second.coarse() == (first + second).coarse()
     assert Histogram.of([]).coarse().count == 0

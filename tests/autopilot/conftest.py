@@ -1,4 +1,4 @@
-"""What tests of searches share."""
+"""Fixtures of autopilot searches."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from cockpit.session import rounds as session_rounds
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Evaluations and rounds of less than a second, and two rounds instead of four: no verdict is due after them."""
+    """Shorten evaluations and rounds to less than a second, and run two rounds, too few for a verdict."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for module, values in (
         (runner, {"GUARD": 0, "UNCOUNTED": 0.0, "WINDOW": 0.6, "FIRST_TEST": 2, "ROUNDS": 2, "_SET_UP": 0.1}),

@@ -15,7 +15,7 @@ from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
-from tests.load.servers import SMALL, Conversation, serving
+from tests.load.servers import SMALL, ClientConnection, serving
 
 BEFORE = "Level=5\nOther=1\n"
 LEVELS = "1..8"
@@ -23,7 +23,7 @@ LEVELS = "1..8"
 
 def knob(folder: Path, name: str = "Level", **values: object) -> Knob:
     file = str(folder / "conf")
-    # A server that refuses 8 and above.
+    # The server's test refuses levels 8 and 9.
     test = f"! grep -q 'Level=[89]' {file}"
     return Knob(
         **{
@@ -41,24 +41,24 @@ def knob(folder: Path, name: str = "Level", **values: object) -> Knob:
 
 @asynccontextmanager
 async def live(folder: Path, url: str = "", step: float = 0.002) -> AsyncIterator[LiveSession]:
-    """A session with the server of `searchable`, or with `url`."""
-    async with searchable(folder, url, step) as session, session:
+    """Run a session with the server of `unstarted`, or with `url`."""
+    async with unstarted(folder, url, step) as session, session:
         await session.knobs_read()
         yield session
 
 
 @asynccontextmanager
-async def searchable(folder: Path, url: str = "", step: float = 0.002) -> AsyncIterator[LiveSession]:
-    """A session, not begun, with a server that takes `step` (s), and that times the square of Level's distance to 2."""
+async def unstarted(folder: Path, url: str = "", step: float = 0.002) -> AsyncIterator[LiveSession]:
+    """Yield an unstarted session; the server responds after `step` * (1 + (Level - 2)²) seconds."""
     conf = folder / "conf"
     conf.write_text(BEFORE)
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            await talk.request()
+            await client.request()
             level = int((await asyncio.to_thread(conf.read_text)).split()[0].partition("=")[2])
             await asyncio.sleep(step + step * (level - 2) ** 2)
-            await talk.send(SMALL)
+            await client.send(SMALL)
 
     async with serving(behave) as server:
         profile = Profile(
@@ -71,15 +71,15 @@ async def searchable(folder: Path, url: str = "", step: float = 0.002) -> AsyncI
 
 
 def plan(folder: Path, *constraints: str, **values: float) -> SearchPlan:
-    searched = searched_knob(knob(folder), LEVELS, "5")
+    search_space = searched_knob(knob(folder), LEVELS, "5")
     return SearchPlan(
         **{"metric": "rate", "maximize": True, "budget": 60.0, "seconds": 0.5, **values},  # type: ignore[arg-type]
-        knobs=(searched,),
+        knobs=(search_space,),
         constraints=constraints,
     )
 
 
-async def searched(
+async def run_search(
     session: LiveSession, plan: SearchPlan, keep: Keep | None = None
 ) -> tuple[SearchResult, AutopilotState]:
     found = await Autopilot(session, plan, {"Level": "5"}).run(keep)

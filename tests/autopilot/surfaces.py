@@ -1,4 +1,4 @@
-"""Surfaces of which the best point is known: what settings would do to a server, with noise."""
+"""Response surfaces with a known optimum: metrics of a server as a function of its settings, with noise."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cockpit.autopilot.space import Point, Space
 from cockpit.model.autopilot import SearchedKnob
 
 VALUES = 8
-# Points at random whose quarter with the largest limited metric is cut off.
+# Random points; the quarter with the largest limited metric violates the limit.
 _SAMPLE = 4000
 
 
 class Surface(NamedTuple):
-    """The logarithms of a rate and of a limited metric by point; `limit` leaves three quarters of the points."""
+    """The logarithms of a rate and of a limited metric by point; three quarters of the points are within `limit`."""
 
     space: Space
     rate: Callable[[Point], float]
@@ -32,7 +32,7 @@ class Surface(NamedTuple):
         return Trial(point, self.rate(point) + draw.gauss(0.0, noise), (margin,))
 
     def best(self, draw: Random) -> float:
-        """The largest rate that is allowed: of all points, or of a climb from many."""
+        """Return the largest feasible rate: of all points, or by hill climbing from random points."""
         if self.space.size <= 5000:
             return max(self.rate(point) for point in self.space.all() if self.limited(point) <= self.limit)
         return max(self._climbed(self.space.random(draw)) for _ in range(60))
@@ -49,19 +49,19 @@ class Surface(NamedTuple):
 
 
 def surface(knobs: int, seed: int) -> Surface:
-    """A saturating gain per knob with an optimum of its own, some of them coupled, and a cost that grows with each."""
+    """Make a surface: each knob has a gain with an optimum and a cost that grows with its value; some are coupled."""
     draw = Random(seed)
     values = tuple(map(str, range(1, VALUES + 1)))
     space = space_of([SearchedKnob(f"knob{at}", values, VALUES) for at in range(knobs)])
-    tops = [draw.uniform(0.1, 0.9) for _ in range(knobs)]
+    optima = [draw.uniform(0.1, 0.9) for _ in range(knobs)]
     gains = [draw.uniform(0.1, 1.0) for _ in range(knobs)]
     coupled = [(draw.randrange(knobs), draw.randrange(knobs), draw.uniform(-0.4, 0.4)) for _ in range(knobs // 2)]
     costs = [draw.uniform(0.0, 0.6) for _ in range(knobs)]
 
     def rate(point: Point) -> float:
         places = [at / (VALUES - 1) for at in point]
-        own = -sum(gain * (place - top) ** 2 for gain, place, top in zip(gains, places, tops, strict=True))
-        return 7.0 + own + sum(size * (places[a] - tops[a]) * (places[b] - tops[b]) for a, b, size in coupled)
+        own = -sum(gain * (place - optimum) ** 2 for gain, place, optimum in zip(gains, places, optima, strict=True))
+        return 7.0 + own + sum(size * (places[a] - optima[a]) * (places[b] - optima[b]) for a, b, size in coupled)
 
     def limited(point: Point) -> float:
         return sum(cost * at / (VALUES - 1) for cost, at in zip(costs, point, strict=True))
@@ -70,8 +70,8 @@ def surface(knobs: int, seed: int) -> Surface:
     return Surface(space, rate, limited, limit)
 
 
-def searched(found: Surface, evaluations: int, noise: float, seed: int) -> float | None:
-    """The true logarithm of the rate of the chosen point, as far as it is below the best; None: it is not allowed."""
+def regret(found: Surface, evaluations: int, noise: float, seed: int) -> float | None:
+    """Return how far the chosen point's true log rate is below the best; None if the point violates the limit."""
     draw = Random(seed)
     search = Search(found.space, found.space.random(draw), 1, seed)
     while len(search.trials) < evaluations and (point := search.ask()) is not None:

@@ -1,4 +1,4 @@
-"""What limits a server, by the metrics of a run."""
+"""Limits of a server, diagnosed from the metrics of a run."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ QUIET = {"cpu.idle": 60.0, "memory.total": 8e9, "memory.available": 4e9}
         ),
     ],
 )
-def test_a_limit_has_its_evidence(metrics: dict[str, float], limit: Limit, evidence: str) -> None:
+def test_limit_has_evidence(metrics: dict[str, float], limit: Limit, evidence: str) -> None:
     assert list(limits_of({**QUIET, **metrics}, ())) == [(limit, evidence)]
 
 
-def test_one_busy_cpu_of_several() -> None:
+def test_single_busy_core_is_a_limit() -> None:
     assert [limit for limit, _ in limits_of(QUIET, (99.0, 10.0))] == [Limit.CORE]
     assert list(limits_of(QUIET, (99.0,))) == list(limits_of(QUIET, (60.0, 40.0))) == []
     assert list(limits_of({}, ())) == []
 
 
-def test_a_run_without_any_limit_and_one_of_the_generator() -> None:
+def test_no_limit_and_generator_limit() -> None:
     result = RunResult(
         run=1,
         plan=LoadPlan(url="http://a/"),

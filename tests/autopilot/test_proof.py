@@ -1,4 +1,4 @@
-"""What the rounds at the end of a search must show before its values are called better."""
+"""Proof of a search: conditions on its final rounds for its values to be reported as better."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RATE = Effect(name="rate", outcome=Outcome.BETTER, headline=True, low=0.1, high=
 
 
 def p99(low: float | None, high: float | None, outcome: Outcome = Outcome.INCONCLUSIVE) -> Effect:
-    """A p99 of 20 ms before, with an interval of its change."""
+    """A p99 of 20 ms in the baseline, with the interval of its change."""
     return Effect(name="p99", outcome=outcome, before=0.02, low=low, high=high, margin=0.1)
 
 
@@ -45,9 +45,9 @@ def proof(*constraints: str) -> Proof:
             "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
             True,
         ),
-        # Worse for certain, by less than the margin.
+        # Significantly worse, by less than the margin.
         (p99(0.02, 0.08, Outcome.WORSE), (), "", True),
-        # It stays within its limit for certain, or not.
+        # Significantly within its limit, or not.
         (p99(0.11, 0.14, Outcome.WORSE), ("p99 < 50ms",), "", True),
         (
             p99(0.11, 0.14, Outcome.WORSE),
@@ -64,7 +64,7 @@ def proof(*constraints: str) -> Proof:
         (p99(None, None), (), "p99 could not be compared", False),
         (errors(-0.01, 0.0009), (), "", True),
         (errors(-0.01, 0.004), (), "errors may have risen by 0.4 points, and 0.1 points are allowed", False),
-        # Neither p99 nor limited.
+        # Neither p99 nor constrained.
         (Effect(name="p90", outcome=Outcome.WORSE, low=0.4, high=0.5, margin=0.03), (), "", True),
         (
             Effect(name="p90", outcome=Outcome.WORSE, before=0.1, low=0.4, high=0.5, margin=0.03),
@@ -74,7 +74,7 @@ def proof(*constraints: str) -> Proof:
         ),
     ],
 )
-def test_errors_and_latencies_may_not_become_worse_by_more_than_their_margin(
+def test_errors_and_latencies_are_guarded_by_their_margins(
     other: Effect, constraints: tuple[str, ...], objection: str, decided: bool
 ) -> None:
     found = verdict(other)
@@ -82,7 +82,7 @@ def test_errors_and_latencies_may_not_become_worse_by_more_than_their_margin(
     assert proof(*constraints).is_decided(found) == decided and proof().is_better(found)
 
 
-def test_the_metric_itself_is_not_guarded() -> None:
+def test_optimized_metric_is_not_guarded() -> None:
     found = verdict(first=p99(-0.5, -0.2, Outcome.BETTER))
     assert Proof("p99").objection(found, State()) == "" and Proof("p99").is_decided(found)
 
@@ -97,5 +97,5 @@ def test_the_metric_itself_is_not_guarded() -> None:
         (verdict(first=Effect(name="rate", outcome=Outcome.WORSE), outcome=Outcome.WORSE), True),
     ],
 )
-def test_rounds_go_on_until_the_claim_is_known(found: Verdict, decided: bool) -> None:
+def test_rounds_continue_until_claim_is_decided(found: Verdict, decided: bool) -> None:
     assert proof().is_decided(found) == decided

@@ -1,4 +1,4 @@
-"""A search on a real server whose rate depends on the knob: what is tried, proved, and left behind."""
+"""Searches on a real server whose rate depends on the knob: evaluations, proof, and active settings afterwards."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import claim, trial_line
 from cockpit.model.errors import TargetError, UsageError
-from tests.autopilot.searches import BEFORE, knob, live, plan, searched
+from tests.autopilot.searches import BEFORE, knob, live, plan, run_search
 from tests.session.sessions import locks
 
 pytestmark = pytest.mark.usefixtures("quick")
 
 
-async def test_the_best_settings_are_found_compared_in_fresh_rounds_and_the_original_ones_are_active(
+async def test_best_settings_are_compared_in_rounds_and_not_kept(
     tmp_path: Path,
 ) -> None:
     async with live(tmp_path, step=0.01) as session:
-        found, state = await searched(session, plan(tmp_path))
+        found, state = await run_search(session, plan(tmp_path))
         assert state.trials[0].purpose == "original" and state.trials[0].values == {"Level": "5"}
         assert found.ended.values == {"Level": "2"} and found.ended.rounds == 1
-        # The server's own test refuses it: a failure, and not tried again.
+        # The server's own test refuses level 8: a failed trial, which is not repeated.
         [refused] = [trial for trial in state.trials if trial.values == {"Level": "8"}] or [None]
         assert refused is None or (refused.outcome == "failed" and refused.run == 0 and refused.metric is None)
         tried = [trial.values["Level"] for trial in state.trials if trial.purpose in ("spread", "search")]
@@ -42,7 +42,7 @@ async def test_the_best_settings_are_found_compared_in_fresh_rounds_and_the_orig
         assert (tmp_path / "conf").read_text() == BEFORE and not locks(tmp_path)
 
 
-async def test_proved_settings_stay_if_somebody_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proved_settings_stay_active_if_user_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Two rounds of half a second on a busy machine prove nothing.
     monkeypatch.setattr(Proof, "objection", lambda *_: "")
     claims = []
@@ -53,32 +53,32 @@ async def test_proved_settings_stay_if_somebody_says_so(tmp_path: Path, monkeypa
         return True
 
     async with live(tmp_path) as session:
-        found, state = await searched(session, plan(tmp_path, seconds=0.3), keep)
+        found, state = await run_search(session, plan(tmp_path, seconds=0.3), keep)
         assert claims == ["better"] and found.ended.applied
-        said = claim(state, found.verdict)
-        assert said.startswith("better: Level ") and said.endswith("; now active")
+        line = claim(state, found.verdict)
+        assert line.startswith("better: Level ") and line.endswith("; now active")
     assert (tmp_path / "conf").read_text() == BEFORE.replace("5", found.ended.values["Level"])
 
 
-async def test_a_constraint_keeps_settings_out_and_stops_what_breaks_it_badly(tmp_path: Path) -> None:
+async def test_constraint_excludes_settings_and_aborts_violations(tmp_path: Path) -> None:
     async with live(tmp_path) as session:
-        _, state = await searched(session, plan(tmp_path, "p50 < 1ms"))
+        _, state = await run_search(session, plan(tmp_path, "p50 < 1ms"))
     assert {trial.outcome for trial in state.trials} <= {"broken", "failed", "measured"}
     assert any(trial.outcome == "broken" for trial in state.trials)
     assert all(max(trial.margins) < 0 for trial in state.trials)
     assert state.ended is not None and state.ended.values == {}
 
 
-async def test_the_seconds_of_a_diagnosis_count_for_the_budget(tmp_path: Path) -> None:
-    wanted = plan(tmp_path)
+async def test_diagnosis_time_counts_toward_budget(tmp_path: Path) -> None:
+    search_plan = plan(tmp_path)
     async with live(tmp_path) as session:
-        pilot = Autopilot(session, wanted, {"Level": "5"}, spent=wanted.budget)
+        pilot = Autopilot(session, search_plan, {"Level": "5"}, spent=search_plan.budget)
         with pytest.raises(UsageError, match=r"too short for the diagnosis, the .* first evaluations"):
             await pilot.run()
         assert session.state.autopilot is None
 
 
-async def test_a_search_that_is_cancelled_leaves_the_original_settings(tmp_path: Path) -> None:
+async def test_cancelled_search_leaves_original_settings(tmp_path: Path) -> None:
     async with live(tmp_path) as session:
         searching = asyncio.create_task(Autopilot(session, plan(tmp_path), {"Level": "5"}).run())
         await session.session.until(lambda state: any(change.active_since for change in state.changes))
@@ -91,10 +91,10 @@ async def test_a_search_that_is_cancelled_leaves_the_original_settings(tmp_path:
     assert (tmp_path / "conf").read_text() == BEFORE and not locks(tmp_path)
 
 
-async def test_a_search_ends_if_the_original_settings_cannot_be_measured(tmp_path: Path) -> None:
+async def test_search_fails_if_original_settings_cannot_be_measured(tmp_path: Path) -> None:
     async with live(tmp_path, "http://127.0.0.1:9/") as session:
         with pytest.raises(TargetError, match="the original values could not be measured: "):
-            await searched(session, plan(tmp_path))
+            await run_search(session, plan(tmp_path))
         state = await session.session.until(lambda state: state.autopilot is not None and bool(state.autopilot.ended))
         assert state.autopilot is not None and state.autopilot.ended is not None
         assert state.autopilot.ended.outcome == "failed"
@@ -102,7 +102,7 @@ async def test_a_search_ends_if_the_original_settings_cannot_be_measured(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("wanted", "original", "values", "ordered"),
+    ("requested", "original", "values", "ordered"),
     [
         ("1..4", "5", ("1", "2", "3", "4", "5"), 5),
         ("10,5,20", "5", ("5", "10", "20"), 3),
@@ -112,12 +112,12 @@ async def test_a_search_ends_if_the_original_settings_cannot_be_measured(tmp_pat
         ("30..60", "65s", ("30s", "33s", "37s", "40s", "45s", "49s", "54s", "60s", "65s"), 9),
     ],
 )
-def test_values_of_a_knob(tmp_path: Path, wanted: str, original: str, values: tuple[str, ...], ordered: int) -> None:
-    found = searched_knob(knob(tmp_path), wanted, original)
+def test_knob_values(tmp_path: Path, requested: str, original: str, values: tuple[str, ...], ordered: int) -> None:
+    found = searched_knob(knob(tmp_path), requested, original)
     assert (found.values, found.ordered) == (values, ordered)
 
 
-def test_knobs_without_limits_or_with_values_that_they_do_not_take_are_named(tmp_path: Path) -> None:
+def test_unsearchable_knobs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Level: its profile has neither .* --knob Level=5\.\.400"):
         searched_knob(knob(tmp_path), "", "5")
     with pytest.raises(UsageError, match="Level=9: is out of range; allowed: 1 to 8"):
@@ -131,8 +131,8 @@ def test_knobs_without_limits_or_with_values_that_they_do_not_take_are_named(tmp
     assert searched_knob(knob(tmp_path, min=1, max=8), "", "5").values == tuple("12345678")
 
 
-async def test_a_budget_that_is_too_small_is_refused(tmp_path: Path) -> None:
+async def test_too_small_budget_is_refused(tmp_path: Path) -> None:
     async with live(tmp_path) as session:
         with pytest.raises(UsageError, match="0:05 are too short for the 4 first evaluations of 1 knobs and the proof"):
-            await searched(session, plan(tmp_path, budget=5.0))
+            await run_search(session, plan(tmp_path, budget=5.0))
         assert session.state.autopilot is None and session.state.runs == 0

@@ -1,4 +1,4 @@
-"""A search on the screen, driven by keys: pause, skip, the board, and what stays at the end."""
+"""A search on the screen, driven by keys: pause, skip, the board, and the active settings at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.session.live_session import LiveSession
 from cockpit.study.controls import StudyControls
 from cockpit.tui.autopilot.board import BoardScreen
 from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotApp, EndScreen, KnobsScreen, SearchLine
-from tests.autopilot.searches import BEFORE, plan, searchable
+from tests.autopilot.searches import BEFORE, plan, unstarted
 from tests.tui.driving import press, until
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -40,13 +40,13 @@ def trials(state: State) -> int:
     return len(state.autopilot.trials) if state.autopilot else 0
 
 
-@pytest.mark.parametrize("kept", ["enter", "escape"])
-async def test_what_was_proved_is_applied_with_enter_and_left_with_escape(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+@pytest.mark.parametrize("key", ["enter", "escape"])
+async def test_proved_settings_are_applied_with_enter_but_not_escape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     # Two rounds of half a second on a busy machine prove nothing.
     monkeypatch.setattr(Proof, "objection", lambda *_: "")
-    async with searchable(tmp_path) as live:
+    async with unstarted(tmp_path) as live:
         app = AutopilotApp(live.session, search_of(live, tmp_path))
         async with app.run_test(size=(120, 40)) as pilot:
             await until(pilot, lambda: trials(live.state) > 0)
@@ -57,18 +57,18 @@ async def test_what_was_proved_is_applied_with_enter_and_left_with_escape(
             assert isinstance(app.screen, BoardScreen)
             await press(pilot, "escape")
             await until(pilot, lambda: isinstance(app.screen, EndScreen))
-            words = str(app.screen.query(Static).first().content)
-            assert words.startswith("better: Level ")
-            assert f"{trials(live.state)} evaluations, " in words
-            await press(pilot, kept)
+            text = str(app.screen.query(Static).first().content)
+            assert text.startswith("better: Level ")
+            assert f"{trials(live.state)} evaluations, " in text
+            await press(pilot, key)
             await until(pilot, lambda: app.found is not None)
-        assert app.failure is None and app.found is not None and app.found.ended.applied == (kept == "enter")
-    value = app.found.ended.values["Level"] if kept == "enter" else "5"
+        assert app.failure is None and app.found is not None and app.found.ended.applied == (key == "enter")
+    value = app.found.ended.values["Level"] if key == "enter" else "5"
     assert (tmp_path / "conf").read_text() == BEFORE.replace("5", value)
 
 
-async def test_settings_that_nobody_approves_are_not_tried(tmp_path: Path) -> None:
-    async with searchable(tmp_path) as live:
+async def test_unapproved_settings_are_not_tried(tmp_path: Path) -> None:
+    async with unstarted(tmp_path) as live:
         app = AutopilotApp(live.session, search_of(live, tmp_path, ask=True))
         async with app.run_test(size=(80, 24)) as pilot:
             while not isinstance(app.screen, EndScreen):
@@ -94,11 +94,11 @@ KNOBS = ["KeepAlive", "MaxRequestWorkers", "StartServers", "ThreadsPerChild"]
     [
         (["enter"], ["KeepAlive", "MaxRequestWorkers", "ThreadsPerChild"]),
         (["space", "down", "down", "space", "enter"], ["MaxRequestWorkers", "StartServers", "ThreadsPerChild"]),
-        # Nothing to search: it stays.
+        # With no knob chosen, Enter does not close the screen.
         (["space", "down", "space", "down", "down", "space", "enter", "space", "enter"], ["ThreadsPerChild"]),
     ],
 )
-async def test_the_knobs_that_bear_on_a_limit_are_proposed_and_others_can_be_chosen(
+async def test_knobs_of_limits_are_proposed_and_others_selectable(
     tmp_path: Path, keys: list[str], chosen: list[str]
 ) -> None:
     answers = []
@@ -107,7 +107,7 @@ async def test_the_knobs_that_bear_on_a_limit_are_proposed_and_others_can_be_cho
         answers.append(list(await person.choose(FOUND, KNOBS, ["left out: MPM: no range"])))
         return SearchResult(AutopilotEnded(t=0.0, outcome="nothing"))
 
-    async with searchable(tmp_path) as live:
+    async with unstarted(tmp_path) as live:
         live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
         app = AutopilotApp(live.session, search)
         async with app.run_test(size=(80, 24)) as pilot:
@@ -119,12 +119,12 @@ async def test_the_knobs_that_bear_on_a_limit_are_proposed_and_others_can_be_cho
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])
-async def test_a_search_whose_knobs_nobody_chooses_is_left(tmp_path: Path, key: str) -> None:
+async def test_search_without_chosen_knobs_is_interrupted(tmp_path: Path, key: str) -> None:
     async def search(person: Person) -> SearchResult:
         await person.choose(FOUND, KNOBS, ["left out: MPM: no range"])
-        raise AssertionError("it goes on")
+        raise AssertionError("the search continued without chosen knobs")
 
-    async with searchable(tmp_path) as live:
+    async with unstarted(tmp_path) as live:
         live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
         app = AutopilotApp(live.session, search)
         async with app.run_test(size=(120, 40)) as pilot:

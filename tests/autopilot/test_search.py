@@ -1,4 +1,4 @@
-"""The search on surfaces whose best point is known, and its processes beside scikit-learn's."""
+"""The search on surfaces with a known optimum, and its Gaussian process compared with scikit-learn's."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.search import AGAIN, FAILED, LARGEST, Search, Trial, margin_of
 from cockpit.autopilot.space import Space, levels
 from cockpit.model.autopilot import SearchedKnob
-from tests.autopilot.surfaces import searched, surface
+from tests.autopilot.surfaces import regret, surface
 
 SPACE = space_of([SearchedKnob("a", tuple("12345678"), 8), SearchedKnob("b", ("on", "off", "auto"), 0)])
 
 
-def processed(knobs: int, number: int, seed: int) -> tuple[Space, np.ndarray, np.ndarray]:
+def training_data(knobs: int, number: int, seed: int) -> tuple[Space, np.ndarray, np.ndarray]:
     found, draw = surface(knobs, seed), Random(seed)
     points = np.array([found.space.random(draw) for _ in range(number)])
     return found.space, points, np.array([found.rate(tuple(point)) + draw.gauss(0, 0.03) for point in points])
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_predictions_are_those_of_scikit_learn(seed: int) -> None:
-    space, points, values = processed(3, 20, seed)
-    # Far apart in time, a drift is noise.
+def test_predictions_match_scikit_learn(seed: int) -> None:
+    space, points, values = training_data(3, 20, seed)
+    # The points are far apart in time, so that drift is fitted as noise.
     ours = GaussianProcess(space.tables, points, values, np.arange(20) * 1e9)
     lengths = np.exp(-ours.parameters[:3] / 2)
     kernel = ConstantKernel(math.exp(ours.parameters[3])) * Matern(length_scale=lengths, nu=2.5)
@@ -38,41 +38,41 @@ def test_predictions_are_those_of_scikit_learn(seed: int) -> None:
     theirs = GaussianProcessRegressor(kernel, alpha=noise + 1e-8, optimizer=None)
     centre, scale = values.mean(), values.std()
     theirs.fit(points / 7, (values - centre) / scale)
-    everywhere = np.array(list(space.all()))
-    mean, deviation = theirs.predict(everywhere / 7, return_std=True)
-    found = ours.predict(everywhere)
+    all_points = np.array(list(space.all()))
+    mean, deviation = theirs.predict(all_points / 7, return_std=True)
+    found = ours.predict(all_points)
     assert found.mean == pytest.approx(centre + scale * mean, abs=1e-6)
     assert found.deviation == pytest.approx(scale * deviation, abs=1e-4)
 
 
-def test_the_gradient_of_the_fit_is_that_of_its_height() -> None:
-    space, points, values = processed(2, 12, 1)
+def test_gradient_of_posterior_matches_finite_differences() -> None:
+    space, points, values = training_data(2, 12, 1)
     process = GaussianProcess(space.tables, points, values, np.arange(12.0))
     for parameters in (process.parameters, np.array([0.5, -1.0, 0.2, -3.0, -4.0])):
-        height, slope = process.posterior(parameters)
+        value, gradient = process.posterior(parameters)
         numeric = approx_fprime(parameters, lambda at: process.posterior(at)[0], 1e-6)
-        assert slope == pytest.approx(numeric, abs=1e-3) and math.isfinite(height)
+        assert gradient == pytest.approx(numeric, abs=1e-3) and math.isfinite(value)
 
 
-def test_a_drift_is_told_from_the_knobs() -> None:
+def test_drift_is_separated_from_knob_effects() -> None:
     draw = Random(3)
     points = np.array([(at % 8, 0) for at in range(32)])
     values = np.array([0.02 * at + 0.1 * (at % 8) + draw.gauss(0, 0.005) for at in range(32)])
     found = GaussianProcess(SPACE.tables, points, values, np.arange(32.0))
     mean = found.predict(np.array([(0, 0), (7, 0)])).mean
-    # Without the drift taken out, the noise would be that of the whole way: 0.18.
+    # If drift were not modelled, it would count as noise: 0.18.
     assert mean[1] - mean[0] == pytest.approx(0.7, abs=0.05)
     assert found.noise < 0.05
 
 
-@pytest.mark.parametrize(("knobs", "evaluations", "least"), [(2, 12, 0.8), (4, 30, 0.75)])
-def test_most_searches_end_within_5_percent_of_the_best(knobs: int, evaluations: int, least: float) -> None:
-    """Fewer seeds than the bench row `search`, so that the bar is lower."""
-    short = [searched(surface(knobs, seed), evaluations, 0.03, seed) for seed in range(12)]
-    assert sum(one is not None and one <= 0.05 for one in short) / len(short) >= least
+@pytest.mark.parametrize(("knobs", "evaluations", "share"), [(2, 12, 0.8), (4, 30, 0.75)])
+def test_most_searches_end_within_5_percent_of_best(knobs: int, evaluations: int, share: float) -> None:
+    """Fewer seeds than `search` in the benchmark, hence a lower bar."""
+    regrets = [regret(surface(knobs, seed), evaluations, 0.03, seed) for seed in range(12)]
+    assert sum(loss is not None and loss <= 0.05 for loss in regrets) / len(regrets) >= share
 
 
-def test_settings_that_failed_are_not_tried_again_and_their_like_are_avoided() -> None:
+def test_failed_settings_are_not_repeated_and_similar_avoided() -> None:
     search = Search(SPACE, (3, 0), 1, seed=1)
     while len(search.trials) < 20 and (point := search.ask()) is not None:
         failed = point[1] == 2
@@ -84,7 +84,7 @@ def test_settings_that_failed_are_not_tried_again_and_their_like_are_avoided() -
     assert best[0] == 7 and best[1] != 2
 
 
-def test_the_start_is_measured_first_and_again_every_few_points() -> None:
+def test_start_is_measured_first_and_periodically() -> None:
     search = Search(SPACE, (3, 0), 0, seed=1)
     asked = []
     for _ in range(2 * AGAIN):
@@ -95,14 +95,14 @@ def test_the_start_is_measured_first_and_again_every_few_points() -> None:
     assert asked == [True, *[False] * AGAIN, True, *[False] * (AGAIN - 2)]
 
 
-def test_a_search_ends_when_nothing_is_left() -> None:
+def test_search_ends_when_space_is_exhausted() -> None:
     search = Search(space_of([SearchedKnob("b", ("on", "off"), 0)]), (0,), 0, seed=1)
     search.tell(Trial((0,), 1.0))
     search.tell(Trial((1,), 1.2))
     assert search.ask() is None and search.best() == [(1,)]
 
 
-def test_the_same_seed_asks_the_same() -> None:
+def test_same_seed_proposes_same_points() -> None:
     def asked(seed: int) -> list[object]:
         found, draw = surface(3, 1), Random(1)
         search = Search(found.space, (0, 0, 0), 1, seed)
@@ -115,14 +115,14 @@ def test_the_same_seed_asks_the_same() -> None:
     assert asked(1) == asked(1) != asked(2)
 
 
-def test_levels_are_whole_numbers_spaced_by_their_logarithm() -> None:
+def test_levels_are_integers_spaced_logarithmically() -> None:
     assert levels(5, 400) == (5, 9, 17, 33, 61, 114, 214, 400)
     assert levels(1, 4) == (1, 2, 3, 4)
     assert levels(0, 100)[:2] == (0, 1) and levels(0, 100)[-1] == 100
     assert levels(0, 1) == (0, 1)
 
 
-def test_margins_are_logarithms_of_the_ratio_to_the_limit() -> None:
+def test_margin_is_log_ratio_to_limit() -> None:
     assert margin_of(10.0, 20.0, below=True, holds=True) == LARGEST
     assert margin_of(19.0, 20.0, below=True, holds=True) == pytest.approx(math.log(20 / 19))
     assert margin_of(21.0, 20.0, below=True, holds=False) == pytest.approx(math.log(20 / 21))
@@ -131,7 +131,7 @@ def test_margins_are_logarithms_of_the_ratio_to_the_limit() -> None:
     assert margin_of(3.0, 0.0, below=True, holds=False) == FAILED
 
 
-def test_of_many_knobs_every_other_question_is_about_those_that_matter_most() -> None:
+def test_every_other_proposal_varies_most_relevant_knobs() -> None:
     found, draw = surface(8, 3), Random(3)
     search = Search(found.space, found.space.random(draw), 1, 3)
     moved = []

@@ -1,4 +1,4 @@
-"""The claim at the end of a search, in one line."""
+"""The claim at the end of a search, as a line of text."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ VERDICT = Verdict(
 )
 
 
-def test_a_claim_has_what_it_costs_in_errors_latency_and_memory() -> None:
+def test_claim_lists_cost_in_errors_latency_and_memory() -> None:
     ended = AutopilotEnded(t=600.0, outcome="better", seconds=540.0, values={"KeepAlive": "On"}, rounds=1)
-    said = claim(AutopilotState(begun=BEGUN, ended=ended), VERDICT)
-    assert said.startswith("better: KeepAlive On: rate better +23% (+18 to +29%)")
-    assert "p99" in said and "web1 memory worse +12%" in said and "CPU" not in said
-    assert said.endswith("0 evaluations, 6 rounds, 9:00; not active; the original values are")
+    line = claim(AutopilotState(begun=BEGUN, ended=ended), VERDICT)
+    assert line.startswith("better: KeepAlive On: rate better +23% (+18 to +29%)")
+    assert "p99" in line and "web1 memory worse +12%" in line and "CPU" not in line
+    assert line.endswith("0 evaluations, 6 rounds, 9:00; not active; the original values are")
 
 
-def test_the_plan_begins_with_what_limits_the_server() -> None:
+def test_plan_starts_with_server_limits() -> None:
     first, second, third = plan_lines(BEGUN)
     assert first == "limit: web1: all CPUs are busy: 97% busy"
     assert second == "largest rate; at most 11:00, the proof included; seed 1"

@@ -1,6 +1,6 @@
-"""`python -m tests.bench [NAME ...]`: what the cockpit costs, beside its peers. Exit 1 when a bar is broken.
+"""`python -m tests.bench [NAME ...]`: cost of cockpit relative to its peers. Exit 1 if a limit is exceeded.
 
-A bar may break because others use the machine meanwhile; each row says how much they did.
+Other load on the machine can push a metric over its limit; each row shows how much other load there was.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ ROWS: dict[str, Callable[[], bool]] = {
 
 
 def main(names: list[str]) -> int:
-    """Measures the rows named, or all of them; 1 when a bar of theirs is broken, 2 when there is no such row."""
+    """Measure the named rows (default all); return 1 if a limit is exceeded, 2 for an unknown row."""
     unknown = [name for name in names if name not in ROWS]
     if unknown:
-        print(f"unknown: {unknown[0]}; there are {', '.join(ROWS)}", file=sys.stderr)
+        print(f"unknown row {unknown[0]!r}; choose from {', '.join(ROWS)}", file=sys.stderr)
         return 2
-    # A row takes its time; what it says is to be seen when it says it.
+    # A row takes minutes: show its lines as they are printed.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    broken = [name for name in names or ROWS if not _measured(name)]
-    if broken:
-        print(f"bars broken: {', '.join(broken)}")
-    return 1 if broken else 0
+    failed = [name for name in names or ROWS if not _measured(name)]
+    if failed:
+        print(f"limits exceeded: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 def _measured(name: str) -> bool:
-    """Whether a row's bars hold; one that could not be measured is broken too, and the others are measured."""
+    """Return whether a row is within its limits; a row that cannot be measured fails, and the others still run."""
     print(f"[{name}] ", end="")
     try:
         return ROWS[name]()

@@ -1,9 +1,8 @@
-"""Do we, ab, wrk and httperf say the same of one Apache? On the lab, whose servers have a CPU of their own.
+"""Agreement of cockpit, ab, wrk and httperf on one Apache of the lab, which has its own CPU.
 
-In each round our figure is held against those of the peers that measure the same thing: within their range it agrees,
-outside of it by a factor. Left out is what would not be the same: wrk's latencies of new connections are without the
-connect, and its connections leave so many ports at rest that connects become slow for whoever is next; httperf tells
-no p99.
+In each round cockpit's metric is compared with the peers that measure the same: within their range it agrees, outside
+it differs by a factor. Not compared: wrk with new connections (its latencies exclude the connect, and its ports in
+TIME_WAIT slow down the connects of the next generator), and p99 of httperf, which it does not report.
 """
 
 from __future__ import annotations
@@ -13,61 +12,61 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from tests.bench.table import Bar, at_most, neighbours, show
-from tests.lab.agreement import Goes, Result, Results, closed, in_turns, make_steady, opened, table
+from tests.bench.table import Bar, at_most, report_other_load, show
+from tests.lab.agreement import Generators, Result, Results, closed_load, in_rounds, keep_workers, open_load, table
 from tests.lab.lab import Host, Lab
 from tests.lab.requirements import missing
 
 COCKPIT = "cockpit"
 ROUNDS = 5
 REQUESTS = 10_000
-# httperf tells its median to half a millisecond; finer differences than that are the scheduler's.
-GRAIN = 0.0005
+# s. The resolution of httperf's median; smaller differences are from the scheduler.
+RESOLUTION = 0.0005
 
-# What is compared, how far apart (as a factor) it may be, and what difference says nothing. A p99 strays the more.
-_FIGURES = (("rate", 1.25, 0.0), ("p50", 1.25, GRAIN), ("p99", 1.5, GRAIN))
+# Metric, maximum factor, and the difference that is ignored. A p99 varies more.
+_METRICS = (("rate", 1.25, 0.0), ("p50", 1.25, RESOLUTION), ("p99", 1.5, RESOLUTION))
 
 
 def agreement() -> bool:
-    """All three: closed with new and with kept connections, and open."""
-    if lacking := missing():
-        return show(f"agreement: left out, the lab lacks {', '.join(lacking)}", [], [])
-    with Lab.start() as lab, tempfile.TemporaryDirectory() as name, neighbours(lab.web1.pid):
-        make_steady(lab.web1)
+    """Compare under closed load with new and with kept connections, and under open load."""
+    if absent := missing():
+        return show(f"agreement: skipped, the lab needs {', '.join(absent)}", [], [])
+    with Lab.start() as lab, tempfile.TemporaryDirectory() as name, report_other_load(lab.web1.pid):
+        keep_workers(lab.web1)
         plans = [
-            closed(lab.web1.url, Path(name), kept=False, requests=REQUESTS),
-            closed(lab.web1.url, Path(name), kept=True, requests=REQUESTS),
-            opened(lab.web1.url, requests=3000),
+            closed_load(lab.web1.url, Path(name), kept=False, requests=REQUESTS),
+            closed_load(lab.web1.url, Path(name), kept=True, requests=REQUESTS),
+            open_load(lab.web1.url, requests=3000),
         ]
         plans[0][1].pop("wrk")
-        held = [_row(lab.web1, *plan) for plan in plans]
-    return all(held)
+        agrees = [_row(lab.web1, *plan) for plan in plans]
+    return all(agrees)
 
 
-def _row(web1: Host, title: str, goes: Goes) -> bool:
+def _row(web1: Host, title: str, generators: Generators) -> bool:
     print(f"{title} ...")
-    results = in_turns(web1, goes, ROUNDS)
-    bars = [bar for name, limit, grain in _FIGURES for bar in _agreement(results, name, limit, grain)]
+    results = in_rounds(web1, generators, ROUNDS)
+    bars = [bar for name, limit, resolution in _METRICS for bar in _agreement(results, name, limit, resolution)]
     return show(title, table(results), bars)
 
 
-def _agreement(results: Results, name: str, limit: float, grain: float) -> list[Bar]:
-    """One figure, where there is a peer that tells it."""
+def _agreement(results: Results, name: str, limit: float, resolution: float) -> list[Bar]:
+    """Compare one metric, if a peer reports it."""
     peers = [peer for peer in results if peer != COCKPIT and _known(results[peer][0], name)]
     if not peers:
         return []
     rounds = zip(results[COCKPIT], zip(*(results[peer] for peer in peers), strict=True), strict=True)
-    apart = median(
-        _apart(getattr(ours, name), [getattr(one, name) for one in theirs], grain) for ours, theirs in rounds
+    factor = median(
+        _factor(getattr(ours, name), [getattr(peer, name) for peer in theirs], resolution) for ours, theirs in rounds
     )
-    return [at_most(f"{name}, x apart from {' and '.join(peers)}", apart, limit)]
+    return [at_most(f"{name}, factor vs {' and '.join(peers)}", factor, limit)]
 
 
 def _known(result: Result, name: str) -> bool:
     return getattr(result, name) is not None
 
 
-def _apart(ours: float, theirs: Sequence[float], grain: float) -> float:
-    """By what factor a figure lies outside of others; 1 within them."""
+def _factor(ours: float, theirs: Sequence[float], resolution: float) -> float:
+    """Return the factor by which a value is outside the range of others; 1 within it."""
     low, high = min(theirs), max(theirs)
-    return 1.0 if low - grain <= ours <= high + grain else max(low / ours, ours / high)
+    return 1.0 if low - resolution <= ours <= high + resolution else max(low / ours, ours / high)

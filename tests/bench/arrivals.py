@@ -1,30 +1,30 @@
-"""The open model: do requests leave when they are due, and all of them?"""
+"""Open load: all requests are sent, on time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from cockpit.model.load import LoadPlan
-from tests.bench.goes import Figure, Run, ours
+from tests.bench.measurement import CockpitRun, Measurement, run_cockpit
 from tests.bench.peers import HTTPERF, httperf
-from tests.bench.servers import Site, lacking_nginx, nginx
-from tests.bench.table import at_most, described, exactly, neighbours, present, rounds, show
+from tests.bench.servers import Site, missing_nginx, nginx
+from tests.bench.table import at_most, available, exactly, report_other_load, rounds, show, summary_lines
 
 SECONDS = 5
-# Requests of one connection of httperf's where it keeps them: its rate is one of connections.
+# Requests per kept connection of httperf: its rate counts connections.
 CALLS = 10
 
 
 def _open(per_second: int, *, kept: bool) -> bool:
-    title = f"open model, {per_second}/s for {SECONDS} s, {'kept connections' if kept else 'a new connection each'}"
-    if lacking := lacking_nginx():
-        return show(f"{title}: left out, {lacking}", [], [])
+    title = f"open load, {per_second}/s for {SECONDS} s, {'kept connections' if kept else 'a new connection each'}"
+    if absent := missing_nginx():
+        return show(f"{title}: skipped, {absent}", [], [])
     print(f"{title} ...")
-    runs: list[Run] = []
-    with nginx() as site, neighbours(site.pid):
-        measured = rounds(_goes(site, per_second, kept, runs))
+    runs: list[CockpitRun] = []
+    with nginx() as site, report_other_load(site.pid):
+        measured = rounds(_generators(site, per_second, kept, runs))
     due = per_second * SECONDS
-    lines = described(measured)
+    lines = summary_lines(measured)
     for run in runs:
         lag = run.merged("lag")
         lines.append(
@@ -32,8 +32,10 @@ def _open(per_second: int, *, kept: bool) -> bool:
             f" p99 {lag.percentile(99) * 1e3:.3f} max {lag.max * 1e3:.3f} ms"
         )
     bars = [
-        at_most("off the rate asked for", max(abs(run.total("sent") / due - 1) for run in runs) * 100, 0.1, " %"),
-        # Others on this machine can only add to it, so the round that they disturbed least is the nearest.
+        at_most(
+            "deviation from the requested rate", max(abs(run.total("sent") / due - 1) for run in runs) * 100, 0.1, " %"
+        ),
+        # Other load only adds lag: the round with the least lag is the best estimate.
         at_most("lag p99", min(run.merged("lag").percentile(99) for run in runs) * 1e3, 2.0, " ms"),
         exactly("queued", max(run.total("queued") for run in runs), 0),
         exactly("errors", max(run.errors for run in runs), 0),
@@ -41,35 +43,37 @@ def _open(per_second: int, *, kept: bool) -> bool:
     return show(title, lines, bars)
 
 
-def _goes(site: Site, per_second: int, kept: bool, runs: list[Run]) -> dict[str, Callable[[], Figure]]:
+def _generators(
+    site: Site, per_second: int, kept: bool, runs: list[CockpitRun]
+) -> dict[str, Callable[[], Measurement]]:
     plan = LoadPlan(url=site.small, rate=per_second, duration=float(SECONDS), keepalive=kept)
 
-    def go() -> Figure:
-        runs.append(ours(plan))
-        return runs[-1].figure
+    def measure() -> Measurement:
+        runs.append(run_cockpit(plan))
+        return runs[-1].measurement
 
-    goes: dict[str, Callable[[], Figure]] = {"cockpit": go}
-    if present([HTTPERF]):
+    generators: dict[str, Callable[[], Measurement]] = {"cockpit": measure}
+    if available([HTTPERF]):
         calls = CALLS if kept else 1
-        goes["httperf"] = lambda: httperf(site.small, per_second / calls, per_second * SECONDS // calls, calls)
-    return goes
+        generators["httperf"] = lambda: httperf(site.small, per_second / calls, per_second * SECONDS // calls, calls)
+    return generators
 
 
 def open_2000_new() -> bool:
-    """2000 new connections a second."""
+    """Send 2000 requests/s with new connections."""
     return _open(2000, kept=False)
 
 
 def open_2000_kept() -> bool:
-    """2000 requests a second over kept connections."""
+    """Send 2000 requests/s over kept connections."""
     return _open(2000, kept=True)
 
 
 def open_5000_new() -> bool:
-    """5000 new connections a second."""
+    """Send 5000 requests/s with new connections."""
     return _open(5000, kept=False)
 
 
 def open_5000_kept() -> bool:
-    """5000 requests a second over kept connections."""
+    """Send 5000 requests/s over kept connections."""
     return _open(5000, kept=True)

@@ -1,6 +1,7 @@
-"""A session as it is at its largest: one host with 200 workers that come and go, 2000 requests a second, an hour, a
-day. A minute of it is real (Apache, its workers, the probe, the load engine); the rest is that minute again and again,
-its counters going on."""
+"""A large session: one host with 200 short-lived workers, 2000 requests/s, for hours.
+
+One minute is real (Apache, its workers, the probe, the load engine). The rest repeats it with growing counters.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ _MODULES = Path("/usr/lib/apache2/modules")
 
 @contextmanager
 def apache() -> Iterator[str]:
-    """The address of a prefork Apache with that many workers. Raises RuntimeError where there is none to start."""
+    """Run a prefork Apache with WORKERS workers; yield its URL. Raises RuntimeError if Apache is missing."""
     binary = shutil.which("apache2", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if binary is None or not (_MODULES / "mod_mpm_prefork.so").exists():
         raise RuntimeError("apache2 is missing")
@@ -75,7 +76,7 @@ def apache() -> Iterator[str]:
         user = "User nobody\nGroup nogroup" if os.geteuid() == 0 else ""
         config = folder / "apache.conf"
         config.write_text(_CONFIG.format(folder=folder, port=port, modules=_MODULES, workers=WORKERS, user=user))
-        # At its end it signals its whole process group.
+        # Apache signals its whole process group when it ends.
         server = subprocess.Popen([binary, "-DFOREGROUND", "-f", str(config)], start_new_session=True)
         try:
             yield f"http://127.0.0.1:{port}/hello.html"
@@ -85,91 +86,96 @@ def apache() -> Iterator[str]:
 
 
 async def _recorded(url: str, seconds: float) -> list[AnyEvent]:
-    """The events of a session of so many seconds of load, as they come from the engine and the probe."""
+    """Return the events of a session with `seconds` of load, from the engine and the probe."""
     plan = LoadPlan(url=url, rate=RATE, duration=seconds, keepalive=False, max_in_flight=CONNECTIONS * 10)
     host = HostConfig(name="web1", processes=("apache2",))
-    told: list[AnyEvent] = []
+    found: list[AnyEvent] = []
     source = LiveSource(Profile(name="crowded", plan=plan, hosts=(host,)), Clock())
-    session = Session(source, listen=told.extend)
+    session = Session(source, listen=found.extend)
     running = asyncio.create_task(session.run())
 
-    def crowded(state) -> bool:  # type: ignore[no-untyped-def]
+    def has_workers(state) -> bool:  # type: ignore[no-untyped-def]
         return "web1" in state.hosts and len(state.hosts["web1"].processes) > WORKERS
 
-    await asyncio.wait_for(session.until(crowded), 60)
+    await asyncio.wait_for(session.until(has_workers), 60)
     await source.load.start()
     await asyncio.wait_for(session.until(lambda state: state.runs == 1 and state.running is None), seconds + 60)
     await source.close()
     await running
-    return told
+    return found
 
 
 def minute() -> list[AnyEvent]:
-    """The real minute."""
+    """Record the real minute."""
     with apache() as url:
         return asyncio.run(_recorded(url, SECONDS))
 
 
 def session(minute: Sequence[AnyEvent], seconds: float) -> Iterator[AnyEvent]:
-    """A session of so long: its beginning and one run, of which every minute is the real one again.
+    """Yield a session of `seconds`: its start and one run that repeats the real minute.
 
-    Counters of the host go on; its processes are others each minute, so that about as many come and go.
+    Counters of the host continue. Its processes get new PIDs every minute: the numbers of spawned and exited processes
+    stay realistic.
     """
     started = next(event.t for event in minute if isinstance(event, RunStarted))
     ticks = [event for event in minute if isinstance(event, Tick)]
     span = ticks[-1].t - ticks[0].start
     samples = [event for event in minute if isinstance(event, HostSample) and event.t >= started]
-    often = sorted([*ticks, *samples], key=lambda event: event.t)
+    repeated = sorted([*ticks, *samples], key=lambda event: event.t)
     yield from (event for event in minute if event.t <= started and not isinstance(event, Tick))
     for turn in range(int(seconds / span) + 1):
-        for event in often:
+        for event in repeated:
             if event.t - started + turn * span > seconds:
                 return
             yield later(event, turn, round(turn * span, 6), samples)
 
 
 def later(event: Tick | HostSample, turn: int, seconds: float, samples: Sequence[HostSample]) -> Tick | HostSample:
-    """An event of the minute as it would be `turn` minutes on."""
+    """Return an event of the minute, shifted by `turn` minutes."""
     t = round(event.t + seconds, 6)
     if isinstance(event, Tick):
         return replace(event, t=t, start=round(event.start + seconds, 6))
     first, last = samples[0].reading, samples[-1].reading
     now = event.reading
 
-    def on(name: str) -> Any:
-        return _counted_on(getattr(now, name), getattr(first, name), getattr(last, name), turn)
+    def continued(name: str) -> Any:
+        return _continued(getattr(now, name), getattr(first, name), getattr(last, name), turn)
 
-    parents = {one.ppid for one in now.processes}
+    parents = {process.ppid for process in now.processes}
     processes = tuple(
-        one if one.pid in parents else replace(one, pid=one.pid + 1000 * turn, start=one.start + int(seconds * 100))
-        for one in now.processes
+        process
+        if process.pid in parents
+        else replace(process, pid=process.pid + 1000 * turn, start=process.start + int(seconds * 100))
+        for process in now.processes
     )
     reading = replace(
         now,
         uptime=round(now.uptime + seconds, 2),
         wall=round(now.wall + seconds, 2),
-        cpu=on("cpu"),
-        io=on("io"),
+        cpu=continued("cpu"),
+        io=continued("io"),
         forks=now.forks + turn * (last.forks - first.forks),
-        cores=tuple(_counted_on(*three, turn) for three in zip(now.cores, first.cores, last.cores, strict=True)),
-        disks=_devices_on(now.disks, first.disks, last.disks, turn),
-        nets=_devices_on(now.nets, first.nets, last.nets, turn),
+        cores=tuple(_continued(*three, turn) for three in zip(now.cores, first.cores, last.cores, strict=True)),
+        disks=_continued_devices(now.disks, first.disks, last.disks, turn),
+        nets=_continued_devices(now.nets, first.nets, last.nets, turn),
         processes=processes,
     )
     return replace(event, t=t, reading=reading)
 
 
-def _devices_on(now: Any, first: Any, last: Any, turn: int) -> tuple[Any, ...]:
-    """Those that were there at the minute's beginning and its end have counted on; others come and go each minute."""
-    begun, ended = ({one.name: one for one in many} for many in (first, last))
+def _continued_devices(now: Any, first: Any, last: Any, turn: int) -> tuple[Any, ...]:
+    """Continue the counters of devices that exist at the start and the end of the minute; leave others as they are."""
+    begun, ended = ({device.name: device for device in devices} for devices in (first, last))
     return tuple(
-        _counted_on(one, begun[one.name], ended[one.name], turn) if one.name in begun.keys() & ended.keys() else one
-        for one in now
+        _continued(device, begun[device.name], ended[device.name], turn)
+        if device.name in begun.keys() & ended.keys()
+        else device
+        for device in now
     )
 
 
-def _counted_on(now: Any, first: Any, last: Any, turn: int) -> Any:
-    """Counters that have grown by so many minutes more."""
+def _continued(now: Any, first: Any, last: Any, turn: int) -> Any:
+    """Return the counters after `turn` more minutes."""
     names = [name for name in now.__struct_fields__ if isinstance(getattr(now, name), int)]
     return replace(
         now, **{name: getattr(now, name) + turn * (getattr(last, name) - getattr(first, name)) for name in names}
@@ -177,13 +183,13 @@ def _counted_on(now: Any, first: Any, last: Any, turn: int) -> Any:
 
 
 def recorded(path: Path, events: Iterable[AnyEvent]) -> State:
-    """Writes a recording as a session does, a batch a second, and returns its last state."""
+    """Write a recording as a session does, one batch per second; return its last state."""
     writer = RecordingWriter(path)
     state = State()
     for _, batch in groupby(events, key=lambda event: int(event.t)):
-        some = list(batch)
-        writer.record(some)
-        for event in some:
+        in_second = list(batch)
+        writer.record(in_second)
+        for event in in_second:
             state = fold(state, event)
         writer.settle(state)
         while writer.backlog > LIMIT // 2:

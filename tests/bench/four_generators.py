@@ -1,4 +1,4 @@
-"""Load from four lab hosts over SSH and Dask, beside the same load from this machine: exact, on time, as expensive."""
+"""Load from four lab hosts over SSH and Dask vs the same load from this machine: counts, timing and cost."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from cockpit.model.events import AnyEvent, Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
-from tests.bench.table import at_most, exactly, neighbours, show
+from tests.bench.table import at_most, exactly, report_other_load, show
 from tests.lab.cpus import generator_cpu
-from tests.lab.generator_hosts import PYTHON, give_python
+from tests.lab.generator_hosts import PYTHON, install_python
 from tests.lab.lab import Lab
 from tests.lab.requirements import missing
 
 NAMES = ("app1", "origin1", "proxy1", "web1")
 RATE, SECONDS, ROUNDS = 10_000.0, 10.0, 4
 PORT = 8099
-# One worker, nothing logged; its files are in memory.
+# One worker, no logs, no files on disk.
 _NGINX = f"""
 worker_processes 1; pid /run/bench.pid; error_log /dev/null;
 events {{ worker_connections 16000; }}
 http {{ access_log off; keepalive_requests 1000000000; server {{ listen {PORT}; return 200 "{"x" * 92}"; }} }}
 """
 _PERCENTILES = (50.0, 99.0, 99.9)
-# Differences of latency (s) that are the scheduler's of the operating system.
-_GRAIN = 0.0005
+# Latency differences (s) that are from the operating system's scheduler.
+_RESOLUTION = 0.0005
 
 
 class Measured:
-    """A run: its ticks, the seconds that each took to arrive, and of each worker the instant of its start."""
+    """A run: its ticks, and the delay (s) of each."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -54,7 +54,7 @@ class Measured:
 
     @property
     def cost(self) -> float:
-        """CPU per request, microseconds."""
+        """CPU/request (µs)."""
         return sum(tick.cpu for tick in self.ticks) / self.total("completed") * 1e6
 
     @property
@@ -63,38 +63,40 @@ class Measured:
 
 
 def four_generators() -> bool:
-    """An open load over four hosts: exact in sum, on time, and the latencies and the cost of one machine's."""
-    title = f"open model, {RATE:g}/s for {SECONDS:g} s over {len(NAMES)} hosts, beside one machine"
-    if lacking := missing():
-        return show(f"{title}: left out, the lab lacks {', '.join(lacking)}", [], [])
+    """Open load from four hosts: exact counts, on time, with the latencies and the cost of one machine."""
+    title = f"open load, {RATE:g}/s for {SECONDS:g} s from {len(NAMES)} hosts vs one machine"
+    if absent := missing():
+        return show(f"{title}: skipped, the lab needs {', '.join(absent)}", [], [])
     print(f"{title} ...")
-    with Lab.start(*NAMES) as lab, neighbours(lab.web1.pid):
-        give_python(lab, NAMES)
+    with Lab.start(*NAMES) as lab, report_other_load(lab.web1.pid):
+        install_python(lab, NAMES)
         lab.web1.run(f"printf %s '{_NGINX}' >/tmp/bench.conf && nginx -c /tmp/bench.conf")
         url = f"http://{lab.web1.address}:{PORT}/"
         skew, local, remote = asyncio.run(_measured(lab, url))
     due = RATE * SECONDS
-    off = max(abs(run.total("sent") / due - 1) for run in remote) * 100
+    deviation = max(abs(run.total("sent") / due - 1) for run in remote) * 100
     arrivals = sorted(arrival for run in remote for arrival in run.arrivals)
     costs = [there.cost / here.cost for here, there in zip(local, remote, strict=True)]
     lines = [f"{name}: {_words(runs)}" for name, runs in (("one machine", local), ("four hosts", remote))]
     bars = [
-        at_most("off the rate asked for", off, 0.1, " %"),
+        at_most("deviation from the requested rate", deviation, 0.1, " %"),
         exactly("errors", sum(sum(tick.errors.values()) for run in remote for tick in run.ticks), 0),
         at_most("skew of the start", skew * 1e3, 5.0, " ms"),
-        at_most("a tick arrives, p99", arrivals[int(0.99 * len(arrivals))] * 1e3, 100.0, " ms"),
-        at_most("CPU per request, x of one machine's", median(costs), 1.03),
+        at_most("delay of a tick, p99", arrivals[int(0.99 * len(arrivals))] * 1e3, 100.0, " ms"),
+        at_most("CPU/request, four hosts / one machine", median(costs), 1.03),
     ]
     bars += [
-        at_most(f"p{percent:g} apart, x of the runs' own spread", _apart(local, remote, percent), 1.0)
+        at_most(f"p{percent:g} difference, x spread between runs", _difference(local, remote, percent), 1.0)
         for percent in _PERCENTILES
     ]
     return show(title, lines, bars)
 
 
 async def _measured(lab: Lab, url: str) -> tuple[float, list[Measured], list[Measured]]:
-    """The skew of the start (error of the clocks and lateness of the first requests), and the runs in turns: of this
-    machine with four workers, of the four hosts with one each."""
+    """Return the skew of the start (s: clock error plus delay of the first requests), the local and the remote runs.
+
+    Runs alternate: this machine with four workers, four hosts with one worker each.
+    """
     plan = LoadPlan(url=url, rate=RATE, duration=SECONDS, cpus=(generator_cpu(),))
     machines = [GeneratorConfig(name=name, ssh=name, python=PYTHON) for name in NAMES]
     local, remote = [], []
@@ -105,9 +107,9 @@ async def _measured(lab: Lab, url: str) -> tuple[float, list[Measured], list[Mea
         for _ in range(ROUNDS):
             local.append(await _run(plan, len(NAMES), LocalCrew()))
             remote.append(await _run(plan, 1, crew))
-        # The hosts are on this machine, so that the true offset of each clock is 0.
+        # The hosts share this machine's clock: the true offset is 0.
         errors = [abs(machine.clock.best.offset) for machine in crew.generators]
-    # Half of the requests of the first tick begin no later than that.
+    # Half of the requests of the first tick start within that delay.
     first = [tick for run in remote for tick in run.ticks if tick.start < run.ticks[0].start + 0.05]
     late = max(tick.lag.percentile(50) for tick in first)
     return max(errors) + late, local, remote
@@ -123,11 +125,11 @@ async def _run(plan: LoadPlan, workers: int, crew: Crew) -> Measured:
     return measured
 
 
-def _apart(local: Sequence[Measured], remote: Sequence[Measured], percent: float) -> float:
-    """How far the medians are apart, in units of the wider range of the runs of one kind."""
+def _difference(local: Sequence[Measured], remote: Sequence[Measured], percent: float) -> float:
+    """Return the difference of the medians, relative to the larger range between equal runs."""
     here, there = ([run.latency.percentile(percent) for run in runs] for runs in (local, remote))
     spread = max(max(values) - min(values) for values in (here, there))
-    return abs(median(there) - median(here)) / max(spread, _GRAIN)
+    return abs(median(there) - median(here)) / max(spread, _RESOLUTION)
 
 
 def _words(runs: Sequence[Measured]) -> str:
@@ -135,4 +137,4 @@ def _words(runs: Sequence[Measured]) -> str:
         f"p{percent:g} {median(run.latency.percentile(percent) for run in runs) * 1e3:.2f} ms"
         for percent in _PERCENTILES
     ]
-    return f"{', '.join(parts)}, {median(run.cost for run in runs):.1f} µs of CPU per request"
+    return f"{', '.join(parts)}, {median(run.cost for run in runs):.1f} µs CPU/request"

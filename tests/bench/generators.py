@@ -1,4 +1,4 @@
-"""What many generators cost the cockpit: the ticks of 100, recorded once, through real topics of a Dask cluster."""
+"""Cost of many generators for cockpit: recorded ticks of 100 generators through topics of a real Dask cluster."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
-from tests.bench.table import at_most, neighbours, show
+from tests.bench.table import at_most, report_other_load, show
 from tests.conftest import TESTS
 
 GENERATORS, PROGRAMS, RATE = 100, 2, 10.0
 SECONDS, START = 20.0, 3.0
-LATE = 0.003  # s, on average, from the instant of a tick until it is sent
-BAR_SHARE, BAR_ARRIVAL = 30.0, 100.0  # per cent of a core; ms, p99
+DELAY = 0.003  # s, mean time from the end of a tick until it is sent
+BAR_SHARE, BAR_ARRIVAL = 30.0, 100.0  # % of a core; p99 in ms
 RECORDED = TESTS / "recordings" / "two-hosts.cockpit"
 
 
 def generators_scale() -> bool:
-    """CPU of the cockpit for ten ticks a second of each generator, and how long a tick takes until it is folded in."""
-    with neighbours():
-        title = f"{GENERATORS} generators, {RATE:g} ticks a second each, carried by {PROGRAMS} Dask workers"
+    """CPU of cockpit for ten ticks/s per generator, and the time until a tick is in the state."""
+    with report_other_load():
+        title = f"{GENERATORS} generators, {RATE:g} ticks/s each, sent by {PROGRAMS} Dask workers"
         print(f"{title} ...")
         share, delays, ticks = asyncio.run(_measured())
     delays.sort()
     p50, p99 = (1000 * delays[int(len(delays) * part)] for part in (0.5, 0.99))
-    lines = [f"{ticks} ticks, of {GENERATORS * RATE * SECONDS:.0f}; folded in after p50 {p50:.1f} ms"]
+    lines = [f"{ticks} of {GENERATORS * RATE * SECONDS:.0f} ticks; delay p50 {p50:.1f} ms"]
     bars = [
         at_most("share of a core", share, BAR_SHARE, " %"),
-        at_most("from the generator to the state, p99", p99, BAR_ARRIVAL, " ms"),
+        at_most("delay from the generator to the state, p99", p99, BAR_ARRIVAL, " ms"),
     ]
     return show(title, lines, bars)
 
 
 async def _measured() -> tuple[float, list[float], int]:
-    """CPU (per cent of a core), the seconds that each tick took, and how many came."""
-    # Where the Dask workers find `replay`.
+    """Return CPU (% of a core), the delay of each tick (s), and the number of ticks."""
+    # The Dask workers import `replay` from here.
     os.environ["PYTHONPATH"] = str(TESTS.parent)
     programs = [GeneratorConfig(name=f"program{number}", ssh=".") for number in range(PROGRAMS)]
     async with cluster_over_ssh(programs, None) as (address, security), DaskCrew(address, security, PROGRAMS) as crew:
@@ -98,34 +98,34 @@ async def _replayed(crew: DaskCrew) -> tuple[float, list[float], int]:
 
 
 def replay(topic: str, places: Sequence[int], line: bytes) -> None:
-    """Log the tick of each place ten times a second, then the end of its worker; on a Dask worker.
+    """Log the tick of each place ten times per second, then the end of its worker; runs on a Dask worker.
 
-    As in a run, all begin at one instant and tick at the same ones, each some milliseconds late.
+    As in a run, all places start and tick at the same instants, each with a delay of some milliseconds.
     """
     from distributed.worker import get_worker
 
-    worker, late = get_worker(), Random(1)
+    worker, random = get_worker(), Random(1)
     tick = events.decode(line)
     assert isinstance(tick, Tick)
 
     def log(place: int, line: bytes) -> None:
         worker.log_event(topic, {"place": place, "number": place, "line": line, "ending": ""})
 
-    # Both programs are on this machine, so that they have a clock in common.
+    # Both programs run on this machine and share its clock.
     second = math.ceil(monotonic())
     for instant in range(int((START + SECONDS + 1) * RATE)):
-        for delay, place in sorted((late.expovariate(1 / LATE), place) for place in places):
+        for delay, place in sorted((random.expovariate(1 / DELAY), place) for place in places):
             time.sleep(max(0.0, second + instant / RATE + delay - monotonic()))
             now = monotonic()
-            own = replace(tick, t=now, start=now - 1 / RATE, run=1, worker=place, stage=0, warmup=False)
-            log(place, events.encode(own))
+            sent = replace(tick, t=now, start=now - 1 / RATE, run=1, worker=place, stage=0, warmup=False)
+            log(place, events.encode(sent))
     for place in places:
         log(place, encode(Done("completed")))
         log(place, b"")
 
 
 def _recorded() -> bytes:
-    """The tick with most responses of a recorded run."""
+    """Return the tick with most responses of a recorded run."""
     with Recording(RECORDED) as recording:
         ticks = [event for event in recording.events() if isinstance(event, Tick)]
     return events.encode(max(ticks, key=lambda tick: tick.completed))

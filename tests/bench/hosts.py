@@ -1,4 +1,4 @@
-"""What watching costs: the host that is watched, beside the tools an engineer would run there; and the cockpit."""
+"""Cost of watching hosts: CPU on the host vs top, ps and sar, and CPU of cockpit."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from cockpit.model.events import AnyEvent, HostSample, SessionStarted
 from cockpit.model.fold import fold
 from cockpit.model.hosts import HostConfig
 from cockpit.model.state import State
-from tests.bench.table import Bar, at_least, at_most, neighbours, show
+from tests.bench.table import Bar, at_least, at_most, report_other_load, show
 
-# Processes on the host, those of this machine included; as many of them as must be made are watched.
+# Total processes on the host; the processes started for it are watched.
 PROCESSES = 200
 WATCHED_AT_LEAST = 100
 NAME = "bench-worker"
-# Of a process at rest the probe reads some in every third slow round only: so long a period holds all that it does, as
-# often as it does it. What comes before is its beginning, in which it reads all of everything.
+# The probe reads parts of an idle process only in every third slow round: this period covers a whole cycle. START is
+# its initial phase, in which it reads everything.
 TICKS = 3 * SLOW_ROUND
 START = SLOW_ROUND + 5
-BAR_OF_TOP = 0.5
-BAR_SHARE = 0.5  # per cent of a core at one tick a second
+BAR_VS_TOP = 0.5
+BAR_SHARE = 0.5  # % of a core at one tick/s
 
 FLEETS = (10, 25, 50)
 MEASURED = 15.0  # seconds
 FLEET_WATCHED = 20
-BAR_COCKPIT = 40.0  # per cent of a core
+BAR_COCKPIT = 40.0  # % of a core
 BAR_LATE = 1.0  # seconds
 DEADLINE = 120.0
 
@@ -50,32 +50,32 @@ Tool = Callable[[int], float]
 
 
 def probe_cost() -> bool:
-    """CPU on the host for a tick, of the probe and of the tools that tell the same."""
-    made = max(WATCHED_AT_LEAST, PROCESSES - _processes())
+    """CPU/tick on the host, for the probe and for tools that show the same."""
+    started = max(WATCHED_AT_LEAST, PROCESSES - _processes())
     tools: dict[str, Tool] = {"probe": _probe, "top -b -d 1": _top, "ps aux": _ps, "sar 1": _sar}
-    lacking = [name for name in tools if name != "probe" and not shutil.which(name.split()[0])]
-    tools = {name: tool for name, tool in tools.items() if name not in lacking}
-    with _crowd(made), neighbours():
-        title = f"CPU a tick on a host of {_processes()} processes, {made} of them watched, a tick a second"
+    missing = [name for name in tools if name != "probe" and not shutil.which(name.split()[0])]
+    tools = {name: tool for name, tool in tools.items() if name not in missing}
+    with _idle_processes(started), report_other_load():
+        title = f"CPU/tick on a host with {_processes()} processes, {started} of them watched, one tick/s"
         print(f"{title} ...")
         costs = {name: cost / TICKS for name, cost in _costs(tools).items()}
     lines = [f"{name:12} {1000 * cost:6.2f} ms" for name, cost in costs.items()]
-    lines += [f"{name:12} left out, it is missing" for name in lacking]
+    lines += [f"{name:12} skipped, not installed" for name in missing]
     bars = [at_most("share of a core", 100 * costs["probe"], BAR_SHARE, " %")]
     if "top -b -d 1" in costs:
-        bars.append(at_most("probe, x top -b -d 1", costs["probe"] / costs["top -b -d 1"], BAR_OF_TOP))
+        bars.append(at_most("probe, x top -b -d 1", costs["probe"] / costs["top -b -d 1"], BAR_VS_TOP))
     return show(title, lines, bars)
 
 
 def _costs(tools: dict[str, Tool]) -> dict[str, float]:
-    """CPU seconds for TICKS ticks of each, all at the same time; what it takes to start them is taken off."""
+    """Return the CPU time (s) of each tool for TICKS ticks, run side by side, without their start."""
     with ThreadPoolExecutor(len(tools)) as pool:
 
         def all_of(ticks: int) -> list[float]:
             return list(pool.map(lambda tool: tool(ticks), tools.values()))
 
         short, long = all_of(START), all_of(START + TICKS)
-    return {name: more - less for name, less, more in zip(tools, short, long, strict=True)}
+    return {name: whole - start for name, start, whole in zip(tools, short, long, strict=True)}
 
 
 def _processes() -> int:
@@ -83,8 +83,8 @@ def _processes() -> int:
 
 
 @contextmanager
-def _crowd(count: int) -> Iterator[None]:
-    """Processes called NAME that do nothing."""
+def _idle_processes(count: int) -> Iterator[None]:
+    """Run `count` idle processes called NAME."""
     with tempfile.TemporaryDirectory() as directory:
         program = Path(directory) / NAME
         program.symlink_to(str(shutil.which("sleep")))
@@ -99,35 +99,35 @@ def _crowd(count: int) -> Iterator[None]:
 
 
 def _probe(ticks: int) -> float:
-    """The probe as it runs on a host, asked once a second."""
+    """Run the probe as on a host, with one tick per second; return its CPU time (s)."""
     shell = subprocess.Popen(["sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert shell.stdin and shell.stdout
 
-    def ask(words: bytes, until: bytes) -> None:
+    def send(text: bytes, until: bytes) -> None:
         assert shell.stdin and shell.stdout
-        shell.stdin.write(words)
+        shell.stdin.write(text)
         shell.stdin.flush()
         for line in shell.stdout:
             if line.startswith(until):
                 return
         raise RuntimeError("the probe ended")
 
-    ask(script((NAME,)).encode(), b"#cockpit ready")
+    send(script((NAME,)).encode(), b"#cockpit ready")
     for number in range(1, ticks + 1):
-        ask(b"%d %s\n" % (number, b"all" if number == 1 else b"changes"), b"#cockpit end")
+        send(b"%d %s\n" % (number, b"all" if number == 1 else b"changes"), b"#cockpit end")
         time.sleep(1)
     shell.stdin.close()
     shell.stdout.read()
-    return _spent(shell)
+    return _cpu_at_end(shell)
 
 
 def _top(ticks: int) -> float:
-    return _spent(_quiet(["top", "-b", "-d", "1", "-n", str(ticks)]))
+    return _cpu_at_end(_start(["top", "-b", "-d", "1", "-n", str(ticks)]))
 
 
 def _sar(ticks: int) -> float:
-    """sar leaves it to the kernel to take in the sadc that it starts, so both are looked at while they run."""
-    sar = _quiet(["sar", "1", "3600"])
+    """Read the CPU time of sar and its sadc while they run: sar does not wait for sadc."""
+    sar = _start(["sar", "1", "3600"])
     try:
         time.sleep(ticks)
         family = [sar.pid, *(child.pid for child in psutil.Process(sar.pid).children(recursive=True))]
@@ -138,31 +138,31 @@ def _sar(ticks: int) -> float:
 
 
 def _ps(ticks: int) -> float:
-    spent = 0.0
+    used = 0.0
     for _ in range(ticks):
-        spent += _spent(_quiet(["ps", "aux"]))
+        used += _cpu_at_end(_start(["ps", "aux"]))
         time.sleep(1)
-    return spent
+    return used
 
 
-def _quiet(command: list[str]) -> subprocess.Popen[bytes]:
+def _start(command: list[str]) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "TERM": "dumb", "LC_ALL": "C"}
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment)
 
 
-def _spent(process: subprocess.Popen[bytes]) -> float:
-    """Waits for its end: CPU seconds of it and of all that it waited for."""
+def _cpu_at_end(process: subprocess.Popen[bytes]) -> float:
+    """Wait for the end of the process; return the CPU time (s) of it and the children that it waited for."""
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return used.ru_utime + used.ru_stime
 
 
 def hosts_scale() -> bool:
-    """CPU of a cockpit that watches many hosts over SSH, and how late their samples are."""
-    title = f"a cockpit that watches hosts over SSH once a second, {FLEET_WATCHED} processes each, without a screen"
+    """CPU of cockpit watching many hosts over SSH, and the delay of their samples."""
+    title = f"cockpit watching hosts over SSH once per second, {FLEET_WATCHED} processes each, without the screen"
     print(f"{title} ...")
     lines, bars = [], []
-    with _crowd(FLEET_WATCHED), neighbours():
+    with _idle_processes(FLEET_WATCHED), report_other_load():
         for count in FLEETS:
             fleet = asyncio.run(_watch_fleet(count))
             lines.append(f"{count:3} hosts {fleet.cpu:6.1f} % of a core, at most {fleet.late:.2f} s late")
@@ -175,43 +175,43 @@ def hosts_scale() -> bool:
 def _fleet_bars(fleet: _Fleet) -> list[Bar]:
     return [
         at_most(f"latest sample, {fleet.count} hosts", fleet.late, BAR_LATE, " s"),
-        at_least(f"samples of a host, {fleet.count} hosts", fleet.fewest, MEASURED - 1 - BAR_LATE),
+        at_least(f"samples per host, {fleet.count} hosts", fleet.fewest, MEASURED - 1 - BAR_LATE),
     ]
 
 
 class _Fleet:
-    """Takes in what the feeds tell, as a session does; `cpu` in per cent, `late` in seconds, once measured."""
+    """A session's state from the feeds of all hosts; `cpu` (%) and `late` (s) are set by `measure`."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.cpu = self.late = 0.0
         self.fewest = 0
-        self._settled = asyncio.Event()
+        self._ready = asyncio.Event()
         self.names = [f"web{number}" for number in range(count)]
         self.configs = [HostConfig(name=name, ssh=HOST, processes=(NAME,)) for name in self.names]
-        self.came: dict[str, list[float]] = {name: [] for name in self.names}
+        self.arrivals: dict[str, list[float]] = {name: [] for name in self.names}
         self.state = fold(State(), SessionStarted(t=0, wall=0, version="0", name="x", hosts=tuple(self.configs)))
 
     def take(self, event: AnyEvent) -> None:
         self.state = fold(self.state, event)
         if isinstance(event, HostSample):
-            self.came[event.host].append(time.monotonic())
-            if len(self.came[event.host]) == 3 and min(map(len, self.came.values())) >= 3:
-                self._settled.set()
+            self.arrivals[event.host].append(time.monotonic())
+            if len(self.arrivals[event.host]) == 3 and min(map(len, self.arrivals.values())) >= 3:
+                self._ready.set()
 
-    async def settle(self) -> None:
-        """Returns when every host has been read three times."""
+    async def wait_ready(self) -> None:
+        """Wait until every host has three samples."""
         async with asyncio.timeout(DEADLINE):
-            await self._settled.wait()
+            await self._ready.wait()
 
     async def measure(self) -> None:
         begun, used = time.monotonic(), time.process_time()
         await asyncio.sleep(MEASURED)
         ended = time.monotonic()
         self.cpu = 100 * (time.process_time() - used) / (ended - begun)
-        during = {name: [at for at in came if begun <= at <= ended] for name, came in self.came.items()}
+        during = {name: [at for at in times if begun <= at <= ended] for name, times in self.arrivals.items()}
         self.fewest = min(map(len, during.values()))
-        edges = ([begun, *came, ended] for came in during.values())
+        edges = ([begun, *times, ended] for times in during.values())
         self.late = max(later - earlier - 1 for edge in edges for earlier, later in pairwise(edge))
 
 
@@ -222,7 +222,7 @@ async def _watch_fleet(count: int) -> _Fleet:
         feeds = [HostFeed(config, clock, fleet.take, ssh_config=ssh_config) for config in fleet.configs]
         watching = [asyncio.ensure_future(feed.run()) for feed in feeds]
         try:
-            await fleet.settle()
+            await fleet.wait_ready()
             await fleet.measure()
         finally:
             for task in watching:
@@ -233,7 +233,7 @@ async def _watch_fleet(count: int) -> _Fleet:
 
 @contextmanager
 def _ssh_host(directory: Path) -> Iterator[Path]:
-    """An embedded server in a process of its own, which ends with its input; yields the ssh_config that leads to it."""
+    """Run the embedded SSH host in its own process, which ends with its stdin; yield its ssh_config."""
     command = [sys.executable, "-m", "cockpit.demo.sshhost", str(directory)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout

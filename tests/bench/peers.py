@@ -1,7 +1,6 @@
-"""The other generators: how each is told the same thing, and how its output is read.
+"""The other generators: their commands for the same load, and the parsing of their output.
 
-`wrk` and `hey` know no exact count together with an even pace, so wrk runs for a time; all of them keep connections
-only where `kept` says so.
+wrk has no exact number of requests, so it runs for SECONDS.
 """
 
 from __future__ import annotations
@@ -12,63 +11,65 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tests.bench.goes import Figure, theirs
+from tests.bench.measurement import Measurement, run_peer
 
 SECONDS = 2
-# httperf hangs where it comes to more sockets than select() takes.
+# httperf hangs with more sockets than select() supports.
 _FILES = 900
-# Seconds beyond three times as long as it should take.
+# Seconds beyond three times the expected duration.
 _GRACE = 10.0
 
 
 class Peer(NamedTuple):
-    """A generator by name, and a go of it: URL, concurrency, requests. It is left out when `needs` is no command."""
+    """A generator and its function `run` (URL, concurrency, requests); skipped if the command `needs` is missing."""
 
     name: str
     needs: str
     package: str
-    go: Callable[[str, int, int], Figure]
+    run: Callable[[str, int, int], Measurement]
 
     @property
-    def lacking(self) -> str:
-        return "" if shutil.which(self.needs) else f"{self.name}: left out, {self.needs} is missing ({self.package})"
+    def missing(self) -> str:
+        return "" if shutil.which(self.needs) else f"{self.name}: skipped, {self.needs} is missing ({self.package})"
 
 
-def _wrk(url: str, concurrency: int, requests: int) -> Figure:
-    said = theirs(["wrk", "-t1", f"-c{concurrency}", f"-d{SECONDS}s", url])
-    return Figure(int(said.number(r"(\d+) requests in")), said.cpu, said.number(r"Requests/sec:\s+([\d.]+)"))
+def _wrk(url: str, concurrency: int, requests: int) -> Measurement:
+    output = run_peer(["wrk", "-t1", f"-c{concurrency}", f"-d{SECONDS}s", url])
+    return Measurement(int(output.number(r"(\d+) requests in")), output.cpu, output.number(r"Requests/sec:\s+([\d.]+)"))
 
 
-def _ab(*flags: str) -> Callable[[str, int, int], Figure]:
-    def go(url: str, concurrency: int, requests: int) -> Figure:
-        said = theirs(["ab", "-q", *flags, "-c", str(concurrency), "-n", str(requests), url])
-        return Figure(
-            int(said.number(r"Complete requests:\s+(\d+)")),
-            said.cpu,
-            said.number(r"Requests per second:\s+([\d.]+)"),
-            int(said.number(r"Failed requests:\s+(\d+)")),
+def _ab(*flags: str) -> Callable[[str, int, int], Measurement]:
+    def run(url: str, concurrency: int, requests: int) -> Measurement:
+        output = run_peer(["ab", "-q", *flags, "-c", str(concurrency), "-n", str(requests), url])
+        return Measurement(
+            int(output.number(r"Complete requests:\s+(\d+)")),
+            output.cpu,
+            output.number(r"Requests per second:\s+([\d.]+)"),
+            int(output.number(r"Failed requests:\s+(\d+)")),
         )
 
-    return go
+    return run
 
 
-def _hey(url: str, concurrency: int, requests: int) -> Figure:
-    said = theirs(["hey", "-c", str(concurrency), "-n", str(requests), url])
-    return Figure(int(said.number(r"\[200\]\s+(\d+) responses")), said.cpu, said.number(r"Requests/sec:\s+([\d.]+)"))
-
-
-def _h2load(url: str, concurrency: int, requests: int) -> Figure:
-    said = theirs(["h2load", "--h1", "-t1", "-c", str(concurrency), "-n", str(requests), url])
-    return Figure(
-        int(said.number(r"(\d+) succeeded")),
-        said.cpu,
-        said.number(r"finished in [\d.]+m?s, ([\d.]+) req/s"),
-        int(said.number(r"(\d+) failed")),
+def _hey(url: str, concurrency: int, requests: int) -> Measurement:
+    output = run_peer(["hey", "-c", str(concurrency), "-n", str(requests), url])
+    return Measurement(
+        int(output.number(r"\[200\]\s+(\d+) responses")), output.cpu, output.number(r"Requests/sec:\s+([\d.]+)")
     )
 
 
-def httperf(url: str, rate: float, connections: int, calls: int = 1) -> Figure:
-    """`connections` at `rate` a second, each of `calls` requests one after the other."""
+def _h2load(url: str, concurrency: int, requests: int) -> Measurement:
+    output = run_peer(["h2load", "--h1", "-t1", "-c", str(concurrency), "-n", str(requests), url])
+    return Measurement(
+        int(output.number(r"(\d+) succeeded")),
+        output.cpu,
+        output.number(r"finished in [\d.]+m?s, ([\d.]+) req/s"),
+        int(output.number(r"(\d+) failed")),
+    )
+
+
+def httperf(url: str, rate: float, connections: int, calls: int = 1) -> Measurement:
+    """Open `connections` at `rate` per second, each with `calls` sequential requests."""
     parts = urlsplit(url)
     command = [
         *("httperf", "--hog", "--timeout", "5", "--server", str(parts.hostname), "--port", str(parts.port)),
@@ -76,15 +77,15 @@ def httperf(url: str, rate: float, connections: int, calls: int = 1) -> Figure:
         *("--max-connections", str(_FILES)),
     ]
     try:
-        said = theirs(command, 3 * connections / rate + _GRACE)
+        output = run_peer(command, 3 * connections / rate + _GRACE)
     except subprocess.TimeoutExpired:
-        # It may turn round and round for ever when it cannot keep up.
-        return Figure(0, 0.0, 0.0)
-    return Figure(
-        int(said.number(r"replies (\d+)")),
-        said.cpu,
-        said.number(r"Request rate: ([\d.]+) req/s"),
-        int(said.number(r"Errors: total (\d+)")),
+        # httperf may loop forever if it cannot keep up.
+        return Measurement(0, 0.0, 0.0)
+    return Measurement(
+        int(output.number(r"replies (\d+)")),
+        output.cpu,
+        output.number(r"Request rate: ([\d.]+) req/s"),
+        int(output.number(r"Errors: total (\d+)")),
     )
 
 

@@ -1,5 +1,5 @@
-"""What the screen costs and how quick it is, in a real pseudo-terminal: bytes to the terminal, CPU of its process, the
-first frame, the answer to a key under load, and the rate that a generator on a CPU of its own keeps beside it.
+"""Cost of the screen on a real pseudo-terminal: bytes to the terminal, CPU of its process, time to the first frame,
+latency of a key under load, and the rate of a generator on its own CPU.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import psutil
 from cockpit.demo.world import DemoWorld
 from cockpit.model import events as ev
 from cockpit.recording.reader import Recording
-from tests.bench.servers import lacking_nginx, nginx
-from tests.bench.table import at_least, at_most, neighbours, show
-from tests.cli.terminals import OnTerminal, on_terminal
+from tests.bench.servers import missing_nginx, nginx
+from tests.bench.table import at_least, at_most, report_other_load, show
+from tests.cli.terminals import TerminalProcess, on_terminal
 from tests.lab.cpus import generator_cpu, server_cpu
 
 COCKPIT = (sys.executable, "-m", "cockpit")
 SECONDS, WARM_UP = 20, 5
-STARTS, KEYS, ROUNDS, GO = 7, 15, 5, 6
-# Seconds for the start and the end of a run beside those of its load; and how long anything may take to come.
-_MARGIN, _HURRY = 4, 30.0
+STARTS, KEYS, ROUNDS, RUN_SECONDS = 7, 15, 5, 6
+# Seconds for start and end of a run in addition to its load; timeout of a response.
+_MARGIN, _TIMEOUT = 4, 30.0
 _CORNER = "┌".encode()
 
 
 def screen() -> bool:
-    """Bytes a second and CPU during a run with one host, as the screen is and as it is on a slow line."""
-    with neighbours():
+    """Bytes/s and CPU during a run with one host, for the default and the lite screen."""
+    with report_other_load():
         default = asyncio.run(_with_demo((120, 40), []))
         lite = asyncio.run(_with_demo((80, 24), ["--lite"]))
     lines = [
@@ -51,62 +51,62 @@ def screen() -> bool:
 
 
 def first_frame() -> bool:
-    """From the start of the process to the first picture."""
-    with tempfile.TemporaryDirectory(prefix="cockpit-bench-") as name, neighbours():
+    """Time from the start of the process to the first frame."""
+    with tempfile.TemporaryDirectory(prefix="cockpit-bench-") as name, report_other_load():
         file = Path(name) / "s.cockpit"
         with _own_server() as url:
-            goes = {"run": ["run", url, "-q", "50", "-z", "60s", "--no-record"], "replay": ["replay", str(file)]}
+            commands = {"run": ["run", url, "-q", "50", "-z", "60s", "--no-record"], "replay": ["replay", str(file)]}
             with on_terminal([*COCKPIT, "run", url, "-n", "200", "--no-tui", "--record", str(file)]) as recorded:
                 recorded.end()
-            took = {name: [_first(options) for _ in range(STARTS)] for name, options in goes.items()}
-    lines = [f"{name:8} {_told(times)}" for name, times in took.items()]
+            took = {name: [_first(options) for _ in range(STARTS)] for name, options in commands.items()}
+    lines = [f"{name:8} {_summary(times)}" for name, times in took.items()]
     bars = [at_most(f"first frame of {name}", median(times), 0.8, " s") for name, times in took.items()]
     return show(f"from the start of the process to the first frame, {STARTS} starts each", lines, bars)
 
 
 def key_answered() -> bool:
-    """From a key to its dialog on the terminal, while the generator gives all it can."""
-    title = "a key during a run at full rate, generator on a CPU of its own"
-    if lacking := lacking_nginx():
-        return show(f"{title}: left out, {lacking}", [], [])
-    with nginx() as site, neighbours(site.pid):
+    """Time from a key to its dialog on the terminal, while the generator runs at full rate."""
+    title = "a key during a run at full rate, generator on its own CPU"
+    if absent := missing_nginx():
+        return show(f"{title}: skipped, {absent}", [], [])
+    with nginx() as site, report_other_load(site.pid):
         options = ["run", site.small, "-c", "20", "-z", "120s", "--cpus", str(generator_cpu()), "--no-record"]
         with on_terminal([*COCKPIT, *options]) as opened:
             opened.until(b"req/s")
             _off_generator_cpu(opened.process.pid)
-            took = [_answered(opened) for _ in range(KEYS)]
+            took = [_key_latency(opened) for _ in range(KEYS)]
             opened.type(b"\x03")
             opened.end()
-    bars = [at_most("a key answered, median", 1000 * median(took), 100, " ms")]
-    return show(title, [f"? opens help, {KEYS} times: {_told(took)}"], bars)
+    bars = [at_most("latency of a key, median", 1000 * median(took), 100, " ms")]
+    return show(title, [f"? opens help, {KEYS} times: {_summary(took)}"], bars)
 
 
 def beside_screen() -> bool:
-    """The rate of a generator on a CPU of its own, with the screen open and without."""
-    title = "rate with the screen open, generator on a CPU of its own"
-    if lacking := lacking_nginx():
-        return show(f"{title}: left out, {lacking}", [], [])
+    """Rate of a generator on its own CPU, with and without the screen."""
+    title = "rate with the screen open, generator on its own CPU"
+    if absent := missing_nginx():
+        return show(f"{title}: skipped, {absent}", [], [])
     rates: dict[str, list[float]] = {"screen": [], "headless": []}
-    with nginx() as site, neighbours(site.pid), tempfile.TemporaryDirectory(prefix="cockpit-bench-") as folder:
+    with nginx() as site, report_other_load(site.pid), tempfile.TemporaryDirectory(prefix="cockpit-bench-") as folder:
         for at in range(ROUNDS):
-            for way in rates:
-                file = Path(folder) / f"{way}-{at}.cockpit"
-                options = ["run", site.small, "-c", "20", "-z", f"{GO}s", "--cpus", str(generator_cpu())]
-                rates[way].append(_rate(options, file, way == "screen"))
-    ratio = median(one / other for one, other in zip(rates["screen"], rates["headless"], strict=True))
-    lines = [f"{way:9} {median(found):8,.0f} requests/s" for way, found in rates.items()]
+            for mode in rates:
+                file = Path(folder) / f"{mode}-{at}.cockpit"
+                options = ["run", site.small, "-c", "20", "-z", f"{RUN_SECONDS}s", "--cpus", str(generator_cpu())]
+                rates[mode].append(_rate(options, file, mode == "screen"))
+    ratio = median(screen / headless for screen, headless in zip(rates["screen"], rates["headless"], strict=True))
+    lines = [f"{mode:9} {median(found):8,.0f} requests/s" for mode, found in rates.items()]
     return show(title, lines, [at_least("with the screen / headless", ratio, 0.97)])
 
 
-def _answered(opened: OnTerminal) -> float:
-    """Seconds from `?` to the corner of its dialog; it is closed again afterwards."""
+def _key_latency(opened: TerminalProcess) -> float:
+    """Return the time (s) from `?` to the corner of its dialog; close the dialog afterwards."""
     _read_for(opened, 0.7)
     known, begun = len(opened.shown), time.monotonic()
     opened.type(b"?")
     while _CORNER not in opened.shown[known:]:
         opened.read()
-        if time.monotonic() - begun > _HURRY:
-            raise RuntimeError("no answer to a key")
+        if time.monotonic() - begun > _TIMEOUT:
+            raise RuntimeError("timeout: no dialog after the key")
     took = time.monotonic() - begun
     _read_for(opened, 0.7)
     opened.type(b"?")
@@ -114,7 +114,7 @@ def _answered(opened: OnTerminal) -> float:
 
 
 async def _with_demo(size: tuple[int, int], options: Sequence[str]) -> tuple[float, float]:
-    """CPU per cent of the screen's process alone, and kB a second that it sends."""
+    """Return the CPU of the screen's process (%), and its output (kB/s)."""
     async with DemoWorld() as world:
         profile = Path(world.directory) / "bench.toml"
         profile.write_text(world.profile_toml())
@@ -135,7 +135,7 @@ async def _with_demo(size: tuple[int, int], options: Sequence[str]) -> tuple[flo
             return found
 
 
-def _watched(opened: OnTerminal) -> tuple[float, float]:
+def _watched(opened: TerminalProcess) -> tuple[float, float]:
     process = psutil.Process(opened.process.pid)
     opened.until(b"req/s")
     _read_for(opened, WARM_UP)
@@ -146,24 +146,24 @@ def _watched(opened: OnTerminal) -> tuple[float, float]:
     return 100 * used / seconds, (len(opened.shown) - known) / seconds / 1000
 
 
-def _read_for(opened: OnTerminal, seconds: float) -> None:
+def _read_for(opened: TerminalProcess, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         opened.read()
 
 
-def _until_loading(opened: OnTerminal) -> None:
-    """Until its worker is there. Raises RuntimeError."""
-    deadline = time.monotonic() + _HURRY
-    while not any("cockpit.load.worker" in one.cmdline() for one in psutil.Process(opened.process.pid).children()):
+def _until_loading(opened: TerminalProcess) -> None:
+    """Wait until the worker runs. Raises RuntimeError."""
+    deadline = time.monotonic() + _TIMEOUT
+    while not any("cockpit.load.worker" in child.cmdline() for child in psutil.Process(opened.process.pid).children()):
         opened.read()
         if time.monotonic() > deadline:
-            raise RuntimeError("no load came")
+            raise RuntimeError("timeout: no worker")
     _read_for(opened, 0.5)
 
 
 def _off_generator_cpu(pid: int) -> None:
-    """All threads of a cockpit that has raised its workers already: those stay where they are."""
+    """Move all threads of cockpit to the server's CPU; workers that already run stay where they are."""
     subprocess.run(["taskset", "-a", "-p", "-c", str(server_cpu()), str(pid)], check=True, capture_output=True)
 
 
@@ -178,14 +178,14 @@ def _first(options: Sequence[str]) -> float:
 
 
 def _rate(options: Sequence[str], file: Path, on_screen: bool) -> float:
-    """Requests a second, from the run's own ticks."""
-    way = ["--record", str(file), *([] if on_screen else ["--no-tui"])]
-    with on_terminal([*COCKPIT, *options, *way]) as opened:
+    """Return requests/s from the ticks of the run."""
+    flags = ["--record", str(file), *([] if on_screen else ["--no-tui"])]
+    with on_terminal([*COCKPIT, *options, *flags]) as opened:
         _until_loading(opened)
         _off_generator_cpu(opened.process.pid)
         if on_screen:
-            # It shows what came of the run until it is left.
-            _read_for(opened, GO + _MARGIN)
+            # The screen stays open after the run.
+            _read_for(opened, RUN_SECONDS + _MARGIN)
             opened.type(b"q")
         opened.end()
     with Recording(file) as recording:
@@ -195,18 +195,18 @@ def _rate(options: Sequence[str], file: Path, on_screen: bool) -> float:
 
 @contextmanager
 def _own_server() -> Iterator[str]:
-    """Something to load that this process need not serve itself."""
+    """Run a web server in another process; yield its URL."""
     reading, writing = os.pipe()
     code = "from tests.servers import http_server\nimport os, sys\nwith http_server() as url:\n"
     code += f"    os.write({writing}, url.encode() + b'\\n')\n    sys.stdin.read()\n"
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, pass_fds=(writing,))
     os.close(writing)
     try:
-        with os.fdopen(reading) as said:
-            yield said.readline().strip()
+        with os.fdopen(reading) as pipe:
+            yield pipe.readline().strip()
     finally:
         process.communicate()
 
 
-def _told(times: Sequence[float]) -> str:
+def _summary(times: Sequence[float]) -> str:
     return f"median {1000 * median(times):.0f} ms, {1000 * min(times):.0f} to {1000 * max(times):.0f} ms"

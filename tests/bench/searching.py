@@ -1,4 +1,4 @@
-"""The autopilot on surfaces whose best point is known, beside random search and TPE; and its claims on noise."""
+"""The autopilot on surfaces with a known optimum vs random search and TPE, and the error rate of its claims."""
 
 from __future__ import annotations
 
@@ -16,67 +16,69 @@ from cockpit.analysis.effects import HEADLINE_SHARE, LEAST
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Interval, sequential
 from cockpit.autopilot.runner import ROUNDS
 from cockpit.autopilot.search import Search, Trial
-from tests.autopilot.surfaces import Surface, searched, surface
+from tests.autopilot.surfaces import Surface, regret, surface
 from tests.bench.table import at_least, at_most, show
 
 SEEDS = 100
-# Knobs, evaluations, and the share of searches that must end within NEAR of the best at 3% noise.
+# Knobs, evaluations, and the minimum share of searches that end within NEAR of the optimum at 3% noise.
 _BARS = ((2, 12, 0.90), (4, 30, 0.90), (6, 60, 0.75))
 NEAR = 0.05
 NOISES = (0.03, 0.06)
 _SEARCHES, _EVALUATIONS = 200, 20
-# Deviation of one round's difference, and of a lasting difference between set-ups of equal settings.
+# Standard deviation of the difference of a round.
 _ROUND = 0.03
 
 Found = Callable[[int], float | None]
 
 
 def search() -> bool:
-    """Share of searches that end within 5% of the best point, by number of knobs and noise."""
+    """Share of searches that end within 5% of the optimum, by number of knobs and noise."""
     lines, bars = [], []
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for knobs, evaluations, least in _BARS:
             for noise in NOISES:
-                ways = (_ours, _at_random, _by_tpe)
-                shares = [_share(pool.map(partial(way, knobs, evaluations, noise), range(SEEDS))) for way in ways]
+                methods = (_autopilot, _random_search, _tpe)
+                shares = [
+                    _share(pool.map(partial(method, knobs, evaluations, noise), range(SEEDS))) for method in methods
+                ]
                 name = f"{knobs} knobs, {evaluations} evaluations, {noise:.0%} noise"
-                lines.append(f"{name}: {shares[0]:.2f}, at random {shares[1]:.2f}, TPE {shares[2]:.2f}")
+                lines.append(f"{name}: {shares[0]:.2f}, random {shares[1]:.2f}, TPE {shares[2]:.2f}")
                 if noise == NOISES[0]:
                     bars.append(at_least(name, shares[0], least))
-    return show(f"searches that end within {NEAR:.0%} of the best, {SEEDS} surfaces", lines, bars)
+    return show(f"searches that end within {NEAR:.0%} of the optimum, {SEEDS} surfaces", lines, bars)
 
 
 def search_claims() -> bool:
-    """How often "better" is claimed where nothing is, and whether the claimed intervals hold, by simulated rounds."""
+    """False claims of "better" on flat surfaces, and coverage of the claimed intervals, by simulated rounds."""
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         flat = list(pool.map(_claimed_on_flat, range(_SEARCHES)))
-        real = [one for one in pool.map(_claimed_on_surface, range(_SEARCHES)) if one is not None]
+        real = [covers for covers in pool.map(_claimed_on_surface, range(_SEARCHES)) if covers is not None]
     wrong = sum(flat) / len(flat)
     covered = sum(real) / len(real)
-    lines = [f"{len(real)} of {_SEARCHES} searches on surfaces with a better point were proved"]
+    lines = [f"{len(real)} of {_SEARCHES} searches on surfaces with a better point ended in a claim"]
     bars = [
-        at_most("claims of 'better' where nothing is", wrong, 0.05),
-        at_least("claimed intervals that hold the true effect", covered, 0.93),
+        at_most("false claims of 'better' on flat surfaces", wrong, 0.05),
+        at_least("coverage of claimed intervals", covered, 0.93),
     ]
     return show(f"claims of {_SEARCHES} searches of {_EVALUATIONS} evaluations with their rounds", lines, bars)
 
 
 def _share(found: Sequence[float | None] | object) -> float:
     values = list(found)  # type: ignore[call-overload]
-    return sum(one is not None and one <= -math.log(1 - NEAR) for one in values) / len(values)
+    return sum(regret is not None and regret <= -math.log(1 - NEAR) for regret in values) / len(values)
 
 
-def _ours(knobs: int, evaluations: int, noise: float, seed: int) -> float | None:
-    return searched(surface(knobs, seed), evaluations, noise, seed)
+def _autopilot(knobs: int, evaluations: int, noise: float, seed: int) -> float | None:
+    return regret(surface(knobs, seed), evaluations, noise, seed)
 
 
-def _at_random(knobs: int, evaluations: int, noise: float, seed: int) -> float | None:
+def _random_search(knobs: int, evaluations: int, noise: float, seed: int) -> float | None:
     found, draw = surface(knobs, seed), Random(seed)
     trials = [found.measured(found.space.random(draw), noise, draw) for _ in range(evaluations)]
-    return _short(found, trials, draw)
+    return _regret(found, trials, draw)
 
 
-def _by_tpe(knobs: int, evaluations: int, noise: float, seed: int) -> float | None:
+def _tpe(knobs: int, evaluations: int, noise: float, seed: int) -> float | None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -84,19 +86,19 @@ def _by_tpe(knobs: int, evaluations: int, noise: float, seed: int) -> float | No
     trials: list[Trial] = []
 
     def measured(trial: optuna.Trial) -> float:
-        point = tuple(trial.suggest_int(one.knob, 0, len(one.values) - 1) for one in found.space.dimensions)
+        point = tuple(trial.suggest_int(each.knob, 0, len(each.values) - 1) for each in found.space.dimensions)
         trials.append(found.measured(point, noise, draw))
         trial.set_constraint("limit", -trials[-1].margins[0])
         return trials[-1].score or 0.0
 
-    warnings.simplefilter("ignore")  # of features that are called experimental
+    warnings.simplefilter("ignore")  # about experimental features
     sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
     optuna.create_study(direction="maximize", sampler=sampler).optimize(measured, n_trials=evaluations)
-    return _short(found, trials, draw)
+    return _regret(found, trials, draw)
 
 
-def _short(found: Surface, trials: Sequence[Trial], draw: Random) -> float | None:
-    """How far the best measurement that met the constraint is below the best; None: it does not meet it."""
+def _regret(found: Surface, trials: Sequence[Trial], draw: Random) -> float | None:
+    """Return the regret of the best feasible measurement; None if its point violates the constraint."""
     good = [trial for trial in trials if trial.margins[0] >= 0]
     if not good:
         return None
@@ -105,7 +107,7 @@ def _short(found: Surface, trials: Sequence[Trial], draw: Random) -> float | Non
 
 
 def _claimed_on_flat(seed: int) -> bool:
-    """Whether "better" is claimed of a surface on which all points are equal."""
+    """Return whether "better" is claimed on a flat surface."""
     draw = Random(seed)
     found = surface(3, seed)._replace(rate=lambda _: 7.0)
     proof = _proof(found, draw, seed)
@@ -113,7 +115,7 @@ def _claimed_on_flat(seed: int) -> bool:
 
 
 def _claimed_on_surface(seed: int) -> bool | None:
-    """Whether the interval of a claim holds the true effect; None: nothing is claimed."""
+    """Return whether the interval of a claim covers the true effect; None without a claim."""
     proof = _proof(surface(3, seed), Random(seed), seed)
     if proof is None or not _better(proof[0]):
         return None
@@ -122,9 +124,9 @@ def _claimed_on_surface(seed: int) -> bool | None:
 
 
 def _proof(found: Surface, draw: Random, seed: int) -> tuple[Interval, float] | None:
-    """The interval of the rounds after a search, and the true effect; None: it proposes nothing else than its start.
+    """Return the interval of the rounds after a search, and the true effect; None if it proposes its start.
 
-    Whatever the search expects of its proposal, it is proved: then the claims rest on the rounds alone.
+    Every proposal is tested by rounds, whatever the search expects: claims depend on the rounds alone.
     """
     start = found.space.random(draw)
     search = Search(found.space, start, 1, seed)

@@ -1,4 +1,4 @@
-"""The servers that generators are measured on: nginx and Apache on loopback, all of each on the servers' CPU."""
+"""Servers for the generators: nginx and Apache on loopback, pinned to the servers' CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.lab.cpus import on_server_cpu
 SMALL = 92
 MEDIUM = 100_000
 LARGE = 6_224_340
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 
 _NGINX = """
 worker_processes 1; worker_rlimit_nofile 16384; pid {directory}/pid; error_log {directory}/errors;
@@ -52,7 +52,7 @@ _MODULES = Path("/usr/lib/apache2/modules")
 
 
 class Site(NamedTuple):
-    """A server that is up: pages of SMALL, MEDIUM and LARGE bytes, and the process that all of it descends from."""
+    """A running server: pages of SMALL, MEDIUM and LARGE bytes, and the PID of its parent process."""
 
     base: str
     pid: int
@@ -70,18 +70,18 @@ class Site(NamedTuple):
         return f"{self.base}/large.bin"
 
 
-def lacking_nginx() -> str:
-    """What keeps nginx from being measured on here; empty when nothing does."""
+def missing_nginx() -> str:
+    """Return why nginx cannot run here; empty if it can."""
     return "" if shutil.which("nginx") else "nginx is missing"
 
 
-def lacking_apache() -> str:
+def missing_apache() -> str:
     return "" if shutil.which("apache2") and _MODULES.is_dir() else "apache2 is missing"
 
 
 @contextmanager
 def nginx() -> Iterator[Site]:
-    """One worker process, nothing logged."""
+    """Run nginx with one worker process, without logs."""
     with _site() as (directory, port):
         config = directory / "nginx.conf"
         config.write_text(_NGINX.format(directory=directory, port=port))
@@ -92,7 +92,7 @@ def nginx() -> Iterator[Site]:
 
 @contextmanager
 def apache() -> Iterator[Site]:
-    """The prefork model, a process a connection."""
+    """Run Apache with prefork: one process per connection."""
     with _site() as (directory, port):
         config = directory / "apache.conf"
         config.write_text(_APACHE.format(directory=directory, port=port, modules=_MODULES))
@@ -118,7 +118,7 @@ def _site() -> Iterator[tuple[Path, int]]:
 @contextmanager
 def _running(command: list[str], port: int) -> Iterator[Site]:
     quiet = subprocess.DEVNULL
-    # A process group of its own: Apache ends all of its group when it is told to end.
+    # A new process group: Apache signals its whole group when it ends.
     server = subprocess.Popen(on_server_cpu(command), stdout=quiet, stderr=quiet, start_new_session=True)
     try:
         _wait_for(command[0], port, server)
@@ -129,12 +129,12 @@ def _running(command: list[str], port: int) -> Iterator[Site]:
 
 
 def _wait_for(name: str, port: int, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while True:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1):
                 return
         except OSError:
             if server.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{name} does not come up") from None
+                raise RuntimeError(f"{name} does not start") from None
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A row of the bench: what was measured, beside whom, against which bar; and how busy the machine was with others."""
+"""A row of the benchmark: measurements, peers, limits, and the other load on the machine."""
 
 from __future__ import annotations
 
@@ -12,32 +12,31 @@ from typing import NamedTuple, TypeVar
 
 import psutil
 
-from tests.bench.goes import Figure
+from tests.bench.measurement import Measurement
 from tests.bench.peers import Peer
 
 ROUNDS = 3
 _TICKS = os.sysconf("SC_CLK_TCK")
 
-Ours = Callable[[], Figure]
-Goes = dict[str, list[Figure]]
+Measurements = dict[str, list[Measurement]]
 Result = TypeVar("Result")
 
 
 class Bar(NamedTuple):
-    """A claim, the figure it is about, and whether it holds."""
+    """A limit: its text, the measured value, and whether the value is within the limit."""
 
     claim: str
-    figure: str
+    value: str
     holds: bool
 
 
 def show(title: str, lines: Sequence[str], bars: Sequence[Bar]) -> bool:
-    """Prints one row of the table; whether all its bars hold."""
+    """Print one row of the table; return whether all limits hold."""
     print(title)
     for line in lines:
         print(f"    {line}")
     for bar in bars:
-        print(f"  {'ok  ' if bar.holds else 'OVER'}  {bar.claim}: {bar.figure}")
+        print(f"  {'ok  ' if bar.holds else 'OVER'}  {bar.claim}: {bar.value}")
     return all(bar.holds for bar in bars)
 
 
@@ -51,70 +50,72 @@ def at_least(claim: str, value: float, limit: float, unit: str = "") -> Bar:
     return Bar(f"{claim} >= {limit:g}{unit}", f"{value:.3g}{unit}{short}", value >= limit)
 
 
-def exactly(claim: str, value: int, wanted: int) -> Bar:
-    return Bar(f"{claim} == {wanted:,}", f"{value:,}", value == wanted)
+def exactly(claim: str, value: int, expected: int) -> Bar:
+    return Bar(f"{claim} == {expected:,}", f"{value:,}", value == expected)
 
 
-def present(peers: Sequence[Peer]) -> list[Peer]:
-    """Those that this machine has; says which it has not."""
+def available(peers: Sequence[Peer]) -> list[Peer]:
+    """Return the peers on this machine; print which are missing."""
     for peer in peers:
-        if peer.lacking:
-            print(f"    {peer.lacking}")
-    return [peer for peer in peers if not peer.lacking]
+        if peer.missing:
+            print(f"    {peer.missing}")
+    return [peer for peer in peers if not peer.missing]
 
 
-def rounds(goes: dict[str, Callable[[], Result]], count: int = ROUNDS) -> dict[str, list[Result]]:
-    """Every go in turn, and round again: drift of the machine meets all alike."""
-    results: dict[str, list[Result]] = {name: [] for name in goes}
+def rounds(generators: dict[str, Callable[[], Result]], count: int = ROUNDS) -> dict[str, list[Result]]:
+    """Run all generators in turn, `count` times: drift of the machine affects all of them equally."""
+    results: dict[str, list[Result]] = {name: [] for name in generators}
     for _ in range(count):
-        for name, go in goes.items():
-            results[name].append(go())
+        for name, run in generators.items():
+            results[name].append(run())
     return results
 
 
-def ratio(measured: Goes, one: str, other: str, figure: Callable[[Figure], float]) -> float:
-    """The median, over the rounds, of one generator's figure divided by the other's."""
-    pairs = zip(measured[one], measured[other], strict=True)
-    return median(figure(left) / figure(right) for left, right in pairs)
+def ratio(measured: Measurements, first: str, second: str, metric: Callable[[Measurement], float]) -> float:
+    """Return the median over the rounds of one generator's metric divided by the other's."""
+    pairs = zip(measured[first], measured[second], strict=True)
+    return median(metric(left) / metric(right) for left, right in pairs)
 
 
-def middle(measured: Goes, name: str, figure: Callable[[Figure], float]) -> float:
-    return median(figure(one) for one in measured[name])
+def median_of(measured: Measurements, name: str, metric: Callable[[Measurement], float]) -> float:
+    return median(metric(measurement) for measurement in measured[name])
 
 
-def cost(figure: Figure) -> float:
-    return figure.cost
+def cost(measurement: Measurement) -> float:
+    return measurement.cost
 
 
-def rate(figure: Figure) -> float:
-    return figure.rate
+def rate(measurement: Measurement) -> float:
+    return measurement.rate
 
 
-def described(measured: Goes) -> list[str]:
-    """A line a generator: CPU per request and rate, and failures if there were any."""
+def summary_lines(measured: Measurements) -> list[str]:
+    """Return one line per generator: CPU/request, requests/s, and errors if any."""
     lines = []
-    for name, figures in measured.items():
-        if not all(figure.requests for figure in figures):
+    for name, found in measured.items():
+        if not all(measurement.requests for measurement in found):
             lines.append(f"{name:12} did not end")
             continue
-        each, pace = middle(measured, name, cost), middle(measured, name, rate)
-        failed = max(figure.errors for figure in figures)
+        cpu, per_second = median_of(measured, name, cost), median_of(measured, name, rate)
+        failed = max(measurement.errors for measurement in found)
         lines.append(
-            f"{name:12} {each:7.2f} us CPU/request {pace:10,.0f} requests/s{f'  {failed} failed' * (failed > 0)}"
+            f"{name:12} {cpu:7.2f} us CPU/request {per_second:10,.0f} requests/s{f'  {failed} failed' * (failed > 0)}"
         )
     return lines
 
 
-class Others:
-    """How much CPU others took while something went on: `cpus` is that in CPUs, `seconds` how long it took."""
+class OtherLoad:
+    """CPU time of other programs between creation and `stop`: `cpus` on average, over `seconds`."""
 
     def __init__(self, *own: int, cpu: int | None = None) -> None:
-        """`own` are processes that are no others, as this one and its children are none. With `cpu` it is about that
-        CPU alone, on which there are no more of ours than `own`."""
+        """`own`: processes of the benchmark besides this process and its children.
+
+        With `cpu`, measure that CPU only; of the benchmark only `own` may run on it.
+        """
         self._own, self._cpu = own, cpu
         self._used, self._mine, self._began = self._now()
 
-    def note(self) -> None:
+    def stop(self) -> None:
         used, mine, now = self._now()
         self.seconds = now - self._began
         self.cpus = max(0.0, (used - self._used) - (mine - self._mine)) / self.seconds
@@ -125,18 +126,18 @@ class Others:
 
 
 @contextmanager
-def neighbours(*own: int) -> Iterator[None]:
-    """Says afterwards how busy others kept the machine meanwhile."""
-    others = Others(*own)
+def report_other_load(*own: int) -> Iterator[None]:
+    """Print after the block how much CPU other programs took."""
+    others = OtherLoad(*own)
     yield
-    others.note()
-    print(f"    ({others.seconds:.0f} s; others on this machine took {others.cpus:.0%} of a CPU meanwhile)")
+    others.stop()
+    print(f"    ({others.seconds:.0f} s; other load took {others.cpus:.0%} of a CPU)")
 
 
 def _used(row: str) -> float:
-    """CPU seconds that were not idle, of a row of /proc/stat."""
-    rows = {words[0]: words[1:9] for words in map(str.split, Path("/proc/stat").read_text().splitlines())}
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(word) for word in rows[row][:8])
+    """Return the busy time (s) of a row of /proc/stat."""
+    rows = {fields[0]: fields[1:9] for fields in map(str.split, Path("/proc/stat").read_text().splitlines())}
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in rows[row][:8])
     return (user + nice + system + irq + softirq + steal) / _TICKS
 
 
@@ -150,7 +151,7 @@ def _of(pids: tuple[int, ...]) -> float:
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of a process and its descendants."""
+    """Return the CPU time (s) of a process and its descendants."""
     process = psutil.Process(pid)
-    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
     return float(sum(time.user + time.system for time in times))

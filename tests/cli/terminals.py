@@ -1,4 +1,4 @@
-"""Commands on a pseudo-terminal of the tests' own: what it gets, what is typed into it, how it goes away."""
+"""Commands on a pseudo-terminal: read their output, type keys, hang up."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 
 
-class OnTerminal:
-    """A process on a terminal of `columns` x `rows`. `controlling`: it is the terminal whose end is told by SIGHUP."""
+class TerminalProcess:
+    """A process on a terminal of `columns` x `rows`; with `controlling`, a hangup sends SIGHUP."""
 
     def __init__(
         self,
@@ -41,37 +41,37 @@ class OnTerminal:
         os.close(theirs)
         self.shown = b""
 
-    def until(self, words: bytes) -> bytes:
-        """Reads until the terminal has got these words, and returns all that it got so far."""
-        deadline = time.monotonic() + PATIENCE
-        while words not in self.shown:
-            assert time.monotonic() < deadline, f"{words!r} did not come: {self.shown[-2000:]!r}"
-            assert self.read() or self.process.poll() is None, f"ended without {words!r}: {self.shown[-2000:]!r}"
+    def until(self, text: bytes) -> bytes:
+        """Read until the output contains `text`, and return all output so far."""
+        deadline = time.monotonic() + TIMEOUT
+        while text not in self.shown:
+            assert time.monotonic() < deadline, f"timeout without {text!r}: {self.shown[-2000:]!r}"
+            assert self.read() or self.process.poll() is None, f"ended without {text!r}: {self.shown[-2000:]!r}"
         return self.shown
 
     def read(self) -> bool:
-        """Reads what there is, or waits a moment for it; whether there was any."""
+        """Read available output, waiting up to 0.1 s; return whether there was any."""
         if not select.select([self.terminal], [], [], 0.1)[0]:
             return False
         try:
-            got = os.read(self.terminal, 65536)
+            chunk = os.read(self.terminal, 65536)
         except OSError:
             return False
-        self.shown += got
-        return bool(got)
+        self.shown += chunk
+        return bool(chunk)
 
     def type(self, keys: bytes) -> None:
         os.write(self.terminal, keys)
 
     def close(self) -> None:
-        """The terminal goes away."""
+        """Close the terminal: a hangup for the process."""
         if self.terminal >= 0:
             os.close(self.terminal)
             self.terminal = -1
 
     def end(self) -> int:
-        """Reads on until the process has ended, and returns its exit code."""
-        deadline = time.monotonic() + PATIENCE
+        """Read until the process has ended, and return its exit code."""
+        deadline = time.monotonic() + TIMEOUT
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.shown[-2000:]
             if self.terminal < 0 or not self.read():
@@ -85,9 +85,9 @@ def on_terminal(
     size: tuple[int, int] = (120, 40),
     environment: Mapping[str, str] | None = None,
     controlling: bool = True,
-) -> Iterator[OnTerminal]:
-    """A process that is ended with the test, however that ends."""
-    opened = OnTerminal(command, size, environment, controlling)
+) -> Iterator[TerminalProcess]:
+    """Run a process on a terminal; kill it at the end of the block."""
+    opened = TerminalProcess(command, size, environment, controlling)
     try:
         yield opened
     finally:

@@ -1,4 +1,4 @@
-"""How the screen is to look: options, what is remembered, what the terminal can and how long its line takes."""
+"""Appearance of the screen: options, saved settings, terminal capabilities and round-trip time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ UTF8 = "UTF-8"
 
 
 @pytest.fixture(autouse=True)
-def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing remembered, and a terminal like any other."""
+def default_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start without saved settings, on a common terminal."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("COLORTERM", raising=False)
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
 
 
-def chosen(*options: str) -> Appearance:
+def appearance(*options: str) -> Appearance:
     return appearance_options.appearance_of(make_parser().parse_args(["run", "http://127.0.0.1/", *options]))
 
 
@@ -40,7 +40,7 @@ def chosen(*options: str) -> Appearance:
         *(("xterm", "ISO-8859-1", True), ("xterm", "ANSI_X3.4-1968", True)),
     ],
 )
-def test_ascii_where_the_terminal_has_no_more(term: str, encoding: str, ascii_only: bool) -> None:
+def test_ascii_only_if_terminal_lacks_utf8(term: str, encoding: str, ascii_only: bool) -> None:
     assert appearance_options.needs_ascii({"TERM": term}, encoding) is ascii_only
 
 
@@ -55,42 +55,46 @@ def test_ascii_where_the_terminal_has_no_more(term: str, encoding: str, ascii_on
         ({"TERM": "dumb"}, "16"),
     ],
 )
-def test_as_many_colours_as_the_terminal_has(environment: dict[str, str], depth: str) -> None:
+def test_colour_depth_follows_terminal(environment: dict[str, str], depth: str) -> None:
     assert appearance_options.colours(environment) == depth
 
 
-def test_options_are_taken_as_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert chosen("--theme", "light").theme == "light"
-    assert chosen("--ascii").ascii is True
+def test_options_override_detection(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert appearance("--theme", "light").theme == "light"
+    assert appearance("--ascii").ascii is True
     monkeypatch.setenv("TERM", "linux")
-    assert chosen().ascii is True
-    assert chosen("--no-ascii").ascii is False
-    assert (chosen().mouse, chosen("--no-mouse").mouse) == (True, False)
-    assert (chosen().outlive, chosen("--on-hangup", "continue").outlive) == (False, True)
-    assert (chosen().lite, chosen("--lite").lite, chosen("--no-lite").lite) == (False, True, False)
-    assert (chosen().may_lite, chosen("--lite").may_lite, chosen("--no-lite").may_lite) == (True, False, False)
+    assert appearance().ascii is True
+    assert appearance("--no-ascii").ascii is False
+    assert (appearance().mouse, appearance("--no-mouse").mouse) == (True, False)
+    assert (appearance().outlive, appearance("--on-hangup", "continue").outlive) == (False, True)
+    assert (appearance().lite, appearance("--lite").lite, appearance("--no-lite").lite) == (False, True, False)
+    assert (appearance().may_lite, appearance("--lite").may_lite, appearance("--no-lite").may_lite) == (
+        True,
+        False,
+        False,
+    )
 
 
-def test_the_theme_chosen_last_is_the_one_to_begin_with() -> None:
-    assert chosen().theme == "dark"
+def test_saved_theme_is_default() -> None:
+    assert appearance().theme == "dark"
     save_settings({"theme": "contrast"})
-    assert chosen().theme == "contrast"
-    assert chosen("--theme", "light").theme == "light"
-    assert read_settings() == {"theme": "contrast"}, "an option holds for one session"
+    assert appearance().theme == "contrast"
+    assert appearance("--theme", "light").theme == "light"
+    assert read_settings() == {"theme": "contrast"}, "an option is not saved"
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"theme": "mauve"}', '{"theme": 7}', "\x00"])
-def test_broken_settings_are_one_clear_line_and_defaults(text: str) -> None:
+def test_invalid_settings_give_one_notice_and_defaults(text: str) -> None:
     settings_file().parent.mkdir(parents=True)
     settings_file().write_text(text)
-    found = chosen()
+    found = appearance()
     assert found.theme == "dark"
     assert len(found.notices) == 1
     assert found.notices[0].startswith(str(settings_file()))
     assert "defaults are used" in found.notices[0]
 
 
-def test_what_is_remembered_takes_the_place_of_what_does_not_read_and_keeps_the_rest() -> None:
+def test_saving_replaces_invalid_file_and_keeps_other_settings() -> None:
     settings_file().parent.mkdir(parents=True)
     settings_file().write_text("{")
     save_settings({"theme": "light"})
@@ -99,49 +103,49 @@ def test_what_is_remembered_takes_the_place_of_what_does_not_read_and_keeps_the_
     assert [file.name for file in settings_file().parent.iterdir()] == ["settings.json"]
 
 
-def test_a_slow_line_makes_the_screen_lite_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_ssh_connection_makes_screen_lite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(appearance_options, "round_trip", lambda: 0.4)
-    assert chosen().lite is False, "nobody came over a line"
+    assert appearance().lite is False, "no SSH connection"
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
-    assert (chosen().lite, chosen().why) == (True, "the round trip to this terminal takes 400 ms")
-    assert chosen("--no-lite").lite is False
+    assert (appearance().lite, appearance().why) == (True, "the round trip to this terminal takes 400 ms")
+    assert appearance("--no-lite").lite is False
     monkeypatch.setattr(appearance_options, "round_trip", lambda: 0.02)
-    assert chosen().lite is False
+    assert appearance().lite is False
     monkeypatch.setattr(appearance_options, "round_trip", lambda: None)
-    assert chosen().lite is False
+    assert appearance().lite is False
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_the_line_is_measured_by_asking_the_terminal(answers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_round_trip_is_measured_with_cursor_query(answers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, theirs = pty.openpty()
 
     def answer() -> None:
-        asked = b""
-        while b"\x1b[6n" not in asked:
-            asked += os.read(terminal, 100)
+        query = b""
+        while b"\x1b[6n" not in query:
+            query += os.read(terminal, 100)
         if answers:
             os.write(terminal, b"\x1b[12;40R")
 
     answering = threading.Thread(target=answer)
     answering.start()
-    with os.fdopen(theirs, "r+b", buffering=0) as its:
-        monkeypatch.setattr("sys.stdin", its)
-        monkeypatch.setattr("sys.stderr", its)
-        patience = 20.0 if answers else 0.2
-        took = appearance_options.round_trip(patience)
+    with os.fdopen(theirs, "r+b", buffering=0) as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        monkeypatch.setattr("sys.stderr", stream)
+        timeout = 20.0 if answers else 0.2
+        took = appearance_options.round_trip(timeout)
     answering.join()
     os.close(terminal)
     assert took is not None
-    assert (took < patience) is answers
+    assert (took < timeout) is answers
 
 
-def test_what_is_no_terminal_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_round_trip_of_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "file").open("w+b") as file:
         monkeypatch.setattr("sys.stdin", file)
         assert appearance_options.round_trip() is None
 
 
-def test_a_lite_screen_in_ascii_without_the_mouse() -> None:
+def test_lite_screen_in_ascii_without_mouse() -> None:
     options = ("-n", "50", "--lite", "--ascii", "--no-mouse")
     with http_server() as url, on_terminal([*COCKPIT, "run", url, *options], (100, 30)) as screen:
         screen.until(b"--no-lite")
@@ -151,4 +155,4 @@ def test_a_lite_screen_in_ascii_without_the_mouse() -> None:
         drawn = screen.shown[: screen.shown.index(b"\x1b[?1049l")]
         assert drawn.isascii()
         assert b"lite" in drawn
-        assert b"\x1b[?1000h" not in drawn, "the mouse is left to the terminal"
+        assert b"\x1b[?1000h" not in drawn, "the mouse is not captured"

@@ -1,4 +1,4 @@
-"""`cockpit baseline`: set, shown, listed, deleted."""
+"""`cockpit baseline`: set, add, show, list, delete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def file(state_home: Path) -> str:
     return str(recorded(state_home / "small.cockpit", list(small_session())))
 
 
-def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "list"]) == 0
     assert "no baseline in " in capsys.readouterr().out
     assert main(["baseline", "set", "spring", f"{file}#1"]) == 0
@@ -34,7 +34,7 @@ def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Ca
     capsys.readouterr()
     assert main(["baseline", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in listed] == ["spring"]
+    assert [entry["name"] for entry in listed] == ["spring"]
     (run,) = listed[0]["runs"]
     assert run["metrics"]["rate"] == pytest.approx(200)
     assert main(["baseline", "show", "spring"]) == 0
@@ -59,7 +59,7 @@ def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("set", "x", "FILE", "--runs", "3"), "3 runs wanted; its runs: 1 to 2"),
         (("set", "../x", "FILE"), "invalid baseline name"),
@@ -67,18 +67,18 @@ def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Ca
         (("set", "x", "none.cockpit"), "none.cockpit: no such recording"),
     ],
 )
-def test_a_baseline_that_makes_no_sense(
-    file: str, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_baseline_commands_are_refused(
+    file: str, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["baseline", *(file if one == "FILE" else one for one in arguments)]) == 2
-    assert said in capsys.readouterr().err
+    assert main(["baseline", *(file if argument == "FILE" else argument for argument in arguments)]) == 2
+    assert message in capsys.readouterr().err
 
 
-def test_a_damaged_baseline_is_one_line(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_baseline_is_one_error_line(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "set", "x", file]) == 0
     path = baselines.folder() / "x.json"
-    whole = path.read_bytes()
-    for broken in (b"", whole[:500], b"{}", whole.replace(b'"format":2', b'"format":9'), b"\xff\xfe"):
+    intact = path.read_bytes()
+    for broken in (b"", intact[:500], b"{}", intact.replace(b'"format":2', b'"format":9'), b"\xff\xfe"):
         path.write_bytes(broken)
         assert main(["baseline", "show", "x"]) == 2
         assert "x.json: " in capsys.readouterr().err.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""`cockpit check` on a real server, in a shell script and called: every way it can end."""
+"""`cockpit check` on a real server, in a shell script and in Python: all exit codes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ EXITS = {
     "interrupted": 130,
     "generator": 1,
 }
-# What needs no process of its own: the arguments of each, in order.
+# Calls that need no process of their own, with their arguments, in order.
 CALLS = {
     "against": ("URL/", "-n", "100", "--baseline", "before", "--threshold", "rate >= 1000000% of baseline", "--json"),
     "repeated": ("URL/", "-n", "100", "--runs", "3", "--add-to-baseline", "before"),
@@ -92,44 +92,44 @@ name = "here"
 [check]
 abort_on = ["here.cpu.idle > 100"]
 """
-# So many requests are more than what asks before a run.
-UNDER_WAY = 100
+# More requests than the check of the target before a run sends.
+UNDER_LOAD = 100
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """`/status/503` answers with that; a file in the folder appears once two of the paths are under load."""
+    """Answer `/status/503` with that status; create a file in the folder when one of two paths is under load."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     folder: Path
-    asked: Counter[str]
+    requests: Counter[str]
 
     def do_GET(self) -> None:
         status = int(self.path.removeprefix("/status/")) if self.path.startswith("/status/") else 200
         if self.path in ("/interrupted", "/generator"):
-            self.asked[self.path] += 1
-            if self.asked[self.path] == UNDER_WAY:
-                (self.folder / f"asked{self.path}").touch()
+            self.requests[self.path] += 1
+            if self.requests[self.path] == UNDER_LOAD:
+                (self.folder / f"loaded{self.path}").touch()
         self.send_response(status)
         self.send_header("Content-Length", "2")
         self.end_headers()
         self.wfile.write(b"ok")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: tests read stderr."""
+        """Print nothing: tests read stderr."""
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that is killed is part of the test."""
+        """Ignore errors: a test kills its client."""
 
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    (folder / "asked").mkdir()
-    handler = type("Handler", (_Handler,), {"folder": folder, "asked": Counter()})
+    (folder / "loaded").mkdir()
+    handler = type("Handler", (_Handler,), {"folder": folder, "requests": Counter()})
     found = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
@@ -143,48 +143,48 @@ def server(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    """The folder with the output of the script and of CALLS, and their exit codes."""
+    """Run the script and CALLS; return the folder with their output, and their exit codes."""
     folder = tmp_path_factory.mktemp("check")
-    own = {"PYTHON": sys.executable, "XDG_STATE_HOME": str(folder / "state")}
-    with server(folder) as url, contextlib.chdir(folder), patch.dict(os.environ, own | {"URL": url}):
+    environment = {"PYTHON": sys.executable, "XDG_STATE_HOME": str(folder / "state")}
+    with server(folder) as url, contextlib.chdir(folder), patch.dict(os.environ, environment | {"URL": url}):
         done = subprocess.run(["sh", SCRIPT], capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         codes = {name: int(code) for name, code in (line.split() for line in done.stdout.splitlines())}
         (folder / "hosts.toml").write_text(HOSTS.replace("URL", url))
         recorded(folder / "slower.cockpit", list(slower()))
         for name, arguments in CALLS.items():
-            made = cockpit("check", *(one.replace("URL", url) for one in arguments))
+            done = cockpit("check", *(argument.replace("URL", url) for argument in arguments))
             if name == "recorded":
                 assert cockpit("baseline", "set", "same", "run.cockpit").returncode == 0
-            codes[name] = made.returncode
-            (folder / f"{name}.out").write_text(made.stdout)
-            (folder / f"{name}.err").write_text(made.stderr)
+            codes[name] = done.returncode
+            (folder / f"{name}.out").write_text(done.stdout)
+            (folder / f"{name}.err").write_text(done.stderr)
     return folder, codes
 
 
 def slower() -> Iterator[AnyEvent]:
-    """A run of 12 s whose rate falls by a tenth each second."""
+    """Yield a run of 12 s whose rate falls by 10% per second."""
     yield SessionStarted(t=0, wall=1_700_000_000.0, version="0", name="slower")
     yield RunStarted(t=0, run=1, plan=LoadPlan(url="http://web1/", duration=12.0))
     for tenth in range(120):
-        many = round(100 * 0.9 ** (tenth / 10))
-        times = Histogram.of([1_000_000] * many)
+        completed = round(100 * 0.9 ** (tenth / 10))
+        times = Histogram.of([1_000_000] * completed)
         start = tenth / 10
-        yield Tick(t=start + 0.1, start=start, run=1, worker=0, sent=many, completed=many, service=times)
+        yield Tick(t=start + 0.1, start=start, run=1, worker=0, sent=completed, completed=completed, service=times)
     yield RunEnded(t=12, run=1, reason="completed")
     yield SessionEnded(t=12)
 
 
-def test_every_exit_code(ended: tuple[Path, dict[str, int]]) -> None:
+def test_exit_codes(ended: tuple[Path, dict[str, int]]) -> None:
     folder, codes = ended
     assert codes == EXITS, "".join(path.read_text() for path in sorted(folder.glob("*.err")))
     for path in folder.glob("*.err"):
         assert "Traceback" not in path.read_text(), path.name
 
 
-def test_what_is_wrong_is_one_line(ended: tuple[Path, dict[str, int]]) -> None:
+def test_problem_is_one_error_line(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
-    for name, said in (
+    for name, message in (
         ("other-load", "baseline before: was made under a different load: concurrency 1 → 2; compare with --anyway"),
         ("no-baseline", "gone: no such baseline; there are: before"),
         ("unknown", "unknown metric 'speed'"),
@@ -192,38 +192,38 @@ def test_what_is_wrong_is_one_line(ended: tuple[Path, dict[str, int]]) -> None:
     ):
         errors = [line for line in (folder / f"{name}.err").read_text().splitlines() if line.startswith("cockpit: ")]
         assert len(errors) == 1, name
-        assert said in errors[0]
+        assert message in errors[0]
         assert (folder / f"{name}.out").read_text() == ""
 
 
-def test_a_compact_table(ended: tuple[Path, dict[str, int]]) -> None:
+def test_table_is_compact(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     lines = (folder / "broken.out").read_text().splitlines()
     assert "  FAILED  failed == 0  found 100" in lines
     assert lines[-1] == "check: 1 of 1 thresholds failed"
-    # Warnings come on top: on a busy machine the generator may have waited for a CPU.
+    # Warnings are extra lines: on a busy machine the generator may have waited for a CPU.
     assert len([line for line in lines if not line.startswith("  ! ")]) <= 8
     assert (folder / "good.out").read_text().endswith("check: good\n")
     assert "UNSTABLE  too short" in (folder / "too-short.out").read_text()
 
 
-def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
+def test_json_has_reason(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     names = ("against", "aborted", "capped", "with-spread")
     found = {name: json.loads((folder / f"{name}.out").read_text()) for name in names}
     found |= {
         name: json.loads((folder / f"{name}.out").read_text()) for name in ("unsteady", "interrupted", "host-aborted")
     }
-    for name, told in found.items():
-        msgspec.convert(told, CheckJson)
-        assert told["check"]["exit"] == EXITS[name]
+    for name, result in found.items():
+        msgspec.convert(result, CheckJson)
+        assert result["check"]["exit"] == EXITS[name]
     assert found["against"]["check"]["baseline"]["name"] == "before"
     (spread,) = found["with-spread"]["thresholds"]
     assert (spread["status"], spread["ratio"]["runs"], spread["ratio"]["assumed"]) == ("holds", [4, 2], False)
     assert spread["ratio"]["low"] < spread["ratio"]["value"] < spread["ratio"]["high"]
     assert found["with-spread"]["completed"] == 200
     assert found["aborted"]["check"]["aborted"] == "failed < 10"
-    assert [one["holds"] for one in found["aborted"]["thresholds"]] == [False, False]
+    assert [threshold["holds"] for threshold in found["aborted"]["thresholds"]] == [False, False]
     assert found["aborted"]["ended"] == "stopped"
     assert found["host-aborted"]["check"]["aborted"] == "here.cpu.idle > 100"
     assert 0 <= found["host-aborted"]["thresholds"][1]["found"] <= 100
@@ -232,7 +232,7 @@ def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
     assert "check" in msgspec.json.schema(CheckJson)["$defs"]["CheckJson"]["required"]
 
 
-def test_junit_has_a_case_a_threshold(ended: tuple[Path, dict[str, int]]) -> None:
+def test_junit_has_one_case_per_threshold(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     for name, failures in (("good", 0), ("broken", 1)):
         suite = ElementTree.parse(folder / f"{name}.xml").getroot().find("testsuite")
@@ -243,23 +243,23 @@ def test_junit_has_a_case_a_threshold(ended: tuple[Path, dict[str, int]]) -> Non
         assert len(suite.findall("testcase/failure")) == failures
 
 
-def test_an_inconclusive_check_is_no_pass(ended: tuple[Path, dict[str, int]]) -> None:
-    """One run against one shows no spread between runs."""
+def test_inconclusive_check_is_a_junit_failure(ended: tuple[Path, dict[str, int]]) -> None:
+    """One run vs one run has no measured spread."""
     folder, _ = ended
-    told = (folder / "one-run.out").read_text()
-    assert "  INCONCLUSIVE  rate >= 100% of baseline  found " in told
-    assert "n = 1 vs 1; a spread of 16% between runs is assumed); more runs on either side show the spread" in told
-    assert told.endswith("check: 1 of 1 thresholds inconclusive\n")
+    output = (folder / "one-run.out").read_text()
+    assert "  INCONCLUSIVE  rate >= 100% of baseline  found " in output
+    assert "n = 1 vs 1; a spread of 16% between runs is assumed); more runs on either side show the spread" in output
+    assert output.endswith("check: 1 of 1 thresholds inconclusive\n")
     failure = ElementTree.parse(folder / "one-run.xml").getroot().find("testsuite/testcase/failure")
     assert failure is not None and str(failure.get("message")).startswith("inconclusive: ")
 
 
-def test_junit_says_that_nothing_could_be_checked(ended: tuple[Path, dict[str, int]]) -> None:
-    told = (ended[0] / "refused.xml").read_text()
-    error = ElementTree.fromstring(told).find("testsuite/testcase/error")
+def test_junit_has_error_if_target_is_unreachable(ended: tuple[Path, dict[str, int]]) -> None:
+    xml = (ended[0] / "refused.xml").read_text()
+    error = ElementTree.fromstring(xml).find("testsuite/testcase/error")
     assert error is not None
     assert "127.0.0.1 port 1 is unreachable" in str(error.get("message"))
-    assert "sesame" not in told
+    assert "sesame" not in xml
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def file(state_home: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (("-c", "3"), "-c: load flags do not apply to a recording"),
         (("--seed", "3", "--disable-keepalive"), "--disable-keepalive, --seed: load flags do not apply to a recording"),
@@ -283,38 +283,38 @@ def file(state_home: Path) -> str:
         (("--threshold", "web9.cpu.idle > 3"), "no host 'web9' is watched"),
     ],
 )
-def test_what_a_recording_cannot_be_asked(
-    file: str, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_flags_for_recording_are_refused(
+    file: str, flags: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", file, *flags]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_server_figures_are_held_too(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_host_thresholds_are_checked(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     thresholds = ("web1.cpu.idle > 20", "web1.processes.defunct == 0", "p99.9 < 200ms", "web1.cpu.idle > 80")
-    assert main(["check", file, *(flag for one in thresholds for flag in ("--threshold", one))]) == 99
-    told = capsys.readouterr().out
-    assert told.count("ok ") == 3
-    assert "FAILED  web1.cpu.idle > 80" in told
-    assert "check: 1 of 4 thresholds failed" in told
+    assert main(["check", file, *(flag for threshold in thresholds for flag in ("--threshold", threshold))]) == 99
+    output = capsys.readouterr().out
+    assert output.count("ok ") == 3
+    assert "FAILED  web1.cpu.idle > 80" in output
+    assert "check: 1 of 4 thresholds failed" in output
 
 
-def test_a_threshold_is_checked_once_however_it_is_written(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    ways = ("failed == 0", "failed==0", "failed == 0.0", "p99 < 1s", "p99<1000ms")
-    assert main(["check", file, *(flag for one in ways for flag in ("--threshold", one))]) in (0, 99)
-    told = capsys.readouterr().out
-    assert told.count("failed ==") == 1 and "failed==" not in told
-    assert told.count("p99 <") == 1 and "p99<" not in told
+def test_equal_thresholds_are_checked_once(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    thresholds = ("failed == 0", "failed==0", "failed == 0.0", "p99 < 1s", "p99<1000ms")
+    assert main(["check", file, *(flag for threshold in thresholds for flag in ("--threshold", threshold))]) in (0, 99)
+    output = capsys.readouterr().out
+    assert output.count("failed ==") == 1 and "failed==" not in output
+    assert output.count("p99 <") == 1 and "p99<" not in output
 
 
-def test_a_recording_is_held_against_its_steadiness(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recording_is_checked_for_stability(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", file, "--steady"]) == 0
     assert "ok      stable" in capsys.readouterr().out
     assert main(["check", f"{file}@5s..9s", "--steady"]) == 4
 
 
 @pytest.mark.parametrize(
-    ("check", "said"),
+    ("check", "message"),
     [
         ('abort_on = ["completed > 3"]', "completed is known only at the end of a run"),
         ('abort_on = ["speed > 3"]', "check.abort_on: 'speed > 3': unknown metric"),
@@ -323,18 +323,16 @@ def test_a_recording_is_held_against_its_steadiness(file: str, capsys: pytest.Ca
         ('baseline = "none"', "none: no such baseline"),
     ],
 )
-def test_what_a_profile_can_get_wrong(
-    state_home: Path, check: str, said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_check_section_is_refused(
+    state_home: Path, check: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     profile = state_home / "p.toml"
     profile.write_text(f'[target]\nurl = "http://127.0.0.1:1/"\n[check]\n{check}\n')
     assert main(["check", str(profile)]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_quick_is_one_run_of_15_s_against_the_last_baseline_of_the_same_load(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_quick_is_one_run_of_15_s_with_latest_baseline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     plan = LoadPlan(url="http://127.0.0.1:1/", duration=10.0)
     for at, (name, found) in enumerate({"old": plan, "new": plan, "other": replace(plan, concurrency=9)}.items()):
@@ -343,12 +341,12 @@ def test_quick_is_one_run_of_15_s_against_the_last_baseline_of_the_same_load(
     (tmp_path / "cockpit" / "baselines" / "damaged.json").write_text("{")
     assert (latest := baselines.latest(plan)) is not None and latest.name == "new"
     assert baselines.latest(replace(plan, url="http://127.0.0.1:2/")) is None
-    asked: dict[str, object] = {}
+    called: dict[str, object] = {}
 
     def headless(
         profile: Profile, *_: object, limit: float | None, runs: int, stop_when: Breaker, **__: object
     ) -> object:
-        asked.update(
+        called.update(
             seconds=profile.plan.duration,
             limit=limit,
             runs=runs,
@@ -358,15 +356,15 @@ def test_quick_is_one_run_of_15_s_against_the_last_baseline_of_the_same_load(
 
     monkeypatch.setattr("cockpit.cli.check.headless", headless)
     assert main(["check", plan.url, "-z", "10m", "--quick"]) == 3
-    assert asked == {"seconds": 15.0, "limit": None, "runs": 1, "baseline": "new"}
+    assert called == {"seconds": 15.0, "limit": None, "runs": 1, "baseline": "new"}
     assert main(["check", plan.url, "-z", "10m", "--quick", "--cap", "5s", "--runs", "2"]) == 3
-    assert asked == {"seconds": 15.0, "limit": 5.0, "runs": 2, "baseline": "new"}
-    ladder = ["check", plan.url, "--ladder", "1,2:10m", "--quick"]
-    assert main(ladder) == 3
-    assert asked == {"seconds": None, "limit": 15.0, "runs": 1, "baseline": None}
+    assert called == {"seconds": 15.0, "limit": 5.0, "runs": 2, "baseline": "new"}
+    stepped = ["check", plan.url, "--ladder", "1,2:10m", "--quick"]
+    assert main(stepped) == 3
+    assert called == {"seconds": None, "limit": 15.0, "runs": 1, "baseline": None}
 
 
-def test_only_a_load_that_nothing_ends_has_a_cap() -> None:
+def test_only_unlimited_load_has_default_cap() -> None:
     url = "http://localhost/"
     endless = Profile(name="x", plan=LoadPlan(url=url))
     assert default_cap(endless) == DEFAULT_CAP

@@ -1,4 +1,4 @@
-"""The completion scripts, in the shells that they are for."""
+"""Completion scripts in their shells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.cli.completion import SHELLS
 from cockpit.cli.help import topics
 
 ROOT = Path(__file__).parents[2]
-# What is typed, and what it is completed to.
+# Typed text and its completions.
 CASES = [
     ("cockpit repl", {"replay"}),
     ("cockpit help ex", {"exit-codes", "expressions"}),
@@ -58,10 +58,10 @@ exit 0
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A library with two recordings, and a profile of the user's own."""
-    own = tmp_path / "config" / "cockpit" / "profiles"
-    own.mkdir(parents=True)
-    (own / "mine.toml").touch()
+    """Return an environment with two recordings in the library and a user profile."""
+    profiles = tmp_path / "config" / "cockpit" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "mine.toml").touch()
     library = tmp_path / "state" / "cockpit" / "recordings"
     library.mkdir(parents=True)
     for name in ("night-1", "night-2"):
@@ -83,14 +83,14 @@ def script(shell: str, folder: Path, environment: dict[str, str]) -> Path:
     return path
 
 
-def needs(shell: str) -> None:
+def require(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is missing")
 
 
 @pytest.mark.parametrize(("shell", "program"), [("bash", BASH), ("fish", FISH)])
-def test_what_is_completed(shell: str, program: str, tmp_path: Path, environment: dict[str, str]) -> None:
-    needs(shell)
+def test_bash_and_fish_completion(shell: str, program: str, tmp_path: Path, environment: dict[str, str]) -> None:
+    require(shell)
     done = subprocess.run(
         [shell, "-c", program],
         input="".join(f"{typed}\n" for typed, _ in CASES),
@@ -102,15 +102,15 @@ def test_what_is_completed(shell: str, program: str, tmp_path: Path, environment
     )
     found = [set(line.split()) for line in done.stdout.splitlines()]
     assert done.stderr == ""
-    for (typed, wanted), offered in zip(CASES, found, strict=True):
-        assert wanted <= offered, (typed, offered)
+    for (typed, expected), completed in zip(CASES, found, strict=True):
+        assert expected <= completed, (typed, completed)
         if typed[-1] != " " and "spare" not in typed and "night" not in typed:
-            assert wanted == offered, (typed, offered)
+            assert expected == completed, (typed, completed)
 
 
-def test_zsh_completes_what_is_typed(tmp_path: Path, environment: dict[str, str]) -> None:
-    """In a terminal of its own: zsh completes nowhere else."""
-    needs("zsh")
+def test_zsh_completion(tmp_path: Path, environment: dict[str, str]) -> None:
+    """zsh completes only on a terminal."""
+    require("zsh")
     path = script("zsh", tmp_path, environment)
     process, terminal = pty.fork()
     if process == 0:
@@ -118,28 +118,28 @@ def test_zsh_completes_what_is_typed(tmp_path: Path, environment: dict[str, str]
         os.execvpe("zsh", ["zsh", "-f", "-i"], environment)
     try:
         load = f"eval \"$(<'{path}')\""
-        answer(terminal, f"PS1='ready'; autoload -U compinit; compinit -D; {load}; echo lo''aded\n", "loaded")
-        for typed, wanted in CASES:
-            if len(wanted) == 1:
-                (word,) = wanted
-                answer(terminal, f"{typed}\t", f"{word} ")
+        type_and_wait(terminal, f"PS1='ready'; autoload -U compinit; compinit -D; {load}; echo lo''aded\n", "loaded")
+        for typed, expected in CASES:
+            if len(expected) == 1:
+                (word,) = expected
+                type_and_wait(terminal, f"{typed}\t", f"{word} ")
             else:
-                answer(terminal, f"{typed}\t\t", *wanted)
-            answer(terminal, "\x15echo do''ne\n", "done")
+                type_and_wait(terminal, f"{typed}\t\t", *expected)
+            type_and_wait(terminal, "\x15echo do''ne\n", "done")
     finally:
         os.close(terminal)
         os.waitpid(process, 0)
 
 
-def answer(terminal: int, typed: str, *wanted: str) -> None:
-    """Wait until the terminal shows all that is wanted."""
+def type_and_wait(terminal: int, typed: str, *expected: str) -> None:
+    """Type the text and wait until the terminal shows all expected words."""
     os.write(terminal, typed.encode())
-    said, end = "", time.monotonic() + 60
-    while not all(word in _ESCAPES.sub("", said) for word in wanted):
+    shown, end = "", time.monotonic() + 60
+    while not all(word in _ESCAPES.sub("", shown) for word in expected):
         ready, _, _ = select.select([terminal], [], [], max(0.0, end - time.monotonic()))
-        assert ready, f"{typed!r} brought {said!r}"
-        said += os.read(terminal, 1 << 16).decode(errors="replace")
+        assert ready, f"timeout after {typed!r}: {shown!r}"
+        shown += os.read(terminal, 1 << 16).decode(errors="replace")
 
 
-def test_there_is_one_for_each_shell_that_is_named() -> None:
+def test_shells_with_completion() -> None:
     assert SHELLS == ("bash", "zsh", "fish")

@@ -1,4 +1,4 @@
-"""`cockpit doctor`: what stands in the way is found first, a line each, with what to do; nothing is changed."""
+"""`cockpit doctor`: one line per problem, with the fix; nothing is changed."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def profile_of(folder: Path, url: str, more: str = "") -> Path:
     return path
 
 
-def test_a_url_that_answers_is_all_well(url: str) -> None:
+def test_reachable_url_has_no_problems(url: str) -> None:
     done = cockpit("doctor", url)
     assert done.returncode == 0, done.stderr
     assert f"{url}/ answers 200 at 127.0.0.1" in done.stdout
-    # On a busy machine there is a note about that.
+    # A busy machine adds a note.
     assert done.stdout.splitlines()[-1] in ("all well", "nothing to fix, 1 note")
 
 
-def test_a_busy_machine_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_machine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() or 1)]
     try:
         monkeypatch.setattr(doctor, "BUSY", 10.0)
@@ -56,7 +56,7 @@ def test_a_busy_machine_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("text", "code", "message"),
     [
         ('[target]\nurl = "ftp://x/"\n', 2, "WRONG  profile"),
         ('[target]\nurl = "http://127.0.0.1:1/"\n[check]\nthresholds = ["speed > 3"]\n', 2, "unknown metric 'speed'"),
@@ -64,17 +64,17 @@ def test_a_busy_machine_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
         ('[target]\nurl = "http://no-such-host.invalid/"\n', 3, "no such host"),
     ],
 )
-def test_what_is_wrong_is_a_line_on_stdout_and_the_exit_code(tmp_path: Path, text: str, code: int, said: str) -> None:
+def test_problem_is_a_line_on_stdout_and_exit_code(tmp_path: Path, text: str, code: int, message: str) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(text)
     done = cockpit("doctor", "--trust", profile)
     assert done.returncode == code, done.stderr
-    assert said in done.stdout
+    assert message in done.stdout
     assert "to fix" in done.stdout
     assert done.stderr == ""
 
 
-def test_a_load_that_this_machine_cannot_send_is_found(url: str, tmp_path: Path) -> None:
+def test_too_many_connections_are_a_problem(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nconcurrency = 50000000\n')
     done = cockpit("doctor", "--trust", profile)
@@ -82,7 +82,7 @@ def test_a_load_that_this_machine_cannot_send_is_found(url: str, tmp_path: Path)
     assert "WRONG  this machine    50000000 connections need" in done.stdout
 
 
-def test_ports_that_run_out_are_worth_a_note(url: str, tmp_path: Path) -> None:
+def test_ephemeral_port_exhaustion_is_a_note(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 1000000\nkeepalive = false\n')
     done = cockpit("doctor", "--trust", profile)
@@ -121,7 +121,7 @@ secret = true
 """
 
 
-def test_a_host_is_examined_whole_and_left_as_it_was(url: str, tmp_path: Path) -> None:
+def test_all_problems_of_host_are_listed_without_changes(url: str, tmp_path: Path) -> None:
     (tmp_path / "good.conf").write_text("KeepAlive On\n")
     (tmp_path / "dark").write_text("PASSWORD=sesame\n")
     test = tmp_path / "test"
@@ -131,7 +131,7 @@ def test_a_host_is_examined_whole_and_left_as_it_was(url: str, tmp_path: Path) -
     before = digests(tmp_path)
     done = cockpit("doctor", "--trust", profile)
     assert done.returncode == 2, done.stderr
-    for said in (
+    for message in (
         "ok     here            this machine as ",
         "note   here            no process is called 'no-such-server'",
         "note   here            status page http://127.0.0.1:1/server-status?auto: 127.0.0.1:1: unreachable",
@@ -143,7 +143,7 @@ def test_a_host_is_examined_whole_and_left_as_it_was(url: str, tmp_path: Path) -
         "WRONG  here            there is no command 'no-such-reload' in the login's PATH",
         f"WRONG  here            `{tmp_path}/test` fails: Syntax error on line 3",
     ):
-        assert said in done.stdout
+        assert message in done.stdout
     assert "sesame" not in done.stdout
     assert digests(tmp_path) == before
 
@@ -152,14 +152,14 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.is_file()}
 
 
-# Mounts a read-only file system on $1, with the file in it, and runs the rest in sight of it: root may write elsewhere.
+# Mounts a read-only file system with the file on $1 and runs the remaining arguments: root can write any other file.
 READ_ONLY = (
     """mount -t tmpfs none "$1" && echo KeepAlive On >"$1/good.conf" && mount -o remount,ro "$1" && shift && "$@" """
 )
 
 
-def test_a_file_that_cannot_be_written_is_found(url: str, tmp_path: Path) -> None:
-    folder = tmp_path / "kept"
+def test_unwritable_file_is_a_problem(url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "read-only"
     folder.mkdir()
     file = folder / "good.conf"
     knob = (
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_written_is_found(url: str, tmp_path: Path) -> Non
     assert f"{file} or its folder cannot be written" in done.stdout, done.stderr
 
 
-def test_as_data(url: str, tmp_path: Path) -> None:
+def test_json_findings(url: str, tmp_path: Path) -> None:
     done = cockpit("doctor", profile_of(tmp_path, url), "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["exit"]) == (0, 0)
@@ -186,7 +186,7 @@ def test_as_data(url: str, tmp_path: Path) -> None:
     assert {finding["level"] for finding in findings} == {"ok"}
 
 
-async def test_the_demos_own_profile_is_all_well_over_ssh(tmp_path: Path) -> None:
+async def test_demo_profile_has_no_problems_over_ssh(tmp_path: Path) -> None:
     async with DemoWorld() as world:
         profile = tmp_path / "demo.toml"
         profile.write_text(world.profile_toml())
@@ -215,28 +215,28 @@ async def test_the_demos_own_profile_is_all_well_over_ssh(tmp_path: Path) -> Non
         ("", []),
     ],
 )
-def test_what_a_command_runs_first(command: str, word: list[str]) -> None:
+def test_first_word_of_command(command: str, word: list[str]) -> None:
     assert list(_first_words([command])) == word
 
 
-def test_whole_paths_of_a_tail() -> None:
+def test_absolute_paths_of_tail_command() -> None:
     assert list(_paths("tail -n 3 -F /var/log/a.log b.log '/var/log/*.log'")) == ["/var/log/a.log"]
 
 
-class Deaf:
-    """A host on which nothing answers as expected."""
+class FailingHost:
+    """A host on which every command fails without output."""
 
     async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
         return Completed(1, b"", b"")
 
 
-async def test_what_was_not_answered_is_not_called_missing() -> None:
-    assert await _missing(Deaf(), ["command:ls"]) == []
-    assert await _missing(Deaf(), []) == []
+async def test_command_is_not_missing_if_query_failed() -> None:
+    assert await _missing(FailingHost(), ["command:ls"]) == []
+    assert await _missing(FailingHost(), []) == []
 
 
 @pytest.mark.parametrize("command", ["doctor", "new"])
-def test_neither_it_nor_new_loads_the_screen(url: str, tmp_path: Path, command: str) -> None:
+def test_doctor_and_new_import_no_textual(url: str, tmp_path: Path, command: str) -> None:
     more = f", '-o', r'{tmp_path / 'p.toml'}', '--host', '.'" if command == "new" else ""
     script = (
         "import sys; from cockpit.cli import main\n"
@@ -248,7 +248,7 @@ def test_neither_it_nor_new_loads_the_screen(url: str, tmp_path: Path, command: 
     assert done.returncode == 0, done.stderr
 
 
-def test_a_profile_that_is_not_there_is_looked_for_elsewhere_not_mended() -> None:
+def test_unknown_profile_suggests_names() -> None:
     done = cockpit("doctor", "spare-server")
     assert done.returncode == 2
     assert "did you mean spare-servers?" in done.stdout

@@ -1,4 +1,4 @@
-"""Flags and names are understood in any order."""
+"""Flags and arguments parse in any order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.cli.arguments import make_parser
 
-# Each command line in pieces that belong together.
+# Command lines as groups of arguments that stay together.
 LINES = [
     ("tune P set", ("--dry-run",), ("K=V",), ("--json",), ("L=-1",)),
     ("run", ("http://h/",), ("-c", "5"), ("-n", "10"), ("-H", "A: 1")),
@@ -25,15 +25,15 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES, ids=[line[0] for line in LINES])
-def test_flags_and_names_in_any_order(line: tuple[str | tuple[str, ...], ...]) -> None:
+def test_flags_and_arguments_in_any_order(line: tuple[str | tuple[str, ...], ...]) -> None:
     command, *pieces = line
     names = [piece for piece in pieces if not piece[0].startswith("-")]
     seen = set()
     for order in permutations(pieces):
         if [piece for piece in order if piece in names] != names:
             continue
-        words = [*str(command).split(), *(word for piece in order for word in piece)]
-        options = vars(make_parser().parse_args(words))
+        arguments = [*str(command).split(), *(word for piece in order for word in piece)]
+        options = vars(make_parser().parse_args(arguments))
         options.pop("command")
         seen.add(str(sorted(options.items())))
     assert len(seen) == 1

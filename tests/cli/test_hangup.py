@@ -1,4 +1,4 @@
-"""The terminal goes away: the run and its recording end in order, at once or when the run is over, as was asked for."""
+"""Hangup of the terminal: with `--on-hangup stop` the run ends at once, with `continue` when it completes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.cli.test_headless import COCKPIT
 from tests.servers import http_server
 
 
-def run_ended(file: Path) -> tuple[str, int]:
-    """Why the recording's only run ended and how many requests it completed; the recording was closed in order."""
+def run_end(file: Path) -> tuple[str, int]:
+    """Return the end reason and completed requests of the only run; check that the recording was closed."""
     with Recording(file) as recording:
         assert recording.ended and not recording.damage
         events = list(recording.events())
@@ -26,24 +26,24 @@ def run_ended(file: Path) -> tuple[str, int]:
     return ends[0].reason, done
 
 
-@pytest.mark.parametrize("controlling", [True, False], ids=["told by SIGHUP", "found by itself"])
+@pytest.mark.parametrize("controlling", [True, False], ids=["SIGHUP", "no SIGHUP"])
 @pytest.mark.parametrize("hangup", ["stop", "continue"])
-def test_a_terminal_that_goes_away_during_a_run(tmp_path: Path, hangup: str, controlling: bool) -> None:
+def test_hangup_during_run(tmp_path: Path, hangup: str, controlling: bool) -> None:
     file = tmp_path / "session.cockpit"
-    long = hangup == "stop"
+    stops = hangup == "stop"
     with http_server() as url:
         command = [*COCKPIT, "run", url, "-q", "100", "--on-hangup", hangup, "--record", str(file)]
-        command += ["-z", "10m"] if long else ["-n", "400"]
+        command += ["-z", "10m"] if stops else ["-n", "400"]
         with on_terminal(command, controlling=controlling) as screen:
             screen.until(b"req/s")
             screen.close()
             code = screen.end()
-    reason, done = run_ended(file)
-    assert (code, reason) == ((130, "stopped") if long else (0, "completed"))
-    assert long or done == 400
+    reason, done = run_end(file)
+    assert (code, reason) == ((130, "stopped") if stops else (0, "completed"))
+    assert stops or done == 400
 
 
-def test_a_hangup_that_is_only_told_leaves_the_terminal_as_before(tmp_path: Path) -> None:
+def test_sighup_without_hangup_restores_terminal(tmp_path: Path) -> None:
     file = tmp_path / "session.cockpit"
     with http_server() as url:
         command = [*COCKPIT, "run", url, "-q", "100", "-n", "400", "--on-hangup", "continue", "--record", str(file)]
@@ -52,10 +52,10 @@ def test_a_hangup_that_is_only_told_leaves_the_terminal_as_before(tmp_path: Path
             os.kill(screen.process.pid, signal.SIGHUP)
             assert screen.end() == 0
             assert screen.shown.index(b"\x1b[?1049h") < screen.shown.index(b"\x1b[?1049l")
-    assert run_ended(file) == ("completed", 400)
+    assert run_end(file) == ("completed", 400)
 
 
-def test_what_lives_on_without_its_terminal_still_ends_by_a_signal(tmp_path: Path) -> None:
+def test_run_after_hangup_still_stops_on_sigterm(tmp_path: Path) -> None:
     file = tmp_path / "session.cockpit"
     with http_server() as url:
         command = [*COCKPIT, "run", url, "-q", "100", "-z", "10m", "--on-hangup", "continue", "--record", str(file)]
@@ -66,17 +66,17 @@ def test_what_lives_on_without_its_terminal_still_ends_by_a_signal(tmp_path: Pat
             screen.close()
             os.kill(screen.process.pid, signal.SIGTERM)
             assert screen.end() == 130
-    assert run_ended(file)[0] == "stopped"
+    assert run_end(file)[0] == "stopped"
 
 
-def test_the_start_screen_ends_with_its_terminal() -> None:
+def test_start_screen_exits_on_hangup() -> None:
     with on_terminal(COCKPIT, controlling=False) as screen:
         screen.until(b"profiles")
         screen.close()
         assert screen.end() == 130
 
 
-def test_a_replay_ends_with_its_terminal(tmp_path: Path) -> None:
+def test_replay_exits_on_hangup(tmp_path: Path) -> None:
     file = tmp_path / "session.cockpit"
     with (
         http_server() as url,

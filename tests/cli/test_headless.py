@@ -1,4 +1,4 @@
-"""The commands as a user calls them: stdout is data, stderr progress, the exit code what became of it."""
+"""Commands without the screen: data on stdout, progress on stderr, exit codes."""
 
 from __future__ import annotations
 
@@ -42,47 +42,47 @@ def test_run_counts_exactly(url: str) -> None:
     assert "closed c=7 n=1001" in done.stderr
 
 
-def test_run_prints_a_summary_where_stdout_is_no_terminal(url: str) -> None:
+def test_run_prints_summary_if_stdout_is_no_terminal(url: str) -> None:
     done = cockpit("run", url, "-n", "200", "--disable-keepalive")
     assert done.returncode == 0, done.stderr
     assert "200 of 200 sent, 0 failed" in done.stdout
     assert "few samples" in done.stdout
 
 
-def test_a_run_is_recorded_and_reported(url: str, tmp_path: Path) -> None:
+def test_run_is_recorded_and_reported(url: str, tmp_path: Path) -> None:
     file = tmp_path / "s.cockpit"
     secret = ("-H", "Authorization: Bearer sesame", "-H", "Cookie: sesame")
     done = cockpit("run", url, "-n", "300", "--record", file, "--json", *secret)
     assert done.returncode == 0, done.stderr
-    again = cockpit("report", file, "--json")
-    assert json.loads(again.stdout) == [json.loads(done.stdout)]
+    report = cockpit("report", file, "--json")
+    assert json.loads(report.stdout) == [json.loads(done.stdout)]
     with Recording(file) as recording:
         assert "sesame" not in repr(list(recording.events()))
 
 
-def test_check_holds_and_breaks(url: str) -> None:
+def test_check_passes_and_fails(url: str) -> None:
     good = cockpit("check", url, "-n", "200", "--threshold", "errors == 0", "--threshold", "p99 < 10s")
     assert good.returncode == 0, good.stderr
     assert good.stdout.count("ok ") == 2
-    broken = cockpit("check", url, "-n", "200", "--threshold", "rate > 100M", "--json")
-    assert broken.returncode == 99
-    assert [one["holds"] for one in json.loads(broken.stdout)["thresholds"]] == [False]
+    failed = cockpit("check", url, "-n", "200", "--threshold", "rate > 100M", "--json")
+    assert failed.returncode == 99
+    assert [threshold["holds"] for threshold in json.loads(failed.stdout)["thresholds"]] == [False]
 
 
-def test_check_without_thresholds_takes_no_failure(url: str) -> None:
+def test_check_without_thresholds_requires_no_failures(url: str) -> None:
     assert cockpit("check", url, "-n", "50").returncode == 0
     refused = cockpit("check", f"{url}/status/503", "-n", "50")
     assert refused.returncode == 99
     assert "FAILED  failed == 0  found 50" in refused.stdout
 
 
-def test_a_profile_is_checked(url: str, tmp_path: Path) -> None:
+def test_check_of_profile(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 100\n[check]\nthresholds = ["completed == 100"]\n')
     assert cockpit("check", profile).returncode == 0
 
 
-def test_this_machine_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
+def test_local_host_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(
         f'[target]\nurl = "{url}"\n[load]\nduration = "2s"\n[[host]]\nname = "here"\nprocesses = ["python*"]\n'
@@ -95,7 +95,7 @@ def test_this_machine_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("run", "http://127.0.0.1:1/", "--no-tui"), 3, "127.0.0.1 port 1"),
         (("run", "http://no-such-host.invalid/", "--no-tui"), 3, "no-such-host.invalid"),
@@ -113,23 +113,23 @@ def test_this_machine_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
         (("report", "none.cockpit"), 2, "none.cockpit: no such recording"),
     ],
 )
-def test_what_a_user_can_cause_is_one_line(arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_user_error_is_one_line(arguments: tuple[str, ...], code: int, message: str) -> None:
     done = cockpit(*arguments)
     assert done.returncode == code
     errors = [line for line in done.stderr.splitlines() if line.startswith("cockpit: ")]
     assert len(errors) == 1
-    assert said in errors[0]
+    assert message in errors[0]
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 
 
-def test_flags_that_make_no_sense_are_refused() -> None:
+def test_zero_concurrency_is_refused() -> None:
     done = cockpit("run", "http://127.0.0.1:1/", "-c", "0")
     assert done.returncode == 2
     assert "must be more than 0" in done.stderr
 
 
-def test_an_unwritable_recording_is_said_before_load_starts(url: str, tmp_path: Path) -> None:
+def test_unwritable_recording_is_refused_before_load(url: str, tmp_path: Path) -> None:
     done = cockpit("run", url, "-n", "100", "--record", tmp_path / "none" / "s.cockpit")
     assert done.returncode == 2
     assert "cannot record there: No such file or directory" in done.stderr
@@ -137,11 +137,11 @@ def test_an_unwritable_recording_is_said_before_load_starts(url: str, tmp_path: 
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_stops_the_run_and_keeps_all(url: str, tmp_path: Path, sign: signal.Signals) -> None:
+def test_signal_stops_run_and_keeps_results(url: str, tmp_path: Path, sign: signal.Signals) -> None:
     file = tmp_path / "s.cockpit"
     command = [*COCKPIT, "run", url, "-z", "60s", "--record", str(file), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    _await_replies(file, process)
+    _wait_for_responses(file, process)
     os.kill(process.pid, sign)
     stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
@@ -155,22 +155,22 @@ def test_ctrl_c_stops_the_run_and_keeps_all(url: str, tmp_path: Path, sign: sign
     assert not list(tmp_path.glob("*-wal"))
 
 
-def test_sighup_ignored_by_nohup_does_not_stop_the_run(url: str, tmp_path: Path) -> None:
+def test_nohup_run_continues_after_sighup(url: str, tmp_path: Path) -> None:
     file = tmp_path / "s.cockpit"
     command = ["nohup", *COCKPIT, "run", url, "-q", "100", "-n", "300", "--record", str(file), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    _await_replies(file, process)
+    _wait_for_responses(file, process)
     os.kill(process.pid, signal.SIGHUP)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
     assert json.loads(stdout)["completed"] == 300
 
 
-def test_a_closed_terminal_that_hangs_up_twice_leaves_summary_and_recording(url: str, tmp_path: Path) -> None:
+def test_repeated_hangup_keeps_summary_and_recording(url: str, tmp_path: Path) -> None:
     file, output = tmp_path / "s.cockpit", tmp_path / "summary"
     command = [*COCKPIT, "run", url, "-z", "10m", "--no-tui", "--record", str(file)]
     with on_terminal(["sh", "-c", f"exec {shlex.join(command)} >{output}"]) as screen:
-        _await_replies(file, screen.process)
+        _wait_for_responses(file, screen.process)
         screen.close()
         for _ in range(20):
             with contextlib.suppress(ProcessLookupError):
@@ -181,12 +181,12 @@ def test_a_closed_terminal_that_hangs_up_twice_leaves_summary_and_recording(url:
         assert recording.ended and not recording.damage
 
 
-def test_kill_9_in_the_middle_leaves_a_file_that_opens_and_nothing_running(url: str, tmp_path: Path) -> None:
+def test_sigkill_leaves_readable_recording_and_no_processes(url: str, tmp_path: Path) -> None:
     file = tmp_path / "s.cockpit"
     command = [*COCKPIT, "run", url, "-z", "60s", "--record", str(file), "--no-tui"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    # It is written as it goes; how often, the writer's own tests hold.
-    _await_replies(file, process, until=2.5)
+    # The recording is written during the run; the tests of the writer check how often.
+    _wait_for_responses(file, process, until=2.5)
     workers = psutil.Process(process.pid).children(recursive=True)
     assert workers
     written = _end(file)
@@ -198,19 +198,21 @@ def test_kill_9_in_the_middle_leaves_a_file_that_opens_and_nothing_running(url: 
 
 
 def _end(file: Path) -> float:
-    """Up to which second of the session it is written."""
+    """Return the time (s) up to which the session is recorded."""
     with Recording(file) as recording:
         return recording.end
 
 
-def _await_replies(file: Path, process: subprocess.Popen[str] | subprocess.Popen[bytes], until: float = 0.0) -> None:
-    """Return once responses are recorded, and the session up to second `until`."""
-    while not _has_replies(file) or _end(file) < until:
+def _wait_for_responses(
+    file: Path, process: subprocess.Popen[str] | subprocess.Popen[bytes], until: float = 0.0
+) -> None:
+    """Wait until responses are recorded, and the session up to `until` (s)."""
+    while not _has_responses(file) or _end(file) < until:
         assert process.poll() is None
         time.sleep(0.05)
 
 
-def _has_replies(file: Path) -> bool:
+def _has_responses(file: Path) -> bool:
     try:
         with Recording(file) as recording:
             return any(isinstance(event, Tick) and event.completed for event in recording.events())

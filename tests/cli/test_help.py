@@ -1,4 +1,4 @@
-"""`cockpit help`: its topics, and that what they say is so."""
+"""`cockpit help`: topics, help pages and schema agree with the program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cockpit.demo.world import DemoWorld
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
 from cockpit.servers.registry import AT_START
-from tests.recording.test_pages import settled
+from tests.recording.test_pages import record_pages
 from tests.session.events import small_session
 
 ROOT = Path(__file__).parents[2]
@@ -38,59 +38,59 @@ SHIPPED = sorted((ROOT / "profiles").glob("*.toml"))
 
 def test_topics_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for name in ("profile", "knobs", "expressions", "exit-codes", "studies"):
-        assert re.search(rf"^  {name} +\w", told, re.MULTILINE)
+        assert re.search(rf"^  {name} +\w", output, re.MULTILINE)
     assert all(title for title in topics().values())
 
 
-def test_a_topic_is_its_text_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_topic_is_plain_text_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "exit-codes"]) == 0
     assert capsys.readouterr().out == text("exit-codes")
 
 
-def test_a_command_has_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_command_shows_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "run"]) == 0
     assert "usage: cockpit run " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("topic", "message"),
     [
         ("profil", "'profil': unknown topic; did you mean profile? topics: autopilot, "),
         ("exit-code", "did you mean exit-codes? "),
         ("zzzz", "'zzzz': unknown topic; topics: autopilot, "),
     ],
 )
-def test_an_unknown_topic_is_one_line_with_the_nearest(
-    asked: str, said: str, capsys: pytest.CaptureFixture[str]
+def test_unknown_topic_is_one_line_with_suggestion(
+    topic: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["help", asked]) == 2
-    told = capsys.readouterr()
-    assert said in told.err and told.err.count("\n") == 1 and told.out == ""
+    assert main(["help", topic]) == 2
+    output = capsys.readouterr()
+    assert message in output.err and output.err.count("\n") == 1 and output.out == ""
 
 
-def test_on_a_terminal_it_is_laid_out() -> None:
+def test_topic_is_formatted_on_terminal() -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "cockpit", "help", "exit-codes"]
     process = subprocess.Popen(command, stdout=theirs, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"})
     os.close(theirs)
-    told = b""
+    output = b""
     try:
         while piece := os.read(ours, 1 << 16):
-            told += piece
+            output += piece
     except OSError:
         pass
     os.close(ours)
     assert process.wait() == 0
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", told.decode())
-    assert "target or host unreachable" in shown and "|---|" not in shown and "\x1b[1m" in told.decode()
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", output.decode())
+    assert "target or host unreachable" in shown and "|---|" not in shown and "\x1b[1m" in output.decode()
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_the_queries_of_recording_format_return_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_in_recording_format_return_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = text("recording-format")
-    settled(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
+    record_pages(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
     database = sqlite3.connect(tmp_path / "s.cockpit")
     queries = re.findall(r'^    sqlite3 s\.cockpit "(.*)"$', topic, re.MULTILINE)
     assert len(queries) == 5
@@ -103,45 +103,45 @@ def test_the_queries_of_recording_format_return_rows(tmp_path: Path, monkeypatch
 
 
 def leaves(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every (section, key) of the schema."""
+    """Yield every (section, key) of the schema."""
     for name, section in schema["$defs"].items():
         for key in section["properties"]:
             yield name, key
 
 
-def test_help_names_every_key_of_a_profile_and_no_other() -> None:
-    """Each key gets its words from help: a row too many fails there, a row too few leaves a key without."""
+def test_help_lists_exactly_the_profile_keys() -> None:
+    """Each key has a description from help; help has no row without a key."""
     found = profile_schema()
     for section, key in leaves(found):
         assert found["$defs"][section]["properties"][key].get("description"), f"{section}.{key} is not in the help"
     named = [(table, key) for table, key, _ in profile_keys()]
     assert len(named) == len(set(named)) == len(list(leaves(found)))
-    words = text("profile")
+    topic = text("profile")
     for section in ProfileFile.__struct_fields__:
-        assert f"`{section}`" in words
+        assert f"`{section}`" in topic
 
 
-def test_figures_that_help_names_are_figures() -> None:
+def test_metrics_in_help_exist() -> None:
     of_load, of_hosts = text("expressions").split("Of a host")
     cells = re.compile(r"^\| (`[^|]*) \|", re.MULTILINE)
     named = [re.findall(r"`([^`]+)`", " ".join(cells.findall(part))) for part in (of_load, of_hosts)]
     assert len(named[0]) > 10 and len(named[1]) > 40
-    for name in (*named[0], *(f"web1.{one}" for one in named[1])):
+    for name in (*named[0], *(f"web1.{metric}" for metric in named[1])):
         parse_threshold(f"{name} < {'5ms' if is_time(name) else 5}")
-    told = {name.removeprefix("HOST.") for name in known_metrics()}
+    known = {name.removeprefix("HOST.") for name in known_metrics()}
     groups = ("cpu.", "io.tps", "load.", "processes.", "memory.used", "memory.available", "coverage")
-    idle = {name for name in told if ".before." in name or ".after." in name}
-    wanted = {name for name in told - idle if name.startswith(groups)} | {
+    unloaded = {name for name in known if ".before." in name or ".after." in name}
+    required = {name for name in known - unloaded if name.startswith(groups)} | {
         "rate",
         "completed",
         "sent",
         "failed",
         "errors",
     }
-    assert wanted <= set(named[0]) | set(named[1])
+    assert required <= set(named[0]) | set(named[1])
 
 
-def test_every_exit_code_is_named() -> None:
+def test_every_exit_code_is_in_help() -> None:
     codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
     codes |= {value.exit_code for value in vars(errors).values() if hasattr(value, "exit_code")}
     named = {int(code) for code in re.findall(r"^\| (\d+) \|", text("exit-codes"), re.MULTILINE)}
@@ -149,14 +149,14 @@ def test_every_exit_code_is_named() -> None:
 
 
 def test_every_command_in_topics_and_help_pages_parses() -> None:
-    """Each example line that is a command, as a shell would split it."""
+    """Example commands in topics and help pages parse as a shell would split them."""
     pages = [parser.format_help() for parser in parsers(make_parser())]
     lines = [line for page in (*map(text, topics()), *pages) for line in page.splitlines()]
     examples = [line for line in lines if re.match(r" {2,4}cockpit [a-z]", line) and "COMMAND" not in line]
     assert len(examples) > 60
     for line in examples:
-        words = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
-        make_parser().parse_args(joined(words))
+        arguments = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
+        make_parser().parse_args(joined(arguments))
 
 
 def test_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,51 +185,51 @@ def test_summaries_are_imperative_and_short() -> None:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_profiles_hold_against_the_schema(path: Path) -> None:
+def test_shipped_profiles_match_schema(path: Path) -> None:
     jsonschema.Draft202012Validator(profile_schema()).validate(tomllib.loads(path.read_text()))
     assert path.read_text().startswith("#:schema ./profile.schema.json\n")
 
 
-async def test_the_demo_holds_against_the_schema() -> None:
+async def test_demo_profile_matches_schema() -> None:
     async with DemoWorld() as world:
         jsonschema.Draft202012Validator(profile_schema()).validate(tomllib.loads(world.profile_toml()))
 
 
-def test_the_schema_refuses_what_the_reader_refuses() -> None:
+def test_schema_refuses_invalid_profiles() -> None:
     validator = jsonschema.Draft202012Validator(profile_schema())
     jsonschema.Draft202012Validator.check_schema(profile_schema())
-    whole = tomllib.loads(SHIPPED[0].read_text())
-    assert validator.is_valid(whole)
+    valid = tomllib.loads(SHIPPED[0].read_text())
+    assert validator.is_valid(valid)
     for table, key, value in (("load", "concurency", 2), ("load", "concurrency", 0), ("target", "order", "x")):
-        assert not validator.is_valid(whole | {table: whole[table] | {key: value}})
+        assert not validator.is_valid(valid | {table: valid[table] | {key: value}})
     assert not validator.is_valid({"load": {}})
 
 
-def test_the_copy_for_editors_is_current(capsys: pytest.CaptureFixture[str]) -> None:
-    """`cockpit schema profile >profiles/profile.schema.json` brings it up to date."""
+def test_shipped_schema_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    """Update it with `cockpit schema profile >profiles/profile.schema.json`."""
     assert main(["schema", "profile"]) == 0
-    told = capsys.readouterr().out
-    assert (ROOT / "profiles" / "profile.schema.json").read_text() == told
+    output = capsys.readouterr().out
+    assert (ROOT / "profiles" / "profile.schema.json").read_text() == output
 
 
-def test_every_flag_that_help_names_is_one() -> None:
+def test_flags_in_help_exist() -> None:
     known = set(flags(make_parser()))
-    programs = {option for settings in AT_START.values() for one in settings for option in one.options}
+    server_options = {option for settings in AT_START.values() for setting in settings for option in setting.options}
     assert {"--ssh-config", "--theme"} <= known
     for topic in topics():
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text(topic)))
-        assert named <= known | programs, topic
+        assert named <= known | server_options, topic
 
 
 def parsers(parser: CommandParser) -> Iterator[CommandParser]:
-    """The parser and those of all its commands."""
+    """Yield the parser and the parsers of all its commands."""
     yield parser
     for command in parser.commands.values():
         yield from parsers(command)
 
 
 def flags(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Those of a command and of all that belong to it."""
+    """Yield the flags of a command and of all its subcommands."""
     for action in parser._actions:
         yield from action.option_strings
         if isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""A host that cannot be watched ends a run without the screen in one line and exit code 3, before any load."""
+"""Without the screen, a host that cannot be watched ends the run before any load, in one line with exit code 3."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
 
 
 async def run(url: str, sshd: Sshd, tmp_path: Path) -> tuple[int, str]:
-    """Exit code and stderr of a short run that watches the host."""
+    """Run a short load that watches the host; return exit code and stderr."""
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 50\n[[host]]\nname = "web1"\nssh = "web"\n')
     command = ("run", "--trust", profile, "--no-tui", "--ssh-config", sshd.ssh_config)
@@ -46,39 +46,39 @@ async def run(url: str, sshd: Sshd, tmp_path: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-async def test_a_known_host_is_watched(url: str, sshd: Sshd, tmp_path: Path) -> None:
-    code, said = await run(url, sshd, tmp_path)
-    assert code == 0, said
+async def test_known_host_is_watched(url: str, sshd: Sshd, tmp_path: Path) -> None:
+    code, errors = await run(url, sshd, tmp_path)
+    assert code == 0, errors
 
 
 @pytest.mark.parametrize("trusted", ["nobody", "another key"])
 async def test_host_keys_are_enforced(url: str, sshd: Sshd, tmp_path: Path, trusted: str) -> None:
     sshd.trust(*([asyncssh.generate_private_key("ssh-ed25519")] if trusted == "another key" else []))
-    code, said = await run(url, sshd, tmp_path)
+    code, errors = await run(url, sshd, tmp_path)
     assert code == 3
-    (line,) = [line for line in said.splitlines() if line.startswith("cockpit: ")]
+    (line,) = [line for line in errors.splitlines() if line.startswith("cockpit: ")]
     assert "web1" in line
     assert ("changed" in line.lower()) == (trusted == "another key"), line
     assert "SHA256:" in line
 
 
-async def test_a_refused_key(url: str, sshd: Sshd, tmp_path: Path) -> None:
+async def test_refused_client_key(url: str, sshd: Sshd, tmp_path: Path) -> None:
     sshd.client_key.unlink()
     sshd.client_key.touch(0o600)
     asyncssh.generate_private_key("ssh-ed25519").write_private_key(sshd.client_key)
-    code, said = await run(url, sshd, tmp_path)
+    code, errors = await run(url, sshd, tmp_path)
     assert code == 3
-    assert "refused" in said
+    assert "refused" in errors
 
 
-async def test_a_host_that_is_away(url: str, sshd: Sshd, tmp_path: Path) -> None:
+async def test_unreachable_host(url: str, sshd: Sshd, tmp_path: Path) -> None:
     await sshd.stop()
-    code, said = await run(url, sshd, tmp_path)
+    code, errors = await run(url, sshd, tmp_path)
     assert code == 3
-    assert "cockpit: web1" in said
+    assert "cockpit: web1" in errors
 
 
-async def test_what_a_person_can_answer_is_left_to_the_screen(url: str, sshd: Sshd) -> None:
+async def test_interactive_ssh_questions_are_left_to_screen(url: str, sshd: Sshd) -> None:
     host = HostConfig(name="web1", ssh="web")
     profile = Profile(name="x", plan=LoadPlan(url=url, requests=1), hosts=(host,))
     sshd.known_hosts.unlink()

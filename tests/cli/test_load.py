@@ -1,4 +1,4 @@
-"""Open load, ladders, mixes and expectations as flags and profiles ask for them, through to the JSON."""
+"""Open load, load levels, mixes and expectations from flags and profiles to the JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_json(*arguments: str | Path) -> RunJson:
     return msgspec.convert(json.loads(done.stdout), RunJson)
 
 
-def test_open_load_sends_all_that_is_due(url: str) -> None:
+def test_open_load_sends_all_due_requests(url: str) -> None:
     result = run_json(url, "-q", "200", "-z", "2s")
     assert result.sent + result.unsent == 400
     assert result.sent == result.completed + sum(result.errors.values()) + result.abandoned
@@ -43,14 +43,14 @@ def test_open_load_sends_all_that_is_due(url: str) -> None:
     assert result.response.max >= result.service.max
 
 
-def test_both_latencies_are_named(url: str) -> None:
+def test_summary_has_response_and_service_time(url: str) -> None:
     done = cockpit("run", url, "-q", "100", "-n", "100", "--poisson", "--no-tui")
     assert done.returncode == 0, done.stderr
-    for words in ("response time: from the instant it was due", "service time: from the connect", "queued     0"):
-        assert words in done.stdout
+    for text in ("response time: from the instant it was due", "service time: from the connect", "queued     0"):
+        assert text in done.stdout
 
 
-def test_every_rung_is_a_row_and_the_warm_up_is_left_out(url: str) -> None:
+def test_each_load_level_is_a_segment_without_warm_up(url: str) -> None:
     result = run_json(url, "--ladder", "1,2,4:600ms", "--warmup", "300ms")
     assert [row.label for row in result.rows] == ["baseline · c=1", "baseline · c=2", "baseline · c=4"]
     assert [row.concurrency for row in result.rows] == [1, 2, 4]
@@ -58,7 +58,7 @@ def test_every_rung_is_a_row_and_the_warm_up_is_left_out(url: str) -> None:
     assert sum(row.duration for row in result.rows) == pytest.approx(result.duration)
 
 
-def test_a_mix_is_told_by_name(url: str, tmp_path: Path) -> None:
+def test_mix_is_reported_by_request_name(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(
         f'[target]\nurl = "{url}"\n[load]\nrequests = 300\nconcurrency = 3\n'
@@ -71,7 +71,7 @@ def test_a_mix_is_told_by_name(url: str, tmp_path: Path) -> None:
     assert result.body_bytes == 300 * 92
 
 
-def test_users_that_think_and_reconnect(url: str) -> None:
+def test_think_time_and_requests_per_connection(url: str) -> None:
     done = cockpit(
         *(
             "run",
@@ -93,7 +93,7 @@ def test_users_that_think_and_reconnect(url: str) -> None:
 
 
 def access_log(path: Path, *requests: str) -> Path:
-    """A log with one request per 100 ms."""
+    """Write a log with one request per 100 ms."""
     lines = (
         f'10.0.0.9 - - [23/Nov/2026:01:00:{number / 10:06.3f} +0000] "{request} HTTP/1.1" 200 5\n'
         for number, request in enumerate(requests)
@@ -102,7 +102,7 @@ def access_log(path: Path, *requests: str) -> Path:
     return path
 
 
-def test_a_log_is_replayed_and_the_lines_left_out_are_printed_before(url: str, tmp_path: Path) -> None:
+def test_log_is_replayed_and_skipped_lines_are_counted(url: str, tmp_path: Path) -> None:
     log = access_log(tmp_path / "access.log", *10 * ("GET /", "HEAD /", "POST /", "GET /status/404"))
     done = cockpit("run", url, "--replay-log", log, "--speed", "10", "--no-tui")
     assert done.returncode == 0, done.stderr
@@ -113,7 +113,7 @@ def test_a_log_is_replayed_and_the_lines_left_out_are_printed_before(url: str, t
     assert "200 OK 20, 404 Not Found 10" in done.stdout
 
 
-def test_a_profile_replays_a_log_of_its_folder(url: str, tmp_path: Path) -> None:
+def test_profile_replays_log_of_its_folder(url: str, tmp_path: Path) -> None:
     access_log(tmp_path / "day.log", *10 * ("GET /",))
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nreplay_log = "day.log"\nreplay_speed = 5\n')
@@ -124,7 +124,7 @@ def test_a_profile_replays_a_log_of_its_folder(url: str, tmp_path: Path) -> None
     assert faster.sent == 4
 
 
-def test_as_many_workers_as_there_are_cpus(url: str) -> None:
+def test_auto_workers_match_cpus(url: str) -> None:
     cpus = len(os.sched_getaffinity(0))
     result = run_json(url, "-n", "200", "-c", "8", "-w", "auto")
     assert (result.completed, result.generator.workers) == (200, min(8, cpus))
@@ -132,17 +132,17 @@ def test_as_many_workers_as_there_are_cpus(url: str) -> None:
     assert run_json(url, "-n", "20", "-c", "1", "-w", "auto").generator.workers == 1
 
 
-def test_an_unexpected_reply_fails(url: str) -> None:
+def test_unexpected_response_fails(url: str) -> None:
     result = run_json(url, "-n", "50", "--expect-body", "no such text")
     assert (result.completed, result.failed, result.unexpected) == (50, 50, {"contains": 50})
 
 
-def test_each_path_at_most_once_over_all_workers(url: str) -> None:
+def test_each_path_is_sent_once_over_all_workers(url: str) -> None:
     result = run_json(url, "--urls", "/status/2{00..09}", "--order", "once", "-c", "4", "-w", "2")
     assert result.statuses == {str(status): 1 for status in (200, 201, 202, 203, 205, 206, 207, 208, 209, 204)}
 
 
-def test_the_schema_is_that_of_the_output(url: str) -> None:
+def test_schema_matches_output(url: str) -> None:
     schema = json.loads(cockpit("schema", "run").stdout)
     produced = json.loads(cockpit("run", url, "-n", "10", "--json").stdout)
     assert set(schema["$defs"]["RunJson"]["properties"]) == set(produced)
@@ -154,7 +154,7 @@ def ab(program: list[str], *arguments: str | Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def test_ab_is_read_by_the_scripts_that_read_ab(url: str, tmp_path: Path) -> None:
+def test_ab_output_has_the_fields_of_ab(url: str, tmp_path: Path) -> None:
     text = ab([sys.executable, "-m", "cockpit", "ab"], "-n", "200", "-c", "5", "-e", tmp_path / "e",
               "-g", tmp_path / "g", f"{url}/")  # fmt: skip
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
@@ -173,7 +173,7 @@ def test_ab_is_read_by_the_scripts_that_read_ab(url: str, tmp_path: Path) -> Non
         assert ours == labels
 
 
-def test_a_full_ab_call(url: str, tmp_path: Path) -> None:
+def test_ab_accepts_all_flags(url: str, tmp_path: Path) -> None:
     (tmp_path / "body").write_text("a=1")
     text = ab([sys.executable, "-m", "cockpit", "ab"], "-n", "20", "-c", "2", "-k", "-l", "-r", "-s", "5", "-t", "20",
               "-H", "X-A: b", "-C", "c=d", "-A", "me:sesame", f"{url}/status/201")  # fmt: skip
@@ -181,7 +181,7 @@ def test_a_full_ab_call(url: str, tmp_path: Path) -> None:
     assert "Complete requests:      20" in text
 
 
-def test_requests_with_a_duration_end_with_whichever_comes_first(url: str) -> None:
+def test_run_ends_at_first_of_requests_and_duration(url: str) -> None:
     by_count = run_json(url, "-n", "50", "-z", "10m")
     assert by_count.completed == 50
     by_time = run_json(url, "-n", "100m", "-z", "1s")
@@ -191,7 +191,7 @@ def test_requests_with_a_duration_end_with_whichever_comes_first(url: str) -> No
     assert opened.sent == 30
 
 
-def test_connections_with_a_rate_limit_what_is_under_way(tmp_path: Path) -> None:
+def test_connections_limit_requests_in_flight_under_open_load(tmp_path: Path) -> None:
     with slow_server() as (slow, most_at_once):
         result = run_json(slow, "-q", "200", "-c", "3", "-n", "40")
     assert result.sent == result.completed == 40
@@ -201,24 +201,24 @@ def test_connections_with_a_rate_limit_what_is_under_way(tmp_path: Path) -> None
 
 @contextmanager
 def slow_server() -> Iterator[tuple[str, Callable[[], int]]]:
-    """Each answer waits until three requests are there at once, or for as long as the rest of them takes."""
-    lock, now, most, seen = threading.Condition(), 0, 0, 0
+    """Serve responses that wait until three requests are in flight; yield the URL and a function with the maximum."""
+    lock, current, most, seen = threading.Condition(), 0, 0, 0
 
-    class Answers(BaseHTTPRequestHandler):
+    class SlowHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            nonlocal now, most, seen
+            nonlocal current, most, seen
             with lock:
                 seen += 1
-                now += 1
-                most = max(most, now)
+                current += 1
+                most = max(most, current)
                 lock.notify_all()
-                # The first is cockpit's look whether the target answers.
+                # The first request is cockpit's check of the target.
                 lock.wait_for(lambda: most >= 3 or seen == 1, timeout=30)
             time.sleep(0.02)
             with lock:
-                now -= 1
+                current -= 1
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -226,13 +226,13 @@ def slow_server() -> Iterator[tuple[str, Callable[[], int]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SlowHandler) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/", lambda: most
         server.shutdown()
 
 
-def test_connections_with_a_rate_and_a_limit_of_requests_in_flight_are_one_too_many(url: str) -> None:
+def test_connections_and_max_in_flight_are_refused_together(url: str) -> None:
     done = cockpit("run", url, "-q", "10", "-c", "3", "--max-in-flight", "3")
     assert done.returncode == 2 and "leave one out" in done.stderr

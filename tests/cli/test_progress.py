@@ -1,4 +1,4 @@
-"""How much of a run the bar says is done."""
+"""Share of a run that the progress bar shows as done."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from cockpit.model.state import Segment, State
 
 
 def state_at(t: float, plan: LoadPlan, *starts: float) -> State:
-    """A run that began at `starts[0]`: its rows, the first of which is the warm-up where the plan has one."""
+    """Return a run with segments from `starts` to `t`; the first is the warm-up if the plan has one."""
     ends = (*starts[1:], t)
-    rows = tuple(
+    segments = tuple(
         Segment(
             number=n, run=1, plan=plan, label="", start=start, last=end, counts=Counts(completed=5),
             warmup=n == 0 and plan.warmup > 0,
         )
         for n, (start, end) in enumerate(zip(starts, ends, strict=True))
     )  # fmt: skip
-    return State(t=t, runs=1, running=1, plans={1: plan}, segments=rows)
+    return State(t=t, runs=1, running=1, plans={1: plan}, segments=segments)
 
 
-def test_a_ladder_grows_from_its_warm_up_to_its_last_rung() -> None:
+def test_progress_of_load_levels_includes_warm_up() -> None:
     plan = LoadPlan(url="http://a/", warmup=2.0, stages=(Stage(duration=4.0, concurrency=1),) * 2)
     states = [state_at(11.0, plan, 10.0), state_at(13.0, plan, 10.0, 12.0), state_at(20.0, plan, 10.0, 12.0, 16.0)]
     assert [_so_far(state)[0] for state in states] == [0.1, 0.3, 1.0]
 
 
-def test_requests_count_where_no_length_is_known() -> None:
+def test_progress_without_duration_counts_requests() -> None:
     counted = LoadPlan(url="http://a/", requests=20)
     assert _so_far(state_at(1.0, counted, 0.0))[0] == 0.25
     once = LoadPlan(url="http://a/", paths=PathList(pattern="/{1..10}", order="once"))

@@ -1,4 +1,4 @@
-"""The README and the other pages: their links exist, their commands parse."""
+"""README and other pages: links exist, commands parse."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def test_links_and_pictures_exist(page: str) -> None:
     assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
 
 
-def test_every_topic_is_linked() -> None:
+def test_readme_links_every_topic() -> None:
     assert set(re.findall(r"/topics/([a-z-]+)\.md", README)) == set(topics())
 
 
-def test_every_picture_is_in_the_gallery() -> None:
+def test_gallery_has_every_picture() -> None:
     gallery = (ROOT / "screenshots" / "README.md").read_text()
     names = {path.stem for path in (ROOT / "screenshots").iterdir() if path.suffix in (".svg", ".png")}
     assert {name for name in names if f"({name}." not in gallery} == set()
 
 
-def test_its_commands_parse() -> None:
+def test_readme_commands_parse() -> None:
     lines = [line for line in README.splitlines() if line.startswith("    cockpit ")]
     assert len(lines) > 3
     for line in lines:
-        words = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
-        make_parser().parse_args(joined(words))
+        arguments = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
+        make_parser().parse_args(joined(arguments))
     named = set(re.findall(r"^\| `cockpit ([a-z]+)", README, re.MULTILINE))
     commands = make_parser().commands
     assert named | {"start"} == set(commands)

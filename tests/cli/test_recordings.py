@@ -1,4 +1,4 @@
-"""`run` keeps a recording by itself, `recordings` keeps them in order; a disk that refuses stops no run."""
+"""`run` records by default, `recordings` manages the library, and disk errors do not stop a run."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Cockpit = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def cockpit(tmp_path: Path) -> Cockpit:
-    """The command, with a state directory of its own; `limit` is the most bytes that a file of it may have."""
+    """Return a function that runs cockpit with its own state directory; `limit` is the maximum file size (bytes)."""
 
-    def call(*arguments: str, state: Path = tmp_path, limit: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, state: Path = tmp_path, limit: int = 0) -> subprocess.CompletedProcess[str]:
         confine = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit)) if limit else None
         return command(*arguments, env={**os.environ, "XDG_STATE_HOME": str(state)}, before=confine)
 
-    return call
+    return run
 
 
 def listed(cockpit: Cockpit) -> list[dict[str, object]]:
@@ -41,17 +41,17 @@ def listed(cockpit: Cockpit) -> list[dict[str, object]]:
     return found
 
 
-def test_kept_by_itself_and_kept_in_order(url: str, cockpit: Cockpit) -> None:
+def test_runs_are_recorded_renamed_deleted_and_pruned(url: str, cockpit: Cockpit) -> None:
     assert cockpit("recordings", "list").stdout.startswith("no recordings in ")
     assert cockpit("run", url, "-n", "50", "--no-record").returncode == 0
     assert listed(cockpit) == []
     for _ in range(3):
         assert cockpit("run", url, "-n", "50").returncode == 0
     kept = listed(cockpit)
-    assert [(one["runs"], one["ended"], one["problem"]) for one in kept] == [(1, True, "")] * 3
+    assert [(entry["runs"], entry["ended"], entry["problem"]) for entry in kept] == [(1, True, "")] * 3
     name = str(kept[0]["name"])
     report = cockpit("report", name, "--json")
-    assert [one["completed"] for one in json.loads(report.stdout)] == [50]
+    assert [run["completed"] for run in json.loads(report.stdout)] == [50]
     assert cockpit("recordings", "rename", name, "before").returncode == 0
     assert "before" in cockpit("recordings", "list").stdout
     assert cockpit("recordings", "delete", "before", "nothing").stderr.startswith("cockpit: nothing: no recording")
@@ -64,7 +64,7 @@ def test_kept_by_itself_and_kept_in_order(url: str, cockpit: Cockpit) -> None:
     assert len(listed(cockpit)) == 1
 
 
-def test_a_disk_that_refuses_stops_no_run(url: str, cockpit: Cockpit, tmp_path: Path) -> None:
+def test_disk_errors_do_not_stop_run(url: str, cockpit: Cockpit, tmp_path: Path) -> None:
     full = cockpit("run", url, "-n", "500", "--json", limit=20_000)
     assert full.returncode == 0 and json.loads(full.stdout)["completed"] == 500
     assert "cockpit: recording: " in full.stderr
@@ -72,5 +72,5 @@ def test_a_disk_that_refuses_stops_no_run(url: str, cockpit: Cockpit, tmp_path: 
     nowhere = cockpit("run", url, "-n", "50", "--json", state=tmp_path / "file")
     assert nowhere.returncode == 0 and json.loads(nowhere.stdout)["completed"] == 50
     assert "cannot record there" in nowhere.stderr
-    asked = cockpit("run", url, "-n", "50", "--record", str(tmp_path / "file" / "x.cockpit"))
-    assert asked.returncode == 2 and "cannot record there" in asked.stderr
+    named = cockpit("run", url, "-n", "50", "--record", str(tmp_path / "file" / "x.cockpit"))
+    assert named.returncode == 2 and "cannot record there" in named.stderr

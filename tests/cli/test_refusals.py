@@ -1,4 +1,4 @@
-"""What is refused before any load, each in one line; and what a refusal leaves behind: nothing."""
+"""Invalid commands are refused before any load in one line, and leave no files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("run", NOWHERE, "-c", "-3"), "must be more than 0; see cockpit run --help"),
         (("run", NOWHERE, "--conc", "3"), "unrecognized arguments: --conc 3; see cockpit run --help"),
@@ -72,12 +72,12 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "-H", os.fsdecode(b"X: \xff")), "is not text"),
     ],
 )
-def test_one_line_and_exit_code_2(arguments: tuple[str, ...], said: str) -> None:
+def test_usage_error_is_one_line_with_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
     done = cockpit(*arguments)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("cockpit: ")
-    assert said in line
+    assert message in line
     assert done.stdout == ""
 
 
@@ -92,13 +92,13 @@ def test_one_line_and_exit_code_2(arguments: tuple[str, ...], said: str) -> None
     ],
     ids=" ".join,
 )
-def test_a_host_and_port_without_a_scheme_is_http(arguments: tuple[str, ...], url: str) -> None:
-    done = cockpit(*(url.removeprefix("http://") if one == "URL" else one for one in arguments))
+def test_host_and_port_without_scheme_is_http(arguments: tuple[str, ...], url: str) -> None:
+    done = cockpit(*(url.removeprefix("http://") if argument == "URL" else argument for argument in arguments))
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("flag", ["-m", "-H", "-a", "-d", "-D", "-T", "--expect-status", "--expect-body"])
-def test_flags_about_a_request_are_refused_where_a_profile_has_several(flag: str, tmp_path: Path) -> None:
+def test_request_flags_are_refused_for_several_requests(flag: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{NOWHERE}"\n[[request]]\nname = "a"\n[[request]]\nname = "b"\n')
     value = {"-H": "X-A: 1", "-a": "me:sesame", "--expect-status": "200"}.get(flag, "x")
@@ -118,13 +118,13 @@ def test_no_password_is_echoed(url: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "ab"])
-def test_a_closed_port_is_said_alike(command: str) -> None:
+def test_closed_port_has_same_message_in_run_and_ab(command: str) -> None:
     done = cockpit(command, NOWHERE)
     assert done.returncode == 3
     assert "127.0.0.1 port 1 is unreachable: 127.0.0.1: connection refused" in done.stderr
 
 
-def test_a_first_attempt_that_fails_leaves_no_file(url: str, tmp_path: Path) -> None:
+def test_failed_run_leaves_no_files(url: str, tmp_path: Path) -> None:
     files = ("--record", tmp_path / "s.cockpit", "--hlog", tmp_path / "s.hlog")
     assert cockpit("run", NOWHERE, "--no-tui", *files).returncode == 3
     assert list(tmp_path.iterdir()) == []
@@ -133,7 +133,7 @@ def test_a_first_attempt_that_fails_leaves_no_file(url: str, tmp_path: Path) -> 
     assert cockpit("report", tmp_path / "s.cockpit").returncode == 0
 
 
-def test_output_that_cannot_be_written_loses_no_recording(url: str, tmp_path: Path) -> None:
+def test_unwritable_stdout_keeps_recording(url: str, tmp_path: Path) -> None:
     for name, stdout, code in (("full", ">/dev/full", 2), ("closed", ">&-", 0)):
         command = [*COCKPIT, "run", url, "-n", "50", "--record", str(tmp_path / name)]
         shell = ["sh", "-c", f'exec "$@" {stdout}', "sh", *command]
@@ -143,13 +143,13 @@ def test_output_that_cannot_be_written_loses_no_recording(url: str, tmp_path: Pa
         assert "50 of 50 sent" in cockpit("report", tmp_path / name).stdout
 
 
-def test_the_headline_counts_refusals(url: str) -> None:
+def test_headline_counts_failed_responses(url: str) -> None:
     done = cockpit("check", f"{url}/status/404", "-n", "20", "--threshold", "errors == 0")
     assert done.returncode == 0, done.stderr
     assert "20 failed  errors none" in done.stdout
 
 
-def test_a_ladder_of_connections_on_an_open_profile_is_closed(url: str, tmp_path: Path) -> None:
+def test_connection_levels_make_open_profile_closed(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrate = 50\n')
     done = cockpit("run", profile, "--ladder", "1,2:300ms", "--no-tui")
@@ -157,13 +157,13 @@ def test_a_ladder_of_connections_on_an_open_profile_is_closed(url: str, tmp_path
     assert "closed load levels 1, 2 of 0.3 s" in done.stderr
 
 
-def test_a_list_of_paths_by_its_whole_name(url: str, tmp_path: Path) -> None:
+def test_url_list_with_absolute_path(url: str, tmp_path: Path) -> None:
     (tmp_path / "paths").write_text("/status/201\n/status/202\n")
     done = cockpit("run", url, "--urls", tmp_path / "paths", "-n", "10", "--json")
     assert '"201": 5' in done.stdout, done.stderr
 
 
-def test_a_profile_without_a_study(tmp_path: Path) -> None:
+def test_profile_without_study_is_refused(tmp_path: Path) -> None:
     profile = tmp_path / "plain.toml"
     profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
     done = cockpit("study", str(profile))
@@ -171,7 +171,7 @@ def test_a_profile_without_a_study(tmp_path: Path) -> None:
     assert done.stderr.startswith("cockpit: plain: has no [study]; add one, or use: cockpit run ")
 
 
-def test_flags_of_a_study_that_contradict_each_other() -> None:
+def test_contradicting_study_flags_are_refused() -> None:
     for flags in (("--short", "--full"), ("--resume", "--fresh")):
         done = cockpit("study", "mpm", *flags)
         assert done.returncode == 2 and "not allowed with" in done.stderr
@@ -202,7 +202,7 @@ reload = "true"
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         ((), "knobs of several hosts (a, b): name those of one with --knob"),
         (("--knob", "Three"), "unknown knob 'Three'; the profile has: One, Two"),
@@ -214,15 +214,15 @@ reload = "true"
         (("--maximize", "rate", "--minimize", "p99"), "not allowed with"),
     ],
 )
-def test_searches_that_cannot_be(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
+def test_impossible_searches_are_refused(tmp_path: Path, flags: tuple[str, ...], message: str) -> None:
     profile = tmp_path / "x.toml"
     profile.write_text(KNOBS)
     done = cockpit("autopilot", str(profile), "--trust", *flags)
-    assert (done.returncode, done.stdout) == (2, "") and said in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and message in done.stderr
     assert done.stderr.startswith("cockpit") and done.stderr.count("\n") == 1
 
 
-def test_a_search_without_knobs(tmp_path: Path) -> None:
+def test_search_without_knobs_is_refused(tmp_path: Path) -> None:
     profile = tmp_path / "plain.toml"
     profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
     done = cockpit("autopilot", str(profile))

@@ -1,4 +1,4 @@
-"""`cockpit tune PROFILE rounds`: what is refused, what is printed, and which values are active afterwards."""
+"""`cockpit tune PROFILE rounds`: refusals, output, and the active values afterwards."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "the following arguments are required: NAME=VALUE"),
         (("Level",), "tune rounds: 'Level': write NAME=VALUE"),
@@ -67,24 +67,24 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("Level=7", "--seconds", "5s"), "5 s: a window must have 15 s or more"),
     ],
 )
-def test_what_is_asked_for_wrongly(profile: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_rounds_are_refused(profile: Path, arguments: tuple[str, ...], message: str) -> None:
     done = cockpit("tune", "--trust", str(profile), "rounds", *arguments)
-    assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
+    assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_what_the_host_has_already_is_refused(profile: Path) -> None:
+def test_unchanged_value_is_refused(profile: Path) -> None:
     done = cockpit("tune", "--trust", str(profile), "rounds", "Level=5")
     assert done.returncode == 5 and "the host has these values already" in done.stderr
 
 
-def test_an_interruption_leaves_the_values_of_before(profile: Path, tmp_path: Path) -> None:
+def test_interrupted_rounds_restore_old_values(profile: Path, tmp_path: Path) -> None:
     arguments = ("tune", "--trust", str(profile), "rounds", "Level=7", "--seconds", "60s", "--mirrored")
     with subprocess.Popen((*COCKPIT, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         assert "Level 5 → 7: at most 12 rounds, 29 min" in line and "finds a change of" in line
         while "round 1 of 12: old values" not in line:
-            assert line, "it ended before its first window"
+            assert line, "ended before the first window"
             line = process.stderr.readline()
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -93,10 +93,10 @@ def test_an_interruption_leaves_the_values_of_before(profile: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_verdict_is_the_result(
+def test_rounds_print_verdict_and_active_values(
     profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], keep: bool
 ) -> None:
-    """Windows far too short for one, so that the words are known, from a generator that never waits for a CPU."""
+    """Windows of 0.4 s are always inconclusive, and the generator never waits for a CPU: the output is known."""
     monkeypatch.setattr(fold_load, "saturated", lambda tick: False)
     monkeypatch.setattr(warnings, "CPU_WAIT", 1.0)
     monkeypatch.setattr(command, "check_rounds", lambda rounds, seconds: None)

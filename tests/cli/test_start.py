@@ -1,4 +1,4 @@
-"""`cockpit` alone: help where there is no terminal; on one, the start screen before and after each session."""
+"""`cockpit` without arguments: help without a terminal, otherwise the start screen before and after each session."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.cli.test_headless import COCKPIT
 from tests.commands import cockpit
 from tests.servers import http_server
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 _CONTROL = re.compile(rb"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
 
-def test_without_a_terminal_it_is_the_help_and_exit_code_2() -> None:
+def test_without_terminal_help_is_printed_with_exit_code_2() -> None:
     for arguments in ((), ("start",)):
         done = cockpit(*arguments)
         assert done.returncode == 2
@@ -28,34 +28,34 @@ def test_without_a_terminal_it_is_the_help_and_exit_code_2() -> None:
 
 
 class Terminal:
-    """A process on a terminal of its own: 40 lines of 120 cells."""
+    """A process on its own terminal of 40 lines with 120 cells."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._seen = b""
+        self._output = b""
 
     def press(self, keys: str) -> None:
         os.write(self.descriptor, keys.encode())
 
     def until(self, *words: str) -> str:
-        """What came since the last call, up to and with all of these words."""
-        deadline = time.monotonic() + PATIENCE
+        """Read until the output since the last call contains all words, and return that output."""
+        deadline = time.monotonic() + TIMEOUT
         while True:
-            text = _CONTROL.sub(b"", self._seen).decode("utf-8", "replace")
+            text = _CONTROL.sub(b"", self._output).decode("utf-8", "replace")
             if all(word in text for word in words):
-                self._seen = b""
+                self._output = b""
                 return text
             ready, _, _ = select.select([self.descriptor], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"{words!r} did not come; the last was {text[-2000:]!r}"
+            assert ready, f"timeout without {words!r}; last output: {text[-2000:]!r}"
             try:
-                self._seen += os.read(self.descriptor, 65536)
+                self._output += os.read(self.descriptor, 65536)
             except OSError as error:
-                raise AssertionError(f"it ended without {words!r}: {text[-2000:]!r}") from error
+                raise AssertionError(f"ended without {words!r}: {text[-2000:]!r}") from error
 
 
 @contextmanager
-def cockpit_on_a_terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
-    """Ends well with exit code 0, which the shell around it prints."""
+def cockpit_on_terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
+    """Run cockpit in a shell on a terminal; the shell prints `exit code N` at the end."""
     environment = {
         "TERM": "xterm-256color",
         "COLUMNS": "120",
@@ -74,20 +74,20 @@ def cockpit_on_a_terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
     try:
         yield Terminal(descriptor)
     finally:
-        # A child that is still there loses its terminal, which ends it.
+        # A child that still runs ends on the hangup.
         os.close(descriptor)
         os.waitpid(child, 0)
 
 
-def test_a_profile_is_opened_without_load_and_left_for_the_start_screen(tmp_path: Path) -> None:
+def test_profile_opens_without_load_and_quit_returns_to_start(tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     with http_server() as url:
         (tmp_path / "profiles" / "aaa.toml").write_text(f'question = "Is it?"\n[target]\nurl = "{url}"\n')
-        _open_and_leave(tmp_path)
+        _open_and_quit(tmp_path)
 
 
-def _open_and_leave(folder: Path) -> None:
-    with cockpit_on_a_terminal(folder) as terminal:
+def _open_and_quit(folder: Path) -> None:
+    with cockpit_on_terminal(folder) as terminal:
         terminal.until("aaa", "Is it?", "No recordings yet")
         terminal.press("/aaa\r")
         terminal.until("Esc shows all")
@@ -99,23 +99,23 @@ def _open_and_leave(folder: Path) -> None:
         terminal.until("exit code 0")
 
 
-def test_keys_typed_ahead_reach_the_prompt_that_they_open(tmp_path: Path) -> None:
-    with http_server() as url, cockpit_on_a_terminal(tmp_path) as terminal:
+def test_keys_typed_ahead_reach_prompt(tmp_path: Path) -> None:
+    with http_server() as url, cockpit_on_terminal(tmp_path) as terminal:
         terminal.until("No recordings yet")
         terminal.press(f"u{url.removeprefix('http://')}\r")
         terminal.until("nothing has been sent yet", "qquit")
-        # In one write: a note with the letters of other keys, then quit.
+        # One write: a note that contains letters of other keys, then quit.
         terminal.press("mqtc 5 + 3\rq")
         terminal.until("url: ended with no run")
         terminal.press("q")
         terminal.until("exit code 0")
 
 
-def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> None:
+def test_start_screen_shows_error_of_missing_profile(tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     profile = tmp_path / "profiles" / "aaa.toml"
     profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
-    with cockpit_on_a_terminal(tmp_path) as terminal:
+    with cockpit_on_terminal(tmp_path) as terminal:
         terminal.until("aaa", "No recordings yet", "spare-servers", "Is process churn")
         terminal.press("/aaa\r")
         terminal.until("Esc shows all")
@@ -126,8 +126,8 @@ def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> No
         terminal.until("exit code 130")
 
 
-def test_the_demo_leaves_its_recording_under_the_cursor(tmp_path: Path) -> None:
-    with cockpit_on_a_terminal(tmp_path) as terminal:
+def test_demo_recording_is_selected_afterwards(tmp_path: Path) -> None:
+    with cockpit_on_terminal(tmp_path) as terminal:
         terminal.until("No recordings yet", "cockpit demo")
         terminal.press("j")
         terminal.until("nothing has been sent yet", "demo-http-")

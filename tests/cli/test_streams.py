@@ -21,7 +21,7 @@ def url() -> Iterator[str]:
         yield base
 
 
-def test_ndjson_holds_to_its_schema_and_ends_with_the_result(url: str) -> None:
+def test_ndjson_matches_schema_and_ends_with_result(url: str) -> None:
     done = cockpit("run", url, "-c", "2", "-z", "2s", "--ndjson", "--no-record", "--prometheus", "0")
     assert done.returncode == 0, done.stderr
     assert "metrics at http://127.0.0.1:" in done.stderr
@@ -35,20 +35,20 @@ def test_ndjson_holds_to_its_schema_and_ends_with_the_result(url: str) -> None:
     assert [line["t"] for line in seconds] == list(range(len(seconds)))
 
 
-def test_a_reader_that_goes_away_does_not_end_the_run(url: str, tmp_path: Path) -> None:
+def test_run_continues_if_ndjson_reader_closes(url: str, tmp_path: Path) -> None:
     file = tmp_path / "s.cockpit"
     command = [*COCKPIT, "run", url, "-c", "1", "-z", "3s", "--ndjson", "--record", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         assert '"type":"session"' in process.stdout.readline()
         process.stdout.close()
-        said = process.stderr.read()
-    assert process.returncode == 0 and "cockpit: --ndjson: the reader has gone away" in said
+        errors = process.stderr.read()
+    assert process.returncode == 0 and "cockpit: --ndjson: the reader has gone away" in errors
     assert json.loads(cockpit("report", file, "--json").stdout)[0]["duration"] == pytest.approx(3, abs=0.5)
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (("--ndjson", "--json"), "--json, --ndjson: name one of them"),
         (("--annotate", "grafana"), "--annotate grafana: write it as https://"),
@@ -56,6 +56,6 @@ def test_a_reader_that_goes_away_does_not_end_the_run(url: str, tmp_path: Path) 
         (("--prometheus", "x"), "'x': is no port"),
     ],
 )
-def test_streams_that_cannot_be_opened_are_refused(url: str, flags: tuple[str, ...], said: str) -> None:
+def test_invalid_stream_flags_are_refused(url: str, flags: tuple[str, ...], message: str) -> None:
     done = cockpit("run", url, "-z", "1s", *flags)
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr and not done.stdout
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr and not done.stdout

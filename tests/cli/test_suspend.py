@@ -1,4 +1,4 @@
-"""Ctrl-Z gives the terminal back to the shell as it was; fg continues with the whole picture."""
+"""Ctrl-Z restores the terminal for the shell; fg redraws the whole screen."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.cli.test_headless import COCKPIT
 
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "tests" / "recordings" / "spare-servers.cockpit"
-# What a shell without line editing needs: lines, and their echo.
+# Terminal modes that a shell without line editing needs.
 _COOKED = termios.ICANON | termios.ECHO | termios.ISIG
 
 
-def test_ctrl_z_returns_to_the_shell_and_fg_to_the_screen(tmp_path: Path) -> None:
+def test_ctrl_z_suspends_to_shell_and_fg_resumes(tmp_path: Path) -> None:
     command = shlex.join([*COCKPIT, "replay", str(RECORDING), "--paused"])
     environment = {
         "PS1": "shell> ",
@@ -50,7 +50,7 @@ def test_ctrl_z_returns_to_the_shell_and_fg_to_the_screen(tmp_path: Path) -> Non
         assert terminal.end() == 0
 
 
-def test_without_job_control_ctrl_z_stops_nothing(tmp_path: Path) -> None:
+def test_ctrl_z_without_job_control_does_not_stop(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with on_terminal([*COCKPIT, "replay", str(RECORDING), "--paused"], environment=environment) as terminal:
         terminal.until(b"throughput")

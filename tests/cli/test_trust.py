@@ -1,4 +1,4 @@
-"""A profile runs commands only once it is trusted: names mean shipped profiles, edits take the trust away."""
+"""A profile runs commands only if it is trusted: names mean shipped profiles, edits revoke trust."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cli.test_headless import COCKPIT
 from tests.commands import cockpit
 from tests.servers import http_server
 
-# Every command of it leaves a file behind.
+# Every command creates a file.
 PROFILE = """
 [target]
 url = "{url}"
@@ -45,9 +45,9 @@ command = "touch {folder}/ran-act"
 [study]
 runs = 1
 [[study.observe]]
-name = "look"
+name = "observe"
 host = "here"
-command = "touch {folder}/ran-look"
+command = "touch {folder}/ran-observe"
 """
 
 
@@ -57,8 +57,8 @@ def url() -> Iterator[str]:
         yield base
 
 
-class Place:
-    """A working directory that somebody else filled, and a state directory of the test's own."""
+class Workspace:
+    """A working directory with files of another user, and a state directory of the test."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
@@ -80,8 +80,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, url: str) -> Place:
-    return Place(tmp_path, url)
+def workspace(tmp_path: Path, url: str) -> Workspace:
+    return Workspace(tmp_path, url)
 
 
 @pytest.mark.parametrize(
@@ -98,81 +98,81 @@ def place(tmp_path: Path, url: str) -> Place:
     ],
     ids=" ".join,
 )
-def test_nothing_of_an_untrusted_profile_runs_without_a_terminal(place: Place, command: tuple[str, ...]) -> None:
-    done = place.cockpit(*command)
-    assert (done.returncode, done.stdout, place.ran) == (2, "", set())
+def test_untrusted_profile_runs_nothing_without_terminal(workspace: Workspace, command: tuple[str, ...]) -> None:
+    done = workspace.cockpit(*command)
+    assert (done.returncode, done.stdout, workspace.ran) == (2, "", set())
     (line,) = done.stderr.splitlines()
     assert line.startswith("cockpit: ./evil.toml: is not trusted yet and uses 6 commands")
     assert "cockpit doctor --no-exec --trust ./evil.toml" in line
-    assert not (place.folder / "out").exists()
+    assert not (workspace.folder / "out").exists()
 
 
-def test_a_shipped_name_means_the_shipped_profile_whatever_the_working_directory_holds(place: Place, url: str) -> None:
+def test_shipped_name_ignores_files_in_working_directory(workspace: Workspace, url: str) -> None:
     for path in ("mpm", "mpm.toml", "profiles/mpm.toml", "c/cockpit/profiles/mpm.toml"):
-        (place.folder / path).parent.mkdir(parents=True, exist_ok=True)
-        place.write(place.folder / path, url)
+        (workspace.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        workspace.write(workspace.folder / path, url)
     for command in (("doctor", "mpm", "--no-exec"), ("study", "mpm", "--dry-run")):
-        done = place.cockpit(*command)
+        done = workspace.cockpit(*command)
         assert f"{url}" not in done.stdout and "web1" in done.stdout + done.stderr
-        own = place.folder / "c/cockpit/profiles/mpm.toml"
+        own = workspace.folder / "c/cockpit/profiles/mpm.toml"
         assert f"other files need their path: {own}, ./mpm, ./mpm.toml, ./profiles/mpm.toml" in done.stderr
-    assert place.ran == set()
+    assert workspace.ran == set()
 
 
-def test_a_local_file_needs_a_path(place: Place, url: str) -> None:
-    place.write(place.folder / "profiles" / "mine.toml", url)
-    for name, way_out in (("evil.toml", "./evil.toml"), ("evil", "./evil.toml"), ("mine", "./profiles/mine.toml")):
-        done = place.cockpit("run", name, "--trust")
+def test_local_file_needs_path(workspace: Workspace, url: str) -> None:
+    workspace.write(workspace.folder / "profiles" / "mine.toml", url)
+    for name, path in (("evil.toml", "./evil.toml"), ("evil", "./evil.toml"), ("mine", "./profiles/mine.toml")):
+        done = workspace.cockpit("run", name, "--trust")
         assert done.returncode == 2
-        assert f"cockpit: {name}: no such profile; a file needs a path: {way_out}" in done.stderr
-    assert place.ran == set()
+        assert f"cockpit: {name}: no such profile; a file needs a path: {path}" in done.stderr
+    assert workspace.ran == set()
 
 
-def test_once_accepted_it_runs_until_it_or_a_file_that_it_names_is_edited(place: Place, url: str) -> None:
-    profile = place.write(place.folder / "evil.toml", url, '[[request]]\nname = "a"\nbody_file = "body"\n')
-    (place.folder / "body").write_text("one")
-    refused = place.cockpit("tune", "./evil.toml", "show", "level")
+def test_trust_ends_when_profile_or_named_file_is_edited(workspace: Workspace, url: str) -> None:
+    profile = workspace.write(workspace.folder / "evil.toml", url, '[[request]]\nname = "a"\nbody_file = "body"\n')
+    (workspace.folder / "body").write_text("one")
+    refused = workspace.cockpit("tune", "./evil.toml", "show", "level")
     accepting = refused.stderr.partition("accept them: ")[2].strip()
-    assert refused.returncode == 2 and place.ran == set()
+    assert refused.returncode == 2 and workspace.ran == set()
 
-    assert place.cockpit(*shlex.split(accepting)[1:]).returncode == 0
-    assert place.ran == set()
-    assert place.cockpit("tune", "./evil.toml", "show", "level").stdout == "1\n"
-    assert place.ran == {"ran-get"}
+    assert workspace.cockpit(*shlex.split(accepting)[1:]).returncode == 0
+    assert workspace.ran == set()
+    assert workspace.cockpit("tune", "./evil.toml", "show", "level").stdout == "1\n"
+    assert workspace.ran == {"ran-get"}
 
-    (place.folder / "body").write_text("two")
-    assert place.cockpit("tune", "./evil.toml", "show", "level").returncode == 2
-    (place.folder / "body").write_text("one")
-    assert place.cockpit("tune", "./evil.toml", "show", "level").returncode == 0
+    (workspace.folder / "body").write_text("two")
+    assert workspace.cockpit("tune", "./evil.toml", "show", "level").returncode == 2
+    (workspace.folder / "body").write_text("one")
+    assert workspace.cockpit("tune", "./evil.toml", "show", "level").returncode == 0
     profile.write_text(profile.read_text() + "\n")
-    assert place.cockpit("tune", "./evil.toml", "show", "level").returncode == 2
-    assert place.cockpit("tune", "--trust", "./evil.toml", "show", "level").returncode == 0
-    assert place.cockpit("tune", "./evil.toml", "show", "level").returncode == 0
-    kept = list((place.folder / "state/cockpit/trusted").iterdir())
+    assert workspace.cockpit("tune", "./evil.toml", "show", "level").returncode == 2
+    assert workspace.cockpit("tune", "--trust", "./evil.toml", "show", "level").returncode == 0
+    assert workspace.cockpit("tune", "./evil.toml", "show", "level").returncode == 0
+    kept = list((workspace.folder / "state/cockpit/trusted").iterdir())
     assert len(kept) == 2
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
     assert kept[0].parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_hashes_in_a_folder_that_others_can_write_count_for_nothing(place: Place) -> None:
-    assert place.cockpit("tune", "--trust", "./evil.toml", "show", "level").returncode == 0
-    (place.folder / "state/cockpit/trusted").chmod(0o777)
-    done = place.cockpit("tune", "./evil.toml", "show", "level")
+def test_hashes_in_folder_writable_by_others_are_ignored(workspace: Workspace) -> None:
+    assert workspace.cockpit("tune", "--trust", "./evil.toml", "show", "level").returncode == 0
+    (workspace.folder / "state/cockpit/trusted").chmod(0o777)
+    done = workspace.cockpit("tune", "./evil.toml", "show", "level")
     assert done.returncode == 2 and "is not trusted yet" in done.stderr
-    done = place.cockpit("tune", "--trust", "./evil.toml", "show", "level")
+    done = workspace.cockpit("tune", "--trust", "./evil.toml", "show", "level")
     assert done.returncode == 2 and "others can write there" in done.stderr
 
 
-def test_a_profile_that_only_loads_its_target_needs_no_trust(place: Place, url: str) -> None:
-    (place.folder / "plain.toml").write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 20\n')
-    assert place.cockpit("check", "./plain.toml").returncode == 0
+def test_profile_without_commands_needs_no_trust(workspace: Workspace, url: str) -> None:
+    (workspace.folder / "plain.toml").write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 20\n')
+    assert workspace.cockpit("check", "./plain.toml").returncode == 0
 
 
 @pytest.mark.parametrize("more", ['unix = "/run/docker.sock"', 'urls = "list"'])
-def test_local_sockets_and_files_need_trust(place: Place, url: str, more: str) -> None:
-    (place.folder / "list").write_text("/a\n")
-    (place.folder / "plain.toml").write_text(f'[target]\nurl = "{url}"\n{more}\n')
-    done = place.cockpit("run", "./plain.toml")
+def test_local_sockets_and_files_need_trust(workspace: Workspace, url: str, more: str) -> None:
+    (workspace.folder / "list").write_text("/a\n")
+    (workspace.folder / "plain.toml").write_text(f'[target]\nurl = "{url}"\n{more}\n')
+    done = workspace.cockpit("run", "./plain.toml")
     assert done.returncode == 2 and "is not trusted yet" in done.stderr
 
 
@@ -186,79 +186,77 @@ def test_local_sockets_and_files_need_trust(place: Place, url: str, more: str) -
         '[tls]\ncert = "{}"',
     ],
 )
-def test_files_outside_the_profiles_folder_are_refused_even_if_trusted(
-    tmp_path: Path, url: str, name: str, keys: str
-) -> None:
+def test_files_outside_profile_folder_are_refused(tmp_path: Path, url: str, name: str, keys: str) -> None:
     (tmp_path / "secret").write_text("sesame")
     inside = tmp_path / "inside"
     inside.mkdir()
-    place = Place(inside, url)
+    workspace = Workspace(inside, url)
     (inside / "link").symlink_to(tmp_path / "secret")
     (inside / "folder").symlink_to(tmp_path)
     (inside / "a").mkdir()
     (inside / "p.toml").write_text(f'[target]\nurl = "{url}"\n{keys.format(name)}\n')
-    done = place.cockpit("check", "--trust", "./p.toml")
+    done = workspace.cockpit("check", "--trust", "./p.toml")
     assert done.returncode == 2
     assert "is outside the profile's folder" in done.stderr or (name == "." and "regular file" in done.stderr)
     assert "sesame" not in done.stderr
 
 
-def test_a_flag_may_name_a_file_anywhere(tmp_path: Path, url: str) -> None:
+def test_flag_may_name_file_outside_folder(tmp_path: Path, url: str) -> None:
     (tmp_path / "body").write_text("x")
     (tmp_path / "inside").mkdir()
-    place = Place(tmp_path / "inside", url)
-    (place.folder / "plain.toml").write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 2\n')
-    done = place.cockpit("check", "./plain.toml", "-D", "../body", "--threshold", "sent == 2")
+    workspace = Workspace(tmp_path / "inside", url)
+    (workspace.folder / "plain.toml").write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 2\n')
+    done = workspace.cockpit("check", "./plain.toml", "-D", "../body", "--threshold", "sent == 2")
     assert done.returncode == 0, done.stderr
 
 
-def test_doctor_no_exec_lists_everything_and_runs_nothing(place: Place) -> None:
-    done = place.cockpit("doctor", "--no-exec", "./evil.toml")
+def test_doctor_no_exec_lists_everything_and_runs_nothing(workspace: Workspace) -> None:
+    done = workspace.cockpit("doctor", "--no-exec", "./evil.toml")
     assert done.returncode == 0, done.stdout
-    for said in ("ran-tail; sleep 60   (tail)", "ran-get; echo 1   (knob level, get)", "ran-test   (knob K, test)"):
-        assert f"runs      touch {place.folder}/{said}" in done.stdout
-    assert f"writes    {place.folder}/conf   (knob K)" in done.stdout
+    for listed in ("ran-tail; sleep 60   (tail)", "ran-get; echo 1   (knob level, get)", "ran-test   (knob K, test)"):
+        assert f"runs      touch {workspace.folder}/{listed}" in done.stdout
+    assert f"writes    {workspace.folder}/conf   (knob K)" in done.stdout
     assert "is not trusted yet: no host was contacted" in done.stdout
     assert "ok     here" not in done.stdout
-    trusted = place.cockpit("doctor", "--no-exec", "--trust", "./evil.toml")
+    trusted = workspace.cockpit("doctor", "--no-exec", "--trust", "./evil.toml")
     assert trusted.returncode == 0, trusted.stdout
     assert "ok     here            K = 1" in trusted.stdout and "level =" not in trusted.stdout
-    data = json.loads(place.cockpit("doctor", "--no-exec", "--json", "./evil.toml").stdout)
+    data = json.loads(workspace.cockpit("doctor", "--no-exec", "--json", "./evil.toml").stdout)
     assert {use["sort"] for use in data["uses"]} == {"target", "host", "command", "writes"}
-    assert place.ran == set()
-    assert place.cockpit("doctor", "./evil.toml").returncode == 0
-    assert place.ran == {"ran-get", "ran-test"}
+    assert workspace.ran == set()
+    assert workspace.cockpit("doctor", "./evil.toml").returncode == 0
+    assert workspace.ran == {"ran-get", "ran-test"}
 
 
-def test_what_new_writes_is_trusted_until_it_is_edited(place: Place, url: str) -> None:
-    done = place.cockpit("new", url, "-o", "made.toml", "--host", ".")
+def test_new_profile_is_trusted_until_edited(workspace: Workspace, url: str) -> None:
+    done = workspace.cockpit("new", url, "-o", "made.toml", "--host", ".")
     assert done.returncode == 0 and "cockpit run ./made.toml" in done.stderr
-    assert "is not trusted" not in place.cockpit("doctor", "./made.toml").stderr
-    with (place.folder / "made.toml").open("a") as file:
+    assert "is not trusted" not in workspace.cockpit("doctor", "./made.toml").stderr
+    with (workspace.folder / "made.toml").open("a") as file:
         file.write('[[action]]\nname = "x"\nhost = "here"\ncommand = "true"\n')
-    done = place.cockpit("doctor", "./made.toml")
+    done = workspace.cockpit("doctor", "./made.toml")
     assert done.returncode == 2 and "is not trusted yet" in done.stderr + done.stdout
 
 
 @pytest.mark.parametrize(("answer", "code", "ran"), [(b"y\n", 0, {"ran-get"}), (b"\n", 2, set()), (b"n\n", 2, set())])
-def test_a_terminal_is_asked_once_with_everything_in_sight(
-    place: Place, url: str, answer: bytes, code: int, ran: set[str]
+def test_terminal_prompts_once_with_all_commands(
+    workspace: Workspace, url: str, answer: bytes, code: int, ran: set[str]
 ) -> None:
     hidden = "true" + " " * 5000 + "; true \\u001b[2J # hidden"
     more = f'[[action]]\nname = "b"\nhost = "here"\ncommand = """{hidden}\n\n\n\n\n\n\nlast"""\n'
     head, study, tail = PROFILE.partition("[study]")
-    place.profile.write_text((head + more + study + tail).format(url=url, folder=place.folder))
-    command = [*COCKPIT, "tune", str(place.profile), "show", "level"]
-    with on_terminal(command, environment=place.environment) as asked:
-        shown = asked.until(b"[y/N] ")
+    workspace.profile.write_text((head + more + study + tail).format(url=url, folder=workspace.folder))
+    command = [*COCKPIT, "tune", str(workspace.profile), "show", "level"]
+    with on_terminal(command, environment=workspace.environment) as terminal:
+        shown = terminal.until(b"[y/N] ")
         assert b"true [5000 blanks] ; true \xc2\xb7[2J # hidden" in shown
         assert b"empty lines]" in shown and b"last" in shown and b"ran-set" in shown
         assert b"\x1b" not in shown
-        assert place.ran == set()
-        asked.type(answer)
-        assert asked.end() == code
-        assert place.ran == ran
+        assert workspace.ran == set()
+        terminal.type(answer)
+        assert terminal.end() == code
+        assert workspace.ran == ran
     if not code:
-        with on_terminal(command, environment=place.environment) as again:
+        with on_terminal(command, environment=workspace.environment) as again:
             assert again.end() == 0
             assert b"Trust it" not in again.shown

@@ -1,4 +1,4 @@
-"""`cockpit tune` as a user runs it: flags in any position, the history, undo by a change's name, what is active."""
+"""`cockpit tune`: flags in any position, history, undo by name, inactive values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.commands import cockpit
 
 
 @pytest.mark.parametrize(
-    "words",
+    "line",
     [
         "tune P set A=1 B=2 --dry-run --confirm-within 60s",
         "tune P set --dry-run A=1 --confirm-within 60s B=2",
@@ -22,18 +22,18 @@ from tests.commands import cockpit
         "tune P set A=1 --confirm-within 60s B=2 --dry-run",
     ],
 )
-def test_flags_may_stand_in_any_position(words: str) -> None:
-    options = make_parser().parse_args(words.split())
+def test_flags_in_any_position(line: str) -> None:
+    options = make_parser().parse_args(line.split())
     assert (options.profile, options.action, options.names) == ("P", "set", ["A=1", "B=2"])
     assert (options.dry_run, options.confirm_within) == (True, 60.0)
 
 
-@pytest.mark.parametrize("words", ["tune P set --dry-urn A=1", "tune P set --dry-run A=1 -x"])
-def test_an_unknown_flag_is_refused_in_one_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("line", ["tune P set --dry-urn A=1", "tune P set --dry-run A=1 -x"])
+def test_unknown_flag_is_refused(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        make_parser().parse_args(words.split())
-    said = capsys.readouterr().err
-    assert ended.value.code == 2 and "unrecognized arguments: -" in said and "tune --help" in said
+        make_parser().parse_args(line.split())
+    errors = capsys.readouterr().err
+    assert ended.value.code == 2 and "unrecognized arguments: -" in errors and "tune --help" in errors
 
 
 PROFILE = """\
@@ -70,8 +70,8 @@ command = "true"
 LEVEL, MODE = b"# levels\nLevel = 1\n", b"Mode=slow # by hand"
 
 
-class Tuned:
-    """A host's two files and the `tune` command for them."""
+class TunedHost:
+    """Configuration files of a host, and the `tune` command for them."""
 
     def __init__(self, root: Path) -> None:
         self.level, self.mode = root / "level.conf", root / "mode.conf"
@@ -85,15 +85,15 @@ class Tuned:
     def files(self) -> tuple[bytes, bytes]:
         return self.level.read_bytes(), self.mode.read_bytes()
 
-    def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        probe = ("--no-probe",) if words[0] in ("set", "undo") else ()
-        done = cockpit("tune", "--trust", self.profile, *words, *probe)
+    def run(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        probe = ("--no-probe",) if arguments[0] in ("set", "undo") else ()
+        done = cockpit("tune", "--trust", self.profile, *arguments, *probe)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         return done
 
     def set(self, *values: str) -> str:
-        """The name of the change that gives these values."""
+        """Set the values and return the name of the change."""
         self.run("set", *values)
         return self.history()[0]["name"]
 
@@ -102,22 +102,22 @@ class Tuned:
         return found
 
     def states(self) -> list[str]:
-        return [row["state"] for row in self.history()]
+        return [change["state"] for change in self.history()]
 
 
 @pytest.fixture
-def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tuned:
+def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TunedHost:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return Tuned(tmp_path)
+    return TunedHost(tmp_path)
 
 
-def test_undo_walks_back_through_the_history_to_the_original_bytes(tuned: Tuned) -> None:
-    seen = [tuned.files]
+def test_repeated_undo_restores_original_bytes(tuned: TunedHost) -> None:
+    states = [tuned.files]
     for values in (["Level=2"], ["Mode=fast"], ["Level=3", "Mode=faster"], ["Level=4"]):
         tuned.set(*values)
-        seen.append(tuned.files)
+        states.append(tuned.files)
     names = [row["name"] for row in tuned.history()]
-    for before in reversed(seen[:-1]):
+    for before in reversed(states[:-1]):
         tuned.run("undo")
         assert tuned.files == before
     assert tuned.files == (LEVEL, MODE)
@@ -131,7 +131,7 @@ def test_undo_walks_back_through_the_history_to_the_original_bytes(tuned: Tuned)
     assert tuned.files == (LEVEL, MODE)
 
 
-def test_undo_takes_a_changes_name(tuned: Tuned) -> None:
+def test_undo_by_change_name(tuned: TunedHost) -> None:
     level, mode = tuned.set("Level=2"), tuned.set("Mode=fast")
     line = tuned.run("history").stdout.splitlines()[1]
     assert line.startswith(level) and "Level 1 → 2" in line and line.endswith("applied")
@@ -146,7 +146,7 @@ def test_undo_takes_a_changes_name(tuned: Tuned) -> None:
     assert "unrecognized arguments: b" in tuned.run("undo", "a", "b", code=2).stderr
 
 
-def test_an_undo_is_undone_by_its_name(tuned: Tuned) -> None:
+def test_undo_can_be_undone_by_name(tuned: TunedHost) -> None:
     change = tuned.set("Level=2")
     tuned.run("undo")
     undo = tuned.history()[0]["name"]
@@ -159,7 +159,7 @@ def test_an_undo_is_undone_by_its_name(tuned: Tuned) -> None:
     assert "nothing to undo" in tuned.run("undo", code=5).stderr
 
 
-def test_an_older_change_is_not_undone_under_a_newer_one(tuned: Tuned) -> None:
+def test_older_change_of_same_knob_cannot_be_undone_first(tuned: TunedHost) -> None:
     older, newer = tuned.set("Level=2"), tuned.set("Level=1", "Mode=fast")
     done = tuned.run("undo", older, code=5)
     assert done.stderr == f"cockpit: {older}: {newer} changed Level, Mode since; undo {newer} first\n"
@@ -168,7 +168,7 @@ def test_an_older_change_is_not_undone_under_a_newer_one(tuned: Tuned) -> None:
     assert tuned.files == (LEVEL, MODE)
 
 
-def test_undo_never_overwrites_a_value_that_others_set(tuned: Tuned) -> None:
+def test_undo_never_overwrites_foreign_value(tuned: TunedHost) -> None:
     tuned.set("Level=2")
     tuned.level.write_bytes(LEVEL.replace(b"1", b"9"))
     refused = tuned.run("undo", code=5)
@@ -177,7 +177,7 @@ def test_undo_never_overwrites_a_value_that_others_set(tuned: Tuned) -> None:
     assert tuned.level.read_bytes() == LEVEL.replace(b"1", b"9")
 
 
-def test_a_change_that_others_reverted_by_hand_does_not_stop_the_walk(tuned: Tuned) -> None:
+def test_manually_reverted_change_does_not_block_undo(tuned: TunedHost) -> None:
     tuned.set("Level=2")
     tuned.set("Mode=fast")
     tuned.mode.write_bytes(MODE)
@@ -188,18 +188,18 @@ def test_a_change_that_others_reverted_by_hand_does_not_stop_the_walk(tuned: Tun
     assert tuned.files == (LEVEL, MODE)
 
 
-def test_a_value_that_no_reload_reads_is_stated_as_written(tuned: Tuned) -> None:
-    waits = "written, not yet active: Limit (run action restart)"
-    assert f"cost: written ({waits})" in tuned.run("set", "Limit=2", "--dry-run").stdout
+def test_value_without_reload_is_reported_as_written(tuned: TunedHost) -> None:
+    inactive = "written, not yet active: Limit (run action restart)"
+    assert f"cost: written ({inactive})" in tuned.run("set", "Limit=2", "--dry-run").stdout
     done = tuned.run("set", "Limit=2", "--json")
     (result,) = json.loads(done.stdout)
     assert (result["outcome"], result["inactive"], result["cost"]) == ("written", ["Limit"], "written")
     assert result["stages"] == ["armed", "written", "not yet active", "confirmed"]
     *lines, recorded, replay = done.stderr.splitlines()
-    assert lines == [*result["stages"], waits]
+    assert lines == [*result["stages"], inactive]
     assert recorded.startswith("cockpit: recorded in ") and replay.startswith("see it again: cockpit replay ")
     assert tuned.run("history").stdout.endswith("Limit 1 → 2  written without a reload: Limit\n")
     assert tuned.history()[0]["inactive"] == ["Limit"]
     (mixed,) = json.loads(tuned.run("set", "Limit=3", "Level=2", "--json").stdout)
     assert (mixed["outcome"], mixed["inactive"]) == ("applied", ["Limit"])
-    assert waits in tuned.run("undo").stderr
+    assert inactive in tuned.run("undo").stderr

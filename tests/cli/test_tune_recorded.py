@@ -1,4 +1,4 @@
-"""A change made by `cockpit tune`, over SSH, is recorded in the library as one made on the screen is."""
+"""Changes made by `cockpit tune` over SSH are recorded in the library like changes made on the screen."""
 
 from __future__ import annotations
 
@@ -40,55 +40,55 @@ command = "true"
 """
 
 
-class Tuned:
-    """`cockpit tune` for a file of a host that is reached by SSH, while another host of the profile is down."""
+class TunedHost:
+    """`cockpit tune` for a file of an SSH host; another host of the profile is down."""
 
     def __init__(self, root: Path, sshd: Sshd) -> None:
         self.file = root / "level.conf"
         self.file.write_text("Level=1\n")
         self._state = root / "state"
         self._profile = root / "p.toml"
-        self.aim("http://127.0.0.1:9/")
+        self.set_target("http://127.0.0.1:9/")
         self._options = ("--ssh-config", sshd.ssh_config)
 
-    def aim(self, url: str) -> None:
+    def set_target(self, url: str) -> None:
         self._profile.write_text(PROFILE.format(file=self.file, url=url))
 
-    async def run(self, *words: str, code: int = 0) -> str:
+    async def run(self, *arguments: str, code: int = 0) -> str:
         """Return stdout and stderr."""
         environment = {**os.environ, "XDG_STATE_HOME": str(self._state), "SSH_AUTH_SOCK": ""}
-        command = ("tune", "--trust", *self._options, self._profile, *words)
+        command = ("tune", "--trust", *self._options, self._profile, *arguments)
         done = await asyncio.to_thread(cockpit, *command, env=environment)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
     def recorded(self) -> list[State]:
-        """The last states of the library's recordings, oldest first."""
+        """Return the final states of the library's recordings, oldest first."""
         states = []
         for path in sorted((self._state / "cockpit" / "recordings").glob("*.cockpit")):
             with Recording(path) as recording:
                 states.append(fold_all(recording.events()))
-        # Several may begin in one second, and be named by it.
+        # Names have a resolution of 1 s: they do not give the order.
         return sorted(states, key=lambda state: state.started.wall if state.started else 0.0)
 
 
 @pytest.fixture
-async def tuned(tmp_path: Path) -> AsyncIterator[Tuned]:
+async def tuned(tmp_path: Path) -> AsyncIterator[TunedHost]:
     directory = tmp_path / "sshd"
     directory.mkdir()
     sshd = await Sshd(directory).start()
-    # The changes that the host keeps are of this user's too.
+    # Keep the host's state of changes out of the user's home.
     sshd.environment["XDG_STATE_HOME"] = str(tmp_path / "host")
-    yield Tuned(tmp_path, sshd)
+    yield TunedHost(tmp_path, sshd)
     await sshd.stop()
 
 
-async def test_a_change_its_undo_and_an_action_leave_a_recording_each(tuned: Tuned) -> None:
+async def test_change_undo_and_action_are_recorded(tuned: TunedHost) -> None:
     await tuned.run("set", "Level=2", "--no-probe")
     (state,) = tuned.recorded()
     (change,) = state.changes
     assert (change.host, change.outcome, change.letter) == ("web1", "applied", "A")
-    assert [(one.knob, one.old, one.new) for one in change.settings] == [("Level", "1", "2")]
+    assert [(setting.knob, setting.old, setting.new) for setting in change.settings] == [("Level", "1", "2")]
     assert list(change.stages) == ["armed", "written", "reloaded", "active", "confirmed"]
     assert change.diff.endswith("-Level=1\n+Level=2\n")
     assert list(state.hosts) == ["web1"] and state.knobs["Level"].value == "2" and state.ended
@@ -101,14 +101,14 @@ async def test_a_change_its_undo_and_an_action_leave_a_recording_each(tuned: Tun
     assert [(action.action, action.done) for action in tuned.recorded()[2].actions] == [("restart", 1)]
 
 
-async def test_a_change_that_is_rolled_back_is_recorded(tuned: Tuned) -> None:
+async def test_rolled_back_change_is_recorded(tuned: TunedHost) -> None:
     tuned.file.write_text("Level=1\n")
     await tuned.run("set", "Level=2\n3", "--no-probe", code=5)
     (refused,) = tuned.recorded()[-1].changes
     assert refused.outcome == "rolled back" and "one line of text" in refused.detail
 
 
-async def test_what_only_reads_leaves_none(tuned: Tuned) -> None:
+async def test_read_only_commands_are_not_recorded(tuned: TunedHost) -> None:
     assert "1" in await tuned.run("show", "Level")
     assert "+Level=2" in await tuned.run("set", "Level=2", "--dry-run", "--no-probe")
     assert "no changes yet" in await tuned.run("history")
@@ -116,24 +116,24 @@ async def test_what_only_reads_leaves_none(tuned: Tuned) -> None:
     assert tuned.recorded() == []
 
 
-async def test_a_host_that_is_down_is_one_line(tuned: Tuned, tmp_path: Path) -> None:
+async def test_unreachable_host_is_one_error_line(tuned: TunedHost, tmp_path: Path) -> None:
     (tmp_path / "sshd" / "authorized_keys").write_text("")
     assert (await tuned.run("show", code=3)).startswith("cockpit: web1: 127.0.0.1:")
     assert tuned.recorded() == []
 
 
-async def test_the_target_is_found_by_a_name_that_only_ssh_config_has(tuned: Tuned) -> None:
-    asked: list[bytes] = []
+async def test_target_name_is_resolved_by_ssh_config(tuned: TunedHost) -> None:
+    requests: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError):
-            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            requests.append(await reader.readuntil(b"\r\n\r\n"))
             writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        tuned.aim(f"http://web:{port}/")
+        tuned.set_target(f"http://web:{port}/")
         await tuned.run("set", "Level=2")
     assert tuned.file.read_text() == "Level=2\n"
-    assert f"Host: web:{port}\r\n".encode() in asked[0]
+    assert f"Host: web:{port}\r\n".encode() in requests[0]

@@ -1,4 +1,4 @@
-"""Runs in Dask's processes; its own file, since they stand still while they import it."""
+"""Code for Dask's processes, in a small module because importing blocks their event loop."""
 
 from distributed import get_worker
 

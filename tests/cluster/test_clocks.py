@@ -1,4 +1,4 @@
-"""The offset of another machine's clock, from pings."""
+"""Clock offset of another machine, estimated from pings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from cockpit.cluster.clocks import WINDOW, MachineClock, Ping
 
-ways = st.floats(0.0001, 0.5)
+one_way_delays = st.floats(0.0001, 0.5)
 
 
-@given(st.floats(-1e6, 1e6), st.lists(st.tuples(ways, ways), min_size=1, max_size=30))
-def test_the_offset_is_off_by_at_most_its_uncertainty(offset: float, pings: list[tuple[float, float]]) -> None:
+@given(st.floats(-1e6, 1e6), st.lists(st.tuples(one_way_delays, one_way_delays), min_size=1, max_size=30))
+def test_offset_error_is_within_uncertainty(offset: float, pings: list[tuple[float, float]]) -> None:
     clock = MachineClock()
     for at, (forth, back) in enumerate(pings):
         sent = 100.0 + at
@@ -21,7 +21,7 @@ def test_the_offset_is_off_by_at_most_its_uncertainty(offset: float, pings: list
     assert clock.here(clock.there(123.0)) == pytest.approx(123.0)
 
 
-def test_the_quickest_ping_counts_as_long_as_it_is_young() -> None:
+def test_fastest_recent_ping_is_used() -> None:
     clock = MachineClock()
     clock.take(Ping(0.0, 0.001, 0.002))
     clock.take(Ping(1.0, 1.4, 1.5))
@@ -31,7 +31,7 @@ def test_the_quickest_ping_counts_as_long_as_it_is_young() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, 50e-6, -200e-6])
-def test_a_clock_that_runs_slower_or_faster_has_a_drift(rate: float) -> None:
+def test_slow_or_fast_clock_has_drift(rate: float) -> None:
     clock = MachineClock()
     for second in range(120):
         sent = float(second)
@@ -42,7 +42,7 @@ def test_a_clock_that_runs_slower_or_faster_has_a_drift(rate: float) -> None:
     assert clock.here(119.0 * (1 - rate)) == pytest.approx(119.0, abs=0.0005 + abs(rate) * WINDOW)
 
 
-def test_a_difference_within_the_uncertainty_is_no_drift() -> None:
+def test_difference_within_uncertainty_is_no_drift() -> None:
     clock = MachineClock()
     for second in range(90):
         sent = float(second)

@@ -1,4 +1,4 @@
-"""Load from generators over a real SSH server and a real Dask scheduler: exact, on one clock, and with losses."""
+"""Load from generators over a real SSH server and a real Dask scheduler: exact counts, a common clock, losses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def generators(**values: str) -> list[GeneratorConfig]:
 
 @asynccontextmanager
 async def crew_over(sshd: Sshd) -> AsyncIterator[DaskCrew]:
-    """A crew of all generators, of which nothing is left afterwards."""
+    """Run a crew of all generators; assert that none of its processes remain."""
     sshd.environment["COCKPIT_TEST_CLUSTER"] = str(sshd.directory)
     async with (
         cluster_over_ssh(generators(), sshd.ssh_config) as (address, security),
@@ -67,7 +67,7 @@ async def crew_over(sshd: Sshd) -> AsyncIterator[DaskCrew]:
 
 
 def programs(sshd: Sshd) -> list[psutil.Process]:
-    """The processes that were started over this server, and what they started."""
+    """Return the processes that were started over this server, and their descendants."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -76,11 +76,13 @@ def programs(sshd: Sshd) -> list[psutil.Process]:
     return found
 
 
-def a_generator(sshd: Sshd) -> psutil.Process:
-    return next(one for one in programs(sshd) if one.cmdline()[-2:] == ["cockpit.cluster.program", "generator"])
+def generator_process(sshd: Sshd) -> psutil.Process:
+    return next(
+        process for process in programs(sshd) if process.cmdline()[-2:] == ["cockpit.cluster.program", "generator"]
+    )
 
 
-async def begun(crew: DaskCrew, load: LoadPlan, outcome: Outcome) -> LoadRun:
+async def start_load(crew: DaskCrew, load: LoadPlan, outcome: Outcome) -> LoadRun:
     clock = Clock()
     crew.attach(clock, outcome.emit)
     return await launch(load, 1, clock, outcome.emit, await preflight(load, crew.capacity), crew)
@@ -90,11 +92,11 @@ def lost(outcome: Outcome) -> list[GeneratorLost]:
     return [event for event in outcome.events if isinstance(event, GeneratorLost)]
 
 
-async def test_an_open_schedule_is_dealt_exactly_and_starts_at_one_instant(sshd: Sshd) -> None:
+async def test_open_schedule_is_split_exactly_and_starts_in_sync(sshd: Sshd) -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
         assert crew.names == NAMES
-        run = await begun(crew, plan(server.url, rate=400.0, requests=800), outcome)
+        run = await start_load(crew, plan(server.url, rate=400.0, requests=800), outcome)
         await outcome.until(lambda seen: any(isinstance(event, GeneratorClock) for event in seen.events))
         async with asyncio.timeout(DEADLINE):
             await run.wait()
@@ -104,37 +106,37 @@ async def test_an_open_schedule_is_dealt_exactly_and_starts_at_one_instant(sshd:
     for worker in (0, 1):
         ticks = [tick for tick in outcome.ticks if tick.worker == worker]
         assert sum(tick.completed for tick in ticks) == 400
-        # The clocks of both are this machine's, so its monotonic time is the truth.
+        # Both generators use this machine's monotonic clock, so the true offset is 0.
         assert abs(ticks[0].start - outcome.started.t) < 0.05
     assert all(abs(event.offset) <= event.uncertainty for event in outcome.events if isinstance(event, GeneratorClock))
 
 
-async def test_a_replayed_log_is_dealt_to_generators(sshd: Sshd, tmp_path: Path) -> None:
+async def test_replayed_log_is_split_across_generators(sshd: Sshd, tmp_path: Path) -> None:
     log, outcome = tmp_path / "access.log", Outcome()
     lines = (f'10.0.0.9 - - [23/Nov/2026:01:00:01.{n:02d} +0000] "GET /{n} HTTP/1.1" 200 5' for n in range(41))
     await asyncio.to_thread(log.write_text, "\n".join(lines))
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await begun(crew, plan(server.url, replay=LogReplay(file=str(log))), outcome)
+        run = await start_load(crew, plan(server.url, replay=LogReplay(file=str(log))), outcome)
         async with asyncio.timeout(DEADLINE):
             await run.wait()
-    completed = {worker: sum(one.completed for one in outcome.ticks if one.worker == worker) for worker in (0, 1)}
+    completed = {worker: sum(tick.completed for tick in outcome.ticks if tick.worker == worker) for worker in (0, 1)}
     assert completed == {0: 21, 1: 20}
 
 
-async def test_the_load_of_a_generator_that_dies_is_dealt_to_the_other(sshd: Sshd) -> None:
+async def test_load_of_dead_generator_moves_to_other(sshd: Sshd) -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await begun(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
+        run = await start_load(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
-        a_generator(sshd).kill()
+        generator_process(sshd).kill()
         await outcome.until(lambda seen: bool(lost(seen)) and bool(seen.lost))
-        gone = {"gen1": 0, "gen2": 1}[lost(outcome)[0].machine]
-        assert outcome.lost[0].worker == gone
+        lost_worker = {"gen1": 0, "gen2": 1}[lost(outcome)[0].machine]
+        assert outcome.lost[0].worker == lost_worker
         since = outcome.lost[0].t
-        # The other one sends all of the arrivals, not its half.
+        # The other generator sends all arrivals, not only its half.
         await outcome.until(lambda seen: seen.ticks[-1].t > since + 3)
         after = [tick for tick in outcome.ticks if tick.start > since + 1]
-        assert {tick.worker for tick in after} == {1 - gone}
+        assert {tick.worker for tick in after} == {1 - lost_worker}
         rate = sum(tick.sent for tick in after) / (after[-1].t - after[0].start)
         assert rate == pytest.approx(100.0, rel=0.05)
         run.stop()
@@ -142,24 +144,24 @@ async def test_the_load_of_a_generator_that_dies_is_dealt_to_the_other(sshd: Ssh
     assert outcome.ended.reason == "stopped" and "partial" in outcome.ended.detail
 
 
-async def test_the_counted_requests_of_a_generator_that_dies_are_sent_by_the_other(sshd: Sshd) -> None:
+async def test_request_count_of_dead_generator_moves_to_other(sshd: Sshd) -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await begun(crew, plan(server.url, rate=100.0, requests=1000), outcome)
+        run = await start_load(crew, plan(server.url, rate=100.0, requests=1000), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
-        a_generator(sshd).kill()
+        generator_process(sshd).kill()
         async with asyncio.timeout(DEADLINE):
             await run.wait()
     assert len(outcome.lost) == 1 and outcome.ended.reason == "completed"
     assert outcome.total("completed") == 1000
 
 
-async def test_a_generator_that_hangs_is_lost_after_a_second(sshd: Sshd) -> None:
+async def test_hung_generator_is_lost_after_1_second(sshd: Sshd) -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await begun(crew, plan(server.url, duration=600.0, concurrency=4), outcome)
+        run = await start_load(crew, plan(server.url, duration=600.0, concurrency=4), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
-        hanging = a_generator(sshd)
+        hanging = generator_process(sshd)
         hanging.suspend()
         try:
             await outcome.until(lambda seen: bool(lost(seen)))
@@ -170,21 +172,21 @@ async def test_a_generator_that_hangs_is_lost_after_a_second(sshd: Sshd) -> None
         await run.wait()
 
 
-async def test_a_generator_cannot_speak_for_another(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Where scheduler and Dask workers find `forge`.
+async def test_generator_cannot_forge_messages_of_another(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The scheduler and the Dask workers import `forge` from this path.
     monkeypatch.setenv("PYTHONPATH", str(TESTS.parent))
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await begun(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
+        run = await start_load(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
         assert crew.client is not None
         second = crew.generators[1]
-        # Of these, the last one is its own, and ends its load worker.
+        # Only the last message is about its own load worker, and ends that worker.
         for place, number in ((0, 0), (-2, 0), (9, 0), (1, 7), (1, 1)):
-            message = (crew.topic, place, number, b'{"event":"session_ended","t":0}', "")
-            await crew.client.submit(forge, *message, workers=[second.address], pure=False)
+            arguments = (crew.topic, place, number, b'{"event":"session_ended","t":0}', "")
+            await crew.client.submit(forge, *arguments, workers=[second.address], pure=False)
         await outcome.until(lambda seen: bool(seen.lost))
-        assert [(one.worker, one.detail) for one in outcome.lost] == [
+        assert [(loss.worker, loss.detail) for loss in outcome.lost] == [
             (1, f"{second.name}: it sent a line that is no message of its run")
         ]
         since = outcome.lost[0].t
@@ -194,18 +196,18 @@ async def test_a_generator_cannot_speak_for_another(sshd: Sshd, monkeypatch: pyt
         await run.wait()
 
 
-async def test_a_run_stops_with_a_generator_if_its_plan_says_so(sshd: Sshd) -> None:
+async def test_run_stops_on_generator_loss_if_configured(sshd: Sshd) -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await begun(crew, plan(server.url, rate=100.0, duration=600.0, on_loss="stop"), outcome)
+        run = await start_load(crew, plan(server.url, rate=100.0, duration=600.0, on_loss="stop"), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
-        a_generator(sshd).kill()
+        generator_process(sshd).kill()
         async with asyncio.timeout(DEADLINE):
             await run.wait()
     assert outcome.ended.reason == "stopped" and len(outcome.lost) == 1
 
 
-async def test_lines_that_nobody_reads_are_bounded() -> None:
+async def test_unread_lines_are_bounded() -> None:
     machine = Machine("gen1", "tls://127.0.0.1:1")
     machine.expect([RemoteWorker(assignments(plan("http://127.0.0.1/"), 1, ())[0], machine)])
     line = WorkerLine("tls://127.0.0.1:1", 0, 0, bytes(2**20), "")
@@ -214,7 +216,7 @@ async def test_lines_that_nobody_reads_are_bounded() -> None:
             machine.take(line)
 
 
-async def test_the_limits_are_those_of_the_generators(sshd: Sshd) -> None:
+async def test_capacity_comes_from_generators(sshd: Sshd) -> None:
     async with crew_over(sshd) as crew:
         here = capacity_here()
         assert crew.capacity == Capacity(here.files, len(NAMES) * here.ports, len(NAMES))
@@ -222,11 +224,11 @@ async def test_the_limits_are_those_of_the_generators(sshd: Sshd) -> None:
         with pytest.raises(
             UsageError, match="100 connections need 82 open files in a worker and its machine allows 72"
         ):
-            await begun(crew, plan("http://127.0.0.1:9/", concurrency=100, workers=1), Outcome())
+            await start_load(crew, plan("http://127.0.0.1:9/", concurrency=100, workers=1), Outcome())
 
 
-async def test_a_machine_with_another_clock_is_converted(sshd: Sshd, tmp_path: Path) -> None:
-    """As after another boot: its monotonic clock is an hour ahead."""
+async def test_times_of_other_clock_are_converted(sshd: Sshd, tmp_path: Path) -> None:
+    """The generator's monotonic clock is an hour ahead, as after a different boot."""
     ahead = tmp_path / "python"
     ahead.write_text(f'#!/bin/sh\nexec unshare --time --monotonic 3600 "{sys.executable}" "$@"\n')
     ahead.chmod(0o755)
@@ -237,7 +239,7 @@ async def test_a_machine_with_another_clock_is_converted(sshd: Sshd, tmp_path: P
         cluster_over_ssh([generator], sshd.ssh_config) as (address, security),
         DaskCrew(address, security) as crew,
     ):
-        run = await begun(crew, plan(server.url, rate=100.0, requests=50), outcome)
+        run = await start_load(crew, plan(server.url, rate=100.0, requests=50), outcome)
         await outcome.until(lambda seen: any(isinstance(event, GeneratorClock) for event in seen.events))
         async with asyncio.timeout(DEADLINE):
             await run.wait()
@@ -249,8 +251,8 @@ async def test_a_machine_with_another_clock_is_converted(sshd: Sshd, tmp_path: P
     assert all(began <= tick.start < tick.t <= ended for tick in outcome.ticks)
 
 
-async def test_cockpit_is_installed_where_it_is_missing(sshd: Sshd, tmp_path: Path) -> None:
-    """Its dependencies are those of the tests, so that nothing is downloaded."""
+async def test_missing_cockpit_is_installed(sshd: Sshd, tmp_path: Path) -> None:
+    """Dependencies come from the environment of the tests: nothing is downloaded."""
     paths = {"purelib": sysconfig.get_path("purelib"), "home": str(tmp_path / "state")}
     sshd.environment |= {"PIP_NO_DEPS": "1", "PYTHONPATH": paths["purelib"], "XDG_STATE_HOME": paths["home"]}
     generator = GeneratorConfig(name="gen1", ssh="web")
@@ -266,10 +268,10 @@ async def test_cockpit_is_installed_where_it_is_missing(sshd: Sshd, tmp_path: Pa
         assert crew.names == ("gen1",)
 
 
-async def test_a_closed_load_follows_adjustments_on_all_generators(sshd: Sshd) -> None:
+async def test_closed_load_is_adjusted_on_all_generators(sshd: Sshd) -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await begun(crew, plan(server.url, duration=600.0, concurrency=4), outcome)
+        run = await start_load(crew, plan(server.url, duration=600.0, concurrency=4), outcome)
         await outcome.until(lambda seen: connections(seen) == 4)
         run.adjust(concurrency=10)
         await outcome.until(lambda seen: connections(seen) == 10)
@@ -282,14 +284,14 @@ def connections(outcome: Outcome) -> int:
     return sum(newest.values())
 
 
-async def test_a_python_without_cockpit_is_named(sshd: Sshd) -> None:
+async def test_python_without_cockpit_is_reported(sshd: Sshd) -> None:
     with pytest.raises(HostError, match=r"gen[12].*does not start.*install cockpit\[cluster\]"):
         async with cluster_over_ssh(generators(python="/usr/bin/false"), sshd.ssh_config):
             pass
 
 
 @pytest.mark.parametrize(
-    ("other", "words"),
+    ("other", "message"),
     [
         ({"version": "9.9\x1b[2J"}, r"gen[12]: cockpit 9\.9·\[2J there, .* here: install the same version"),
         ({"python": "2.7.1"}, r"gen[12]: Python 2\.7 there, 3\.\d+ here: install the same version"),
@@ -297,46 +299,46 @@ async def test_a_python_without_cockpit_is_named(sshd: Sshd) -> None:
         ({"dask": 5}, r"gen[12].*does not start"),
     ],
 )
-async def test_a_generator_of_another_version_is_named(
-    sshd: Sshd, tmp_path: Path, other: dict[str, object], words: str
+async def test_generator_version_mismatch_is_reported(
+    sshd: Sshd, tmp_path: Path, other: dict[str, object], message: str
 ) -> None:
     own = Offer(version=__version__, python=platform.python_version(), dask=version("distributed"))
     offer = json.dumps({**msgspec.to_builtins(own), **other})
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho {shlex.quote(offer)}\ncat\n")
     program.chmod(0o755)
-    with pytest.raises(NotInstalled, match=words):
+    with pytest.raises(NotInstalled, match=message):
         async with cluster_over_ssh(generators(python=str(program)), sshd.ssh_config):
             pass
 
 
-async def test_an_sshd_that_forwards_nothing_is_named(sshd: Sshd) -> None:
-    sshd.forwards_back = False
+async def test_sshd_without_forwarding_is_reported(sshd: Sshd) -> None:
+    sshd.allows_remote_forwarding = False
     with pytest.raises(HostError, match="AllowTcpForwarding"):
         async with cluster_over_ssh(generators(), sshd.ssh_config):
             pass
 
 
-async def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreachable_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.cluster.crew._CONNECT", 1.0)
     with pytest.raises(HostError, match=r"cluster tls://127\.0\.0\.1:1"):
         async with DaskCrew("tls://127.0.0.1:1", session_certificate().security()):
             pass
 
 
-async def test_a_cluster_with_tls_needs_certificates() -> None:
+async def test_tls_cluster_requires_certificates() -> None:
     with pytest.raises(HostError, match=r"tls://127\.0\.0\.1:1: tls:// needs certificates"):
         async with DaskCrew("tls://127.0.0.1:1"):
             pass
 
 
-async def test_a_cluster_without_encryption_is_refused() -> None:
+async def test_unencrypted_cluster_is_refused() -> None:
     with pytest.raises(HostError, match="not encrypted"):
         async with DaskCrew("tcp://192.0.2.1:8786"):
             pass
 
 
-async def test_a_scheduler_with_another_certificate_is_refused(sshd: Sshd) -> None:
+async def test_scheduler_with_wrong_certificate_is_refused(sshd: Sshd) -> None:
     async with cluster_over_ssh(generators()[:1], sshd.ssh_config) as (address, _):
         with pytest.raises(HostError, match="cluster tls://"):
             async with DaskCrew(address, session_certificate().security()):

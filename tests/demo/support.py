@@ -1,4 +1,4 @@
-"""What the demo's tests share: waiting for a condition, a web server of one's own, and who is still alive."""
+"""Helpers of the demo's tests: wait for a condition, run a web server, check processes."""
 
 import http.client
 import signal
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import psutil
 
-DEADLINE = 120.0  # seconds; far more than anything here takes
+DEADLINE = 120.0  # s; far longer than any step takes
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], description: str) -> None:
     end = time.monotonic() + DEADLINE
     while not condition():
-        assert time.monotonic() < end, f"not within {DEADLINE} s: {what}"
+        assert time.monotonic() < end, f"timeout after {DEADLINE} s: {description}"
         time.sleep(0.01)
 
 
 def is_gone(pid: int) -> bool:
-    """Whether process `pid` has ended, be it that nobody has reaped it yet."""
+    """Return whether process `pid` has ended, reaped or not."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -30,7 +30,7 @@ def is_gone(pid: int) -> bool:
 
 
 class Server:
-    """A running web server: its process, its files, its replies."""
+    """A running web server: process, files and responses."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", config: Path, port: int) -> None:
         self.process = process
@@ -42,20 +42,20 @@ class Server:
         return (self.config.parent / "error.log").read_text()
 
     def children(self) -> list[int]:
-        """The children that there are, defunct ones included."""
+        """Return the PIDs of the children, defunct ones included."""
         return [child.pid for child in psutil.Process(self.process.pid).children()]
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
 
     def get(self, path: str = "/hello.html", method: str = "GET") -> tuple[int, bytes, int]:
-        """Status, body and the pid that answered, over a connection of its own."""
+        """Send a request over a new connection; return status, body and the PID of the child."""
         connection = self.connect()
         connection.request(method, path, headers={"Connection": "close"})
-        reply = connection.getresponse()
-        body = reply.read()
+        response = connection.getresponse()
+        body = response.read()
         connection.close()
-        return reply.status, body, int(reply.headers["X-Pid"])
+        return response.status, body, int(response.headers["X-Pid"])
 
     def status(self) -> dict[str, str]:
         lines = self.get("/server-status?auto")[1].decode().splitlines()
@@ -67,13 +67,13 @@ class Server:
 
 
 def config_text(**settings: object) -> str:
-    inner = "".join(f"    {name} {value}\n" for name, value in settings.items())
-    return f"Listen 127.0.0.1:0\nPidFile httpd.pid\nErrorLog error.log\n<IfModule prefork>\n{inner}</IfModule>\n"
+    directives = "".join(f"    {name} {value}\n" for name, value in settings.items())
+    return f"Listen 127.0.0.1:0\nPidFile httpd.pid\nErrorLog error.log\n<IfModule prefork>\n{directives}</IfModule>\n"
 
 
 @contextmanager
 def running(directory: Path, **settings: object) -> Iterator[Server]:
-    """A web server with these prefork directives; ended, with a check that it took all its children with it."""
+    """Run a web server with these prefork directives; stop it at the end and check that no child remains."""
     config = directory / "httpd.conf"
     config.write_text(config_text(**settings))
     process = subprocess.Popen(
@@ -87,8 +87,8 @@ def running(directory: Path, **settings: object) -> Iterator[Server]:
         assert ready.startswith("ready http://127.0.0.1:"), ready
         yield Server(process, config, int(ready.rpartition(":")[2]))
     finally:
-        left = [child.pid for child in psutil.Process(process.pid).children()] if process.poll() is None else []
+        children = [child.pid for child in psutil.Process(process.pid).children()] if process.poll() is None else []
         process.stdin.close()
         process.wait(DEADLINE)
         process.stdout.close()
-    assert all(is_gone(pid) for pid in left)
+    assert all(is_gone(pid) for pid in children)

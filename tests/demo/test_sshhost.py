@@ -1,4 +1,4 @@
-"""The demo's SSH host, talked to by asyncssh through the ssh_config that it writes."""
+"""The demo's SSH host, with asyncssh as the client and the ssh_config that the host writes."""
 
 import asyncio
 import subprocess
@@ -32,7 +32,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
         process.stdout.close()
 
 
-def reach(host: Layout, **options: Any) -> Any:
+def connect(host: Layout, **options: Any) -> Any:
     return asyncssh.connect("demo", config=[str(host.ssh_config)], **options)
 
 
@@ -40,8 +40,8 @@ async def line(process: "asyncssh.SSHClientProcess[str]") -> str:
     return (await asyncio.wait_for(process.stdout.readline(), DEADLINE)).strip()
 
 
-async def test_a_command_has_streams_and_an_exit_status(host: Layout) -> None:
-    async with reach(host) as connection:
+async def test_command_has_streams_and_exit_status(host: Layout) -> None:
+    async with connect(host) as connection:
         result = await connection.run("cat; echo no >&2; exit 3", input="yes")
         assert (result.stdout, result.stderr, result.exit_status) == ("yes", "no\n", 3)
         large = await connection.run("head -c 3000000 /dev/zero | tr '\\0' x; cat >&2", input="y" * 1_000_000)
@@ -50,14 +50,14 @@ async def test_a_command_has_streams_and_an_exit_status(host: Layout) -> None:
         assert killed.exit_signal and killed.exit_signal[0] == "KILL"
 
 
-async def test_a_command_is_at_home_in_the_directory(host: Layout) -> None:
-    async with reach(host) as connection:
+async def test_working_and_home_directory_is_the_host_directory(host: Layout) -> None:
+    async with connect(host) as connection:
         result = await connection.run("pwd; cd; pwd; echo ${XDG_STATE_HOME-unset}")
         assert str(result.stdout).splitlines() == [str(host.directory), str(host.directory), "unset"]
 
 
-async def test_a_script_on_standard_input_is_ticked_line_by_line(host: Layout) -> None:
-    async with reach(host) as connection:
+async def test_script_on_stdin_responds_line_by_line(host: Layout) -> None:
+    async with connect(host) as connection:
         process = await connection.create_process("sh -s")
         process.stdin.write("echo up; while read n; do echo frame $n; done; echo end\n")
         assert await line(process) == "up"
@@ -65,32 +65,32 @@ async def test_a_script_on_standard_input_is_ticked_line_by_line(host: Layout) -
             process.stdin.write(f"{tick}\n")
             assert await line(process) == f"frame {tick}"
         process.stdin.write_eof()
-        assert await process.stdout.read() in ("end\n", "")  # a shell may take the end of input for its own
+        assert await process.stdout.read() in ("end\n", "")  # a shell may exit at the end of input
         assert (await process.wait()).exit_status == 0
 
 
-async def test_no_command_is_a_shell(host: Layout) -> None:
-    async with reach(host) as connection:
+async def test_session_without_command_is_a_shell(host: Layout) -> None:
+    async with connect(host) as connection:
         process = await connection.create_process()
         process.stdin.write("echo hello; exit 4\n")
         result = await process.wait()
         assert (result.stdout, result.exit_status) == ("hello\n", 4)
 
 
-async def test_several_at_once_on_one_connection(host: Layout) -> None:
-    async with reach(host) as connection:
-        first = [await connection.create_process("read x; echo $x; read y; echo $y") for _ in range(8)]
-        for number, process in enumerate(first):
+async def test_concurrent_commands_on_one_connection(host: Layout) -> None:
+    async with connect(host) as connection:
+        processes = [await connection.create_process("read x; echo $x; read y; echo $y") for _ in range(8)]
+        for number, process in enumerate(processes):
             process.stdin.write(f"{number}\n")
-        assert [await line(process) for process in first] == [str(number) for number in range(8)]
+        assert [await line(process) for process in processes] == [str(number) for number in range(8)]
         assert (await connection.run("echo between")).stdout == "between\n"
-        for process in reversed(first):
+        for process in reversed(processes):
             process.stdin.write("last\n")
-        assert [(await process.wait()).stdout for process in first] == ["last\n"] * 8
+        assert [(await process.wait()).stdout for process in processes] == ["last\n"] * 8
 
 
-async def test_a_signal_reaches_the_command(host: Layout) -> None:
-    async with reach(host) as connection:
+async def test_signal_reaches_command(host: Layout) -> None:
+    async with connect(host) as connection:
         process = await connection.create_process("trap 'echo caught; exit 5' TERM; echo up; while :; do read x; done")
         assert await line(process) == "up"
         process.send_signal("TERM")
@@ -98,11 +98,11 @@ async def test_a_signal_reaches_the_command(host: Layout) -> None:
         assert (result.stdout, result.exit_status) == ("caught\n", 5)
 
 
-@pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.parametrize("ignores_signals", [False, True])
 @pytest.mark.parametrize("end", ["channel", "connection", "abort"])
-async def test_a_command_ends_with_its_channel(host: Layout, end: str, stubborn: bool) -> None:
-    connection = await reach(host)
-    trap = "trap '' HUP TERM; " if stubborn else ""
+async def test_command_ends_with_its_channel(host: Layout, end: str, ignores_signals: bool) -> None:
+    connection = await connect(host)
+    trap = "trap '' HUP TERM; " if ignores_signals else ""
     process = await connection.create_process(f"{trap}echo $$; while :; do sleep 0.05; done")
     pid = int(await line(process))
     assert not is_gone(pid)
@@ -117,25 +117,25 @@ async def test_a_command_ends_with_its_channel(host: Layout, end: str, stubborn:
     await connection.wait_closed()
 
 
-async def test_what_a_command_leaves_running_outlives_it(host: Layout) -> None:
-    async with reach(host) as connection:
-        left = await connection.run("sleep 300 >/dev/null 2>&1 </dev/null & echo $!")
-        pid = int(str(left.stdout))
-    async with reach(host) as connection:
+async def test_background_process_outlives_its_command(host: Layout) -> None:
+    async with connect(host) as connection:
+        started = await connection.run("sleep 300 >/dev/null 2>&1 </dev/null & echo $!")
+        pid = int(str(started.stdout))
+    async with connect(host) as connection:
         assert (await connection.run(f"kill {pid}")).exit_status == 0
 
 
-async def test_another_key_or_a_password_is_refused(host: Layout) -> None:
+async def test_other_key_and_password_are_refused(host: Layout) -> None:
     other = asyncssh.generate_private_key("ssh-ed25519")
     with pytest.raises(asyncssh.PermissionDenied):
-        await reach(host, client_keys=[other])
+        await connect(host, client_keys=[other])
     with pytest.raises(asyncssh.PermissionDenied):
-        await reach(host, client_keys=[], password="demo")
-    async with reach(host) as connection:
+        await connect(host, client_keys=[], password="demo")
+    async with connect(host) as connection:
         assert (await connection.run("true")).exit_status == 0
 
 
-async def test_the_host_key_is_checked(host: Layout, tmp_path: Path) -> None:
+async def test_host_key_is_checked(host: Layout, tmp_path: Path) -> None:
     known = host.known_hosts.read_text()
     address = known.split()[0]
     other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
@@ -150,5 +150,5 @@ async def test_the_host_key_is_checked(host: Layout, tmp_path: Path) -> None:
         assert (await connection.run("true")).exit_status == 0
 
 
-def test_the_keys_are_private(host: Layout) -> None:
+def test_client_key_is_private(host: Layout) -> None:
     assert host.client_key.stat().st_mode & 0o077 == 0

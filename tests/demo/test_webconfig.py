@@ -1,4 +1,4 @@
-"""The configuration of the demo's web server: what is read, and what is said about what cannot be."""
+"""The configuration of the demo's web server: directives and error messages."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def test_every_directive(tmp_path: Path) -> None:
     )
 
 
-def test_names_in_any_case_newer_names_and_the_last_one_wins(tmp_path: Path) -> None:
+def test_names_ignore_case_and_last_value_wins(tmp_path: Path) -> None:
     settings = read(
         tmp_path,
         "listen 80\n<ifmodule MPM_PREFORK_MODULE>\nMAXREQUESTWORKERS 9\nmaxclients 8\n"
@@ -64,7 +64,7 @@ def test_names_in_any_case_newer_names_and_the_last_one_wins(tmp_path: Path) -> 
     assert (settings.max_clients, settings.max_requests_per_child) == (8, 7)
 
 
-def test_sections_of_other_modules_are_left_out(tmp_path: Path) -> None:
+def test_sections_of_other_modules_are_ignored(tmp_path: Path) -> None:
     settings = read(
         tmp_path,
         "Listen 80\n<IfModule worker>\nThreadsPerChild 64\n<IfModule prefork>\nMaxClients 3\n</IfModule>\n</IfModule>\n"
@@ -73,7 +73,7 @@ def test_sections_of_other_modules_are_left_out(tmp_path: Path) -> None:
     assert (settings.max_clients, settings.min_spare) == (150, 6)
 
 
-def test_max_spare_is_kept_above_min_spare(tmp_path: Path) -> None:
+def test_max_spare_is_raised_above_min_spare(tmp_path: Path) -> None:
     assert read(tmp_path, "Listen 80\nMinSpareServers 20\nMaxSpareServers 10\n").max_spare == 21
 
 
@@ -95,7 +95,7 @@ def test_max_spare_is_kept_above_min_spare(tmp_path: Path) -> None:
         ("Listen 80\n<Directory />\n</Directory>\n", 2, "the one section known here is <IfModule NAME>"),
     ],
 )
-def test_errors_name_file_line_and_what_is_allowed(tmp_path: Path, text: str, line: int, message: str) -> None:
+def test_error_has_file_line_and_allowed_values(tmp_path: Path, text: str, line: int, message: str) -> None:
     with pytest.raises(WebConfigError) as caught:
         read(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path}/httpd.conf:{line}: ")
@@ -103,7 +103,7 @@ def test_errors_name_file_line_and_what_is_allowed(tmp_path: Path, text: str, li
     assert "\n" not in str(caught.value)
 
 
-def test_no_listen_and_no_file(tmp_path: Path) -> None:
+def test_missing_listen_and_missing_file(tmp_path: Path) -> None:
     with pytest.raises(WebConfigError, match="has no Listen directive"):
         read(tmp_path, "MaxClients 3\n")
     with pytest.raises(WebConfigError, match=r"absent\.conf: cannot be read: No such file"):
@@ -115,7 +115,7 @@ def config_test(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_config_test_of_the_command(tmp_path: Path) -> None:
+def test_config_test_command(tmp_path: Path) -> None:
     file = tmp_path / "httpd.conf"
     file.write_text("Listen 80\nMaxClients 3\n")
     good = config_test("-t", str(file))
@@ -127,7 +127,7 @@ def test_the_config_test_of_the_command(tmp_path: Path) -> None:
     assert config_test().returncode == config_test("-t").returncode == config_test("-x", str(file)).returncode == 2
 
 
-def test_an_address_that_is_taken_is_one_line(tmp_path: Path) -> None:
+def test_address_in_use_is_one_line(tmp_path: Path) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -1,1 +1,1 @@
-"""What a hostile host may send: fuzzers and worst cases, on the real parsers."""
+"""Fuzzers and worst cases of hostile input, with the real parsers."""

@@ -1,5 +1,5 @@
-"""What the tests of SSH hosts share."""
+"""Fixtures shared with the tests of SSH hosts."""
 
-from tests.hosts.conftest import own_home, sshd
+from tests.hosts.conftest import isolated_home, sshd
 
-__all__ = ["own_home", "sshd"]
+__all__ = ["isolated_home", "sshd"]

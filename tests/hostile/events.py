@@ -1,4 +1,4 @@
-"""Hypothesis strategies for events of every type, made from the types of their fields."""
+"""Hypothesis strategies for events of every type, built from their field types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def events(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
-    """Any event; every string and key in it that is free is drawn from `text`."""
+    """Any event; all its strings and mapping keys are drawn from `text`, except literals."""
     return st.one_of([_of(kind, text) for kind in get_args(AnyEvent)])
 
 
@@ -26,7 +26,7 @@ def _of(kind: Any, text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
         int: INT64,
         float: FINITE,
         bool: st.booleans(),
-        bytes: text.map(lambda one: one.encode()),
+        bytes: text.map(lambda value: value.encode()),
         types.NoneType: st.none(),
         Histogram: st.just(EMPTY),
     }

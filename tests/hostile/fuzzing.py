@@ -1,6 +1,6 @@
-"""Reads altered recordings with every command, in one process of little memory; says on stdout what went wrong.
+"""Read altered recordings with every command, in one process with 512 MiB; print problems to stdout.
 
-python -m tests.hostile.fuzzing WHOLE FOLDER FIRST COUNT
+python -m tests.hostile.fuzzing INTACT FOLDER FIRST COUNT
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def commands(file: Path, folder: Path) -> tuple[list[str], ...]:
 
 @contextlib.contextmanager
 def within_seconds() -> Iterator[None]:
-    def over(_: int, __: FrameType | None) -> None:
+    def raise_too_long(_: int, __: FrameType | None) -> None:
         raise TooLong
 
-    signal.signal(signal.SIGPROF, over)
+    signal.signal(signal.SIGPROF, raise_too_long)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
@@ -51,8 +51,8 @@ def within_seconds() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def complaint(file: Path, folder: Path) -> str:
-    """What is wrong with how the commands take a file; "" if nothing is."""
+def problem(file: Path, folder: Path) -> str:
+    """The first problem of a command with this file; "" if none."""
     from cockpit.cli import main
 
     for command in commands(file, folder):
@@ -71,7 +71,7 @@ def complaint(file: Path, folder: Path) -> str:
     return ""
 
 
-def run(whole: Path, folder: Path, first: int, count: int) -> None:
+def run(intact: Path, folder: Path, first: int, count: int) -> None:
     from tests.hostile.recordings import alter
 
     library = folder / "state" / "cockpit" / "recordings"
@@ -80,15 +80,15 @@ def run(whole: Path, folder: Path, first: int, count: int) -> None:
     for seed in range(first, first + count):
         for old in library.iterdir():
             old.unlink()
-        shutil.copy(whole, file)
+        shutil.copy(intact, file)
         with contextlib.suppress(MemoryError):
             alter(file, random.Random(seed))
-        print(json.dumps([seed, complaint(file, folder)]), flush=True)
+        print(json.dumps([seed, problem(file, folder)]), flush=True)
         gc.collect()
 
 
 if __name__ == "__main__":
-    # Imported before memory is short, as by any command.
+    # Imported before memory is limited, as by any command.
     import tests.hostile.recordings
 
     tests.hostile.recordings.prepare()

@@ -1,4 +1,4 @@
-"""Fuzzers run in processes of their own, so that their memory can be measured."""
+"""Run fuzzers in separate processes and measure their memory."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-# What a process with the parsers in it may take, at most.
-MOST_MIB = 200
+# Limit for a process with all parsers loaded.
+MAX_MIB = 200
 
 
 def peak_mib() -> float:
-    """Return the most memory this process had resident, in MiB. Not ru_maxrss: that is inherited from the parent."""
+    """Peak resident memory of this process, in MiB. Not ru_maxrss, which is inherited from the parent."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def measured(module: str, *arguments: str) -> dict[str, Any]:
-    """What a module prints as JSON when it is run; fails with the end of its error output where it fails."""
-    done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    """Run a module and return the JSON it prints; on failure, show the end of its stderr."""
+    completed = subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert completed.returncode == 0, completed.stderr[-3000:]
+    result: dict[str, Any] = json.loads(completed.stdout)
+    return result

@@ -1,4 +1,4 @@
-"""Finds every regular expression in the source and measures how its time grows on strings made against it."""
+"""Find all regular expressions in the source, and measure how their time grows on adversarial strings."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ import cockpit
 
 PACKAGE = Path(cockpit.__file__).parent
 METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
-# Repetitions at which exponential, and at which quadratic time shows.
+# Repetitions that reveal exponential and quadratic time.
 FEW, MANY = 24, 1000
-# CPU seconds. Quadratic time on MANY repetitions takes ten times as long on any machine of today.
-QUICK = 0.0005
+# CPU seconds. Quadratic time on MANY repetitions takes ten times as long on any current machine.
+MIN_SECONDS = 0.0005
 # Time for four times the length: linear is 4, quadratic 16.
 GROWTH = 8.0
-# What is repeated besides the parts of strings that match.
+# Repeated units besides the parts of matching strings.
 _UNITS = (" ", "\t", "0", "a", ".", "/", "\n", "x=", "\x1b[")
 _ENDS = ("\x00", "!", "\n\x00")
 
 
 class Use(NamedTuple):
-    """A pattern and the method it is used with."""
+    """A pattern and the method that is called on it."""
 
     where: str
     pattern: re.Pattern[Any]
@@ -46,7 +46,7 @@ def sources() -> list[Path]:
 def uses(path: Path) -> Iterator[Use]:
     """Yield the patterns that a file compiles or uses in place, with each method that it calls on them.
 
-    Raises AssertionError for one that is neither constant nor an attribute of its module.
+    Raises AssertionError for a pattern that is neither constant nor an attribute of its module.
     """
     tree = ast.parse(path.read_text())
     name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
@@ -75,20 +75,20 @@ def _assigned(tree: ast.Module, name: str) -> bool:
 
 
 def slow_string(use: Use) -> str:
-    """A string on which the pattern's time grows faster than the string, shown by its parts; empty if none is found."""
+    """Describe a string on which the pattern takes more than linear time; empty if none is found."""
     for start, unit, end in attacks(use.pattern):
         if _seconds(use, start + unit * FEW + end) > 0.05:
             return f"{start!r} + {unit!r} * n + {end!r}: exponential"
-        if _seconds(use, start + unit * MANY + end) < QUICK:
+        if _seconds(use, start + unit * MANY + end) < MIN_SECONDS:
             continue
-        # Three times, so that it is the pattern and not the machine.
+        # Three times, to exclude noise of the machine.
         if all(_growth(use, start, unit, end) > GROWTH for _ in range(3)):
             return f"{start!r} + {unit!r} * n + {end!r}: more than {GROWTH:g} times as long for 4 times the length"
     return ""
 
 
 def _growth(use: Use, start: str, unit: str, end: str) -> float:
-    """How much more CPU time four times the length takes."""
+    """Ratio of CPU times for four times the length."""
     short, long = (min(_seconds(use, start + unit * n + end) for _ in range(3)) for n in (MANY, 4 * MANY))
     return long / short
 
@@ -106,7 +106,7 @@ def attacks(pattern: re.Pattern[Any]) -> Iterable[tuple[str, str, str]]:
 
 
 def examples(pattern: re.Pattern[Any], count: int = 8) -> list[str]:
-    """Strings in which it matches, the same each time."""
+    """Strings in which the pattern matches; deterministic."""
     found: list[str] = []
 
     @settings(
@@ -121,10 +121,10 @@ def examples(pattern: re.Pattern[Any], count: int = 8) -> list[str]:
 
 
 def _seconds(use: Use, text: str) -> float:
-    """CPU seconds of this thread, whatever else the machine does."""
+    """CPU seconds of this thread, independent of other load."""
     subject = text if isinstance(use.pattern.pattern, str) else text.encode("latin-1", "replace")
     method = getattr(use.pattern, use.method)
-    begun = time.thread_time()
+    started = time.thread_time()
     if use.method in ("sub", "subn"):
         method("" if isinstance(subject, str) else b"", subject)
     elif use.method == "finditer":
@@ -132,4 +132,4 @@ def _seconds(use: Use, text: str) -> float:
             pass
     else:
         method(subject)
-    return time.thread_time() - begun
+    return time.thread_time() - started

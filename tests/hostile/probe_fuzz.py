@@ -1,6 +1,6 @@
-"""Feeds mutated output to the real probe: bytes to readings to state, to a recording, and back from it.
+"""Feed mutated output to the real probe: bytes to readings, state and a recording, which is replayed.
 
-`python -m tests.hostile.probe_fuzz SEED COUNT [ONLY]` prints what came of it as JSON; ONLY repeats one input.
+`python -m tests.hostile.probe_fuzz SEED COUNT` prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
 from cockpit.session.rounding import rounded
 from tests.hostile.measuring import peak_mib
-from tests.hostile.streams import FACTS, frame, mutated, pieces
+from tests.hostile.streams import FACTS, frame, mutated, split
 
 # Inputs that share a recording, and the seconds from one to the next: the recorder packs a page every 25 s.
 BLOCK = 1250
@@ -45,12 +45,12 @@ RUN = ev.RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://web1/", concurrency=
 
 
 class Stream:
-    """A Channel whose other end sends mutated frames; `input` counts them from 1."""
+    """A Channel that delivers mutated frames."""
 
     def __init__(self, fuzzer: Fuzzer) -> None:
         self._fuzzer = fuzzer
         facts = mutated(FACTS, fuzzer.rng) if fuzzer.rng.random() < 0.05 else FACTS
-        self._pieces: deque[bytes] = deque([facts])
+        self._chunks: deque[bytes] = deque([facts])
         self.readline = LineReader(self._read).readline
         self.stderr = b""
 
@@ -59,9 +59,9 @@ class Stream:
         words = data.split(maxsplit=1)
         if words[0] == b"clock":
             clock = mutated(b"#cockpit clock 1795338000.648449750\n", fuzzer.rng)
-            self._pieces.append(clock if fuzzer.rng.random() < 0.1 else b"#cockpit clock 1795338000.6\n")
+            self._chunks.append(clock if fuzzer.rng.random() < 0.1 else b"#cockpit clock 1795338000.6\n")
         else:
-            self._pieces.extend(pieces(fuzzer.next_frame(int(words[0])), fuzzer.rng))
+            self._chunks.extend(split(fuzzer.next_frame(int(words[0])), fuzzer.rng))
 
     async def read(self, size: int) -> bytes:
         raise NotImplementedError
@@ -70,11 +70,11 @@ class Stream:
         pass
 
     async def _read(self, size: int) -> bytes:
-        return self._pieces.popleft() if self._pieces else b""
+        return self._chunks.popleft() if self._chunks else b""
 
 
 class Fuzzer:
-    """A Shell that opens such streams, and what came of `count` inputs."""
+    """A Shell that opens such streams, and the outcomes of `count` inputs."""
 
     def __init__(self, seed: int, count: int) -> None:
         self.rng = random.Random(seed)
@@ -86,13 +86,13 @@ class Fuzzer:
 
     def next_frame(self, number: int) -> bytes:
         self.inputs += 1
-        whole = frame(number)
-        # Readings must get through too, or nothing would be folded.
-        return whole if self.rng.random() < 0.1 else mutated(whole, self.rng)
+        intact = frame(number)
+        # Some frames must stay valid, or nothing would be folded.
+        return intact if self.rng.random() < 0.1 else mutated(intact, self.rng)
 
     async def open(self, script: bytes) -> Stream:
         self._opened += 1
-        assert self._opened <= 2 * self._count, "probes start, but do not ask for frames"
+        assert self._opened <= 2 * self._count, "probes start, but request no frames"
         return Stream(self)
 
     async def run(self) -> None:
@@ -101,7 +101,7 @@ class Fuzzer:
                 await self._block(Path(folder) / "x.cockpit")
 
     async def _block(self, path: Path) -> None:
-        """Samples of BLOCK inputs, recorded and replayed."""
+        """Record and replay the samples of BLOCK inputs."""
         recorder = RecordingWriter(path)
         state = State()
         events: list[ev.AnyEvent] = [ev.SessionStarted(t=0, wall=1.7e9, version="0", name="x", hosts=(HOST,)), RUN]
@@ -123,7 +123,7 @@ class Fuzzer:
         result = run_result(state, 1)
         assert result is not None
         summary(result)
-        for number in numbers(msgspec.to_builtins(run_json(result))):
+        for number in all_numbers(msgspec.to_builtins(run_json(result))):
             assert math.isfinite(number)
 
     async def _probe(self, end: int) -> list[ev.AnyEvent]:
@@ -148,28 +148,28 @@ class Fuzzer:
 
 
 def check(reading: HostReading) -> None:
-    """Raises AssertionError for a number that cannot be recorded or drawn, and for what is not bounded."""
-    # A core without a line is a core that never ran: thousands of times the same object.
-    apart = replace(reading, cores=tuple(set(reading.cores)))
-    found = set(numbers(msgspec.to_builtins(apart)))
+    """Raise AssertionError for numbers that cannot be recorded or drawn, and for unbounded sizes."""
+    # Cores without a line never ran, and are thousands of references to the same object.
+    distinct = replace(reading, cores=tuple(set(reading.cores)))
+    found = set(all_numbers(msgspec.to_builtins(distinct)))
     assert all(map(math.isfinite, found)) and max(found) < 2**63 and min(found) > -(2**63), found
     assert len(reading.cores) <= 8192
     assert all(len(device.name) <= 64 for device in (*reading.disks, *reading.nets))
     assert all(len(process.command) <= 4096 and len(process.comm) <= 64 for process in reading.processes)
 
 
-def numbers(value: Any) -> Iterator[float]:
-    """Yield all numbers in plain data."""
-    left = [value]
-    while left:
-        part = left.pop()
+def all_numbers(value: Any) -> Iterator[float]:
+    """Yield all numbers in nested plain data."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
         kind = type(part)
         if kind is int or kind is float:
             yield part
         elif kind is dict:
-            left.extend(part.values())
+            pending.extend(part.values())
         elif kind is list or kind is tuple:
-            left.extend(part)
+            pending.extend(part)
 
 
 def main() -> None:
@@ -180,8 +180,8 @@ def main() -> None:
     except BaseException:
         print(f"seed {seed}, input {fuzzer.inputs}", file=sys.stderr)
         raise
-    said = {"inputs": fuzzer.inputs, "mib": peak_mib(), "cpu": time.process_time(), "outcomes": fuzzer.outcomes}
-    print(json.dumps(said))
+    result = {"inputs": fuzzer.inputs, "mib": peak_mib(), "cpu": time.process_time(), "outcomes": fuzzer.outcomes}
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

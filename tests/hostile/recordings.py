@@ -1,4 +1,4 @@
-"""Recordings that no cockpit wrote: a whole one, altered piece by piece where its format says what a piece means."""
+"""Malicious recordings: an intact one with alterations at all levels of its format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.recording.packing import compressed, decompressed
 NUMBERS = (-1, 0, 1, 2, 255, 1 << 31, (1 << 31) - 1, 1 << 40, 1 << 62, (1 << 63) - 1, -(1 << 63), 1e300, -0.5, 10**30)
 TEXTS = ("", "\0", "x" * 100_000, "\U0001f600", "[" * 50_000, "same", "text", "raw", "few", "service", "-1")
 TABLES = ("events", "pages", "parts", "notes", "runs", "changes", "markers", "seconds")
-# Table, column and key of what is packed.
+# Table, column and key of packed values.
 BLOBS = (
     ("pages", "events", "first"),
     ("pages", "totals", "first"),
@@ -30,13 +30,13 @@ Draw = random.Random
 
 
 def alter(path: Path, draw: Draw) -> None:
-    """One to three alterations of a whole recording, in place."""
+    """Alter an intact recording in place, one to three times."""
     for _ in range(draw.randint(1, 3)):
         draw.choice(ALTERATIONS)(path, draw)
 
 
 def _any_value(value: object, draw: Draw, depth: int = 0) -> object:
-    """The value with one part of it replaced by something else."""
+    """The value with one part replaced."""
     if isinstance(value, list) and value and draw.random() < 0.9:
         at = draw.randrange(len(value))
         found = [*value[:at], _any_value(value[at], draw, depth + 1), *value[at + 1 :]]
@@ -60,7 +60,7 @@ def _sql(path: Path, statement: str, *values: object) -> None:
 
 
 def _rows(path: Path, statement: str) -> list[tuple[object, ...]]:
-    """None of a file that another alteration has damaged."""
+    """Rows of a query; none if an earlier alteration has damaged the file."""
     database = sqlite3.connect(path)
     try:
         return database.execute(statement).fetchall()
@@ -83,7 +83,7 @@ def cut(path: Path, draw: Draw) -> None:
 
 
 def point_pages_in_circles(path: Path, draw: Draw) -> None:
-    """Page numbers in interior pages of the trees lead to other pages, or to themselves."""
+    """Redirect page numbers in interior B-tree pages to other pages, or to themselves."""
     content = bytearray(path.read_bytes())
     size = 1024
     for page in range(len(content) // size):
@@ -100,15 +100,15 @@ def alter_event(path: Path, draw: Draw) -> None:
         return
     number, body = draw.choice(rows)
     try:
-        told = json.loads(zlib.decompress(body) if isinstance(body, bytes) else body)  # type: ignore[arg-type]
+        event = json.loads(zlib.decompress(body) if isinstance(body, bytes) else body)  # type: ignore[arg-type]
     except (ValueError, zlib.error, TypeError):
         return
-    text = json.dumps(_any_value(told, draw))
+    text = json.dumps(_any_value(event, draw))
     _sql(path, "UPDATE events SET body = ? WHERE seq = ?", draw.choice((text, zlib.compress(text.encode()))), number)
 
 
 def replace_body(path: Path, draw: Draw) -> None:
-    """A bomb, deep nesting, no JSON, no bytes."""
+    """Replace an event's body: decompression bomb, deep nesting, invalid JSON, other types."""
     bodies: list[object] = [
         *_zlib_bombs(),
         "[" * 1_000_000,
@@ -128,12 +128,12 @@ def replace_body(path: Path, draw: Draw) -> None:
 
 
 def alter_packed(path: Path, draw: Draw) -> None:
-    """A part of a packed value, its checksum right."""
+    """Alter a part of a packed value, with a valid checksum."""
     _repack(path, draw, lambda raw: _as_msgpack(_any_value(msgspec.msgpack.decode(raw), draw)))
 
 
 def alter_packed_bytes(path: Path, draw: Draw) -> None:
-    """Bytes of a packed value, its checksum right."""
+    """Alter bytes of a packed value, with a valid checksum."""
 
     def altered(raw: bytes) -> bytes:
         found = bytearray(raw)
@@ -158,7 +158,7 @@ def _repack(path: Path, draw: Draw, alter_raw: Callable[[bytes], bytes]) -> None
 
 
 def _as_msgpack(value: object) -> bytes:
-    """Raises ValueError for a number that msgpack has no form for."""
+    """Raises ValueError for a number that msgpack cannot represent."""
     try:
         return msgspec.msgpack.encode(value)
     except OverflowError as error:
@@ -166,12 +166,12 @@ def _as_msgpack(value: object) -> bytes:
 
 
 def bomb(path: Path, draw: Draw) -> None:
-    """Blobs that unpack to gigabytes, or whose few bytes stand for values without end."""
+    """Replace blobs with ones that unpack to gigabytes or to huge arrays."""
     length = draw.choice((100, 1 << 20, (1 << 32) - 1)).to_bytes(4, "big")
     blobs = (
         zlib.crc32(b"").to_bytes(4, "little") + zeros(80 << 20),
         _packed_zeros(),
-        # Arrays and maps without end, empty strings, deep nesting.
+        # Huge arrays and maps, empty strings, deep nesting.
         compressed(b"\xdd" + length),
         compressed(b"\xdf" + length),
         compressed(b"\x93" + b"\xdd" + (7 << 20).to_bytes(4, "big") + b"\xa0" * (7 << 20)),
@@ -203,7 +203,7 @@ def zeros(size: int) -> bytes:
 
 
 def prepare() -> None:
-    """Makes the bombs, which takes memory."""
+    """Create the bombs in advance, which needs much memory."""
     zeros(80 << 20)
     _packed_zeros()
     _zlib_bombs()
@@ -225,7 +225,7 @@ def alter_grown(path: Path, draw: Draw) -> None:
 
 
 def alter_cells(path: Path, draw: Draw) -> None:
-    """Another value, of another type, in a column of a table."""
+    """Set a column of a table to a value of another type."""
     table = draw.choice(TABLES)
     columns = [str(row[1]) for row in _rows(path, f"PRAGMA table_info({table})")]
     if columns:
@@ -235,7 +235,7 @@ def alter_cells(path: Path, draw: Draw) -> None:
 
 
 def alter_schema(path: Path, draw: Draw) -> None:
-    """What no cockpit puts into a file."""
+    """Change the schema in ways that cockpit never does."""
     statements = draw.choice(
         (
             ("ALTER TABLE notes RENAME TO old", "CREATE VIEW notes AS SELECT 1.0 t, 'x' text, 1.0 wall"),

@@ -1,4 +1,4 @@
-"""Makes HTTP responses from their parts, and breaks some of the parts."""
+"""Build HTTP responses from parts, some of them broken."""
 
 from __future__ import annotations
 
@@ -85,77 +85,77 @@ EXCESS = (b"\r\n", b"more", b"\0", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\
 
 @dataclass(frozen=True)
 class Response:
-    """`data` is sent in `pieces`; `whole`: it is intact and closes as its framing says, with this `status`."""
+    """A response; `intact`: valid and complete, with this `status`; `until_close`: closing ends the body."""
 
     data: bytes
-    whole: bool
+    intact: bool
     status: int
     size: int
     until_close: bool
 
-    def pieces(self, chance: Random) -> list[bytes]:
-        """The bytes cut at a few random places; now and then at each."""
-        if len(self.data) < 400 and chance.random() < 0.02:
+    def split(self, rng: Random) -> list[bytes]:
+        """The data split at a few random positions; rarely at each byte."""
+        if len(self.data) < 400 and rng.random() < 0.02:
             return [self.data[at : at + 1] for at in range(len(self.data))]
-        cuts = sorted(chance.randrange(len(self.data) + 1) for _ in range(chance.choice((0, 0, 1, 1, 2, 5))))
+        cuts = sorted(rng.randrange(len(self.data) + 1) for _ in range(rng.choice((0, 0, 1, 1, 2, 5))))
         edges = [0, *cuts, len(self.data)]
         return [self.data[a:b] for a, b in pairwise(edges) if a < b]
 
 
-def response(chance: Random) -> Response:
-    """A response that is intact, or broken in one or several ways."""
-    broken = chance.random() < 0.7
-    line, fields = chance.choice(STATUS_LINES), [chance.choice(FIELDS) for _ in range(chance.randrange(4))]
-    body = chance.randbytes(chance.choice((0, 0, 1, 5, 5, 50, 2000)))
-    framing = chance.choice(("length", "length", "chunked", "chunked", "close"))
+def response(rng: Random) -> Response:
+    """A random response: intact, or broken in one or several ways."""
+    broken = rng.random() < 0.7
+    line, fields = rng.choice(STATUS_LINES), [rng.choice(FIELDS) for _ in range(rng.randrange(4))]
+    body = rng.randbytes(rng.choice((0, 0, 1, 5, 5, 50, 2000)))
+    framing = rng.choice(("length", "length", "chunked", "chunked", "close"))
     sizes = CHUNK_SIZES
     if broken:
-        line, fields, sizes = _broken_parts(chance, line, fields)
+        line, fields, sizes = _broken_parts(rng, line, fields)
     if framing == "length":
-        fields.insert(chance.randrange(len(fields) + 1), b"Content-Length: %d" % len(body))
+        fields.insert(rng.randrange(len(fields) + 1), b"Content-Length: %d" % len(body))
     if framing == "chunked":
-        fields.insert(chance.randrange(len(fields) + 1), b"Transfer-Encoding: chunked")
-    payload = _chunked(chance, body, sizes) if framing == "chunked" else body
+        fields.insert(rng.randrange(len(fields) + 1), b"Transfer-Encoding: chunked")
+    payload = _chunked(rng, body, sizes) if framing == "chunked" else body
     data = b"\r\n".join([line, *fields]) + b"\r\n\r\n"
-    if chance.random() < 0.1:
+    if rng.random() < 0.1:
         data = data.replace(b"\r\n", b"\n")
-    data = b"".join(chance.choices(INTERIM, k=chance.choice((0, 0, 0, 1, 2)))) + data + payload
+    data = b"".join(rng.choices(INTERIM, k=rng.choice((0, 0, 0, 1, 2)))) + data + payload
     if broken:
-        data = _damaged(chance, data)
+        data = _damaged(rng, data)
     status = int(line.split(b" ")[1]) if not broken else 0
     return Response(data, not broken, status, len(body), framing == "close")
 
 
-def _broken_parts(chance: Random, line: bytes, fields: list[bytes]) -> tuple[bytes, list[bytes], tuple[bytes, ...]]:
+def _broken_parts(rng: Random, line: bytes, fields: list[bytes]) -> tuple[bytes, list[bytes], tuple[bytes, ...]]:
     sizes = CHUNK_SIZES
-    if chance.random() < 0.2:
-        line = chance.choice(BROKEN_STATUS_LINES)
-    if chance.random() < 0.4:
-        fields = [*fields, *chance.choices(BROKEN_FIELDS, k=chance.choice((1, 1, 2)))]
-    if chance.random() < 0.3:
+    if rng.random() < 0.2:
+        line = rng.choice(BROKEN_STATUS_LINES)
+    if rng.random() < 0.4:
+        fields = [*fields, *rng.choices(BROKEN_FIELDS, k=rng.choice((1, 1, 2)))]
+    if rng.random() < 0.3:
         sizes = BROKEN_CHUNK_SIZES
     return line, fields, sizes
 
 
-def _chunked(chance: Random, body: bytes, sizes: tuple[bytes, ...]) -> bytes:
-    step = max(1, len(body) // chance.choice((1, 2, 3)))
+def _chunked(rng: Random, body: bytes, sizes: tuple[bytes, ...]) -> bytes:
+    step = max(1, len(body) // rng.choice((1, 2, 3)))
     chunks = [body[at : at + step] for at in range(0, len(body), step)]
-    coded = b"".join(chance.choice(sizes) % len(chunk) + b"\r\n" + chunk + b"\r\n" for chunk in chunks)
-    return coded + b"0\r\n" + chance.choice((b"", b"", b"X: trailer\r\n")) + b"\r\n"
+    coded = b"".join(rng.choice(sizes) % len(chunk) + b"\r\n" + chunk + b"\r\n" for chunk in chunks)
+    return coded + b"0\r\n" + rng.choice((b"", b"", b"X: trailer\r\n")) + b"\r\n"
 
 
-def _damaged(chance: Random, data: bytes) -> bytes:
-    """The bytes cut short, followed by others, or with some of them changed."""
-    way = chance.randrange(6)
-    at = chance.randrange(len(data) + 1)
-    if way == 0:
+def _damaged(rng: Random, data: bytes) -> bytes:
+    """The data truncated, extended, or with some bytes changed."""
+    kind = rng.randrange(6)
+    at = rng.randrange(len(data) + 1)
+    if kind == 0:
         return data[:at]
-    if way == 1:
-        return data + chance.choice(EXCESS)
-    if way == 2:
-        return data[:at] + chance.choice((b"\0", b"\n", b"\r", b"\r\n\r\n", b" ", b"\xff")) + data[at:]
-    if way == 3:
-        return data[:at] + data[at + chance.randrange(1, 9) :]
-    if way == 4:
-        return data[:at] + chance.randbytes(1) + data[at + 1 :]
+    if kind == 1:
+        return data + rng.choice(EXCESS)
+    if kind == 2:
+        return data[:at] + rng.choice((b"\0", b"\n", b"\r", b"\r\n\r\n", b" ", b"\xff")) + data[at:]
+    if kind == 3:
+        return data[:at] + data[at + rng.randrange(1, 9) :]
+    if kind == 4:
+        return data[:at] + rng.randbytes(1) + data[at + 1 :]
     return data

@@ -1,6 +1,6 @@
-"""Feeds mutated status pages to the parsers: bytes to figures to state, to a recording, and back from it.
+"""Feed mutated status pages to the parsers: bytes to metrics, state and a recording, which is replayed.
 
-`python -m tests.hostile.status_fuzz SEED COUNT` prints what came of it as JSON.
+`python -m tests.hostile.status_fuzz SEED COUNT` prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _number(page: bytes, rng: random.Random) -> bytes:
 
 
 def _token(page: bytes, rng: random.Random) -> bytes:
-    """A word, a sign or a blank again and again, or not at all."""
+    """Repeat or delete a word, a sign or a blank."""
     found = list(_TOKEN.finditer(page))
     if not found:
         return page
@@ -138,20 +138,22 @@ def main() -> None:
 
 
 def _read(t: float, rng: random.Random, outcomes: Counter[str]) -> ev.AnyEvent:
-    """What the feed makes of a page."""
-    place = rng.randrange(len(KINDS))
-    page = PAGES[KINDS[place]].encode()
-    said, detail = PageMetrics({}, {}), ""
+    """The event for a page that is intact or mutated."""
+    index = rng.randrange(len(KINDS))
+    page = PAGES[KINDS[index]].encode()
+    page_metrics, detail = PageMetrics({}, {}), ""
     try:
-        said = parse_page(KINDS[place], page if rng.random() < 0.1 else mutated(page, rng))
+        page_metrics = parse_page(KINDS[index], page if rng.random() < 0.1 else mutated(page, rng))
         outcomes["read"] += 1
     except HostError as error:
         detail = str(error)
         outcomes["refused"] += 1
-    assert len(said.values) <= MOST_VALUES and len(said.text) <= MOST_VALUES
-    assert all(len(name) <= NAME_CHARS for name in (*said.values, *said.text))
-    assert all(len(text) <= TEXT_CHARS for text in said.text.values())
-    return rounded(ev.StatusRead(t=t, host="web1", page=place, values=said.values, text=said.text, detail=detail))
+    assert len(page_metrics.values) <= MOST_VALUES and len(page_metrics.text) <= MOST_VALUES
+    assert all(len(name) <= NAME_CHARS for name in (*page_metrics.values, *page_metrics.text))
+    assert all(len(text) <= TEXT_CHARS for text in page_metrics.text.values())
+    return rounded(
+        ev.StatusRead(t=t, host="web1", page=index, values=page_metrics.values, text=page_metrics.text, detail=detail)
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Output of the probe as a real host sends it, and its mutations, from a seeded generator."""
+"""Output of the probe on a real host, and mutations of it from a seeded generator."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ NUMBERS = (
     *(b"9" * digits for digits in (18, 19, 20, 30, 400, 5000)),
     *("٣".encode(), "²".encode(), b"\x00", b"\xff", b"\x1b[2J", b"8000000", b"253402300799", b"253402300800"),
 )
-MARKS = (
+MARKERS = (
     *(b"#cockpit begin 0", b"#cockpit begin -1", b"#cockpit begin " + b"9" * 5000, b"#cockpit end 0", b"#cockpit"),
     *(b"#cockpit there -1", b"#cockpit there " + b"7 " * 300, b"#cockpit there " + b"9" * 5000, b"#cockpit again"),
     *(
@@ -102,48 +102,48 @@ MARKS = (
         b"\x00" * 90,
     ),
 )
-# The highest CPU that is taken. Rare, since the 8191 before it take 50 ms to record and to read.
-MOST_CPUS = b"/proc/stat:cpu8191 1 2 3 4 5 6 7 8"
+# The highest CPU number that is accepted. Rare, since 8192 CPUs take 50 ms to record and to read.
+MAX_CPUS = b"/proc/stat:cpu8191 1 2 3 4 5 6 7 8"
 
 
 def frame(number: int) -> bytes:
-    """The frame of a tick, whole; processes have all their files in every second one only."""
-    whole = SYSTEM + (PROCESSES if number % 2 else b"") + END
+    """The intact frame of a tick; only every second frame has the files of processes."""
+    intact = SYSTEM + (PROCESSES if number % 2 else b"") + END
     return (
-        whole.replace(b"@N", b"%d" % number)
+        intact.replace(b"@N", b"%d" % number)
         .replace(b"@T", b"%d" % (1000 + number))
         .replace(b"@C", b"%d" % (number * 50))
     )
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """`data` with one to three mutations, each of which knows how the stream is built."""
+    """`data` with one to three mutations that use the structure of the stream."""
     lines = data.split(b"\n")
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         rng.choice(_MUTATIONS)(lines, rng)
     return b"\n".join(lines)
 
 
-def pieces(data: bytes, rng: random.Random) -> list[bytes]:
-    """As it may arrive: cut anywhere."""
+def split(data: bytes, rng: random.Random) -> list[bytes]:
+    """The data split at random positions, as a connection may deliver it."""
     cuts = sorted(rng.randrange(len(data) + 1) for _ in range(rng.choice((0, 0, 0, 1, 3))))
     return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
 def _number(lines: list[bytes], rng: random.Random) -> None:
-    """Another number in the place of one."""
+    """Replace a number."""
     at = rng.randrange(len(lines))
     words = lines[at].split(b" ")
-    numbers = [place for place, word in enumerate(words) if word[-1:].isdigit()]
+    numbers = [position for position, word in enumerate(words) if word[-1:].isdigit()]
     if numbers:
-        place = rng.choice(numbers)
-        path, colon, _ = words[place].rpartition(b":")
-        words[place] = path + colon + rng.choice(NUMBERS)
+        position = rng.choice(numbers)
+        path, colon, _ = words[position].rpartition(b":")
+        words[position] = path + colon + rng.choice(NUMBERS)
         lines[at] = b" ".join(words)
 
 
-def _mark(lines: list[bytes], rng: random.Random) -> None:
-    line = MOST_CPUS if rng.random() < 0.005 else rng.choice(MARKS)
+def _marker(lines: list[bytes], rng: random.Random) -> None:
+    line = MAX_CPUS if rng.random() < 0.005 else rng.choice(MARKERS)
     lines.insert(rng.randrange(len(lines)), line)
 
 
@@ -159,8 +159,8 @@ def _repeat(lines: list[bytes], rng: random.Random) -> None:
 
 
 def _swap(lines: list[bytes], rng: random.Random) -> None:
-    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-    lines[one], lines[other] = lines[other], lines[one]
+    first, second = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[first], lines[second] = lines[second], lines[first]
 
 
 def _cut(lines: list[bytes], rng: random.Random) -> None:
@@ -169,20 +169,20 @@ def _cut(lines: list[bytes], rng: random.Random) -> None:
 
 
 def _join(lines: list[bytes], rng: random.Random) -> None:
-    """A newline is lost."""
+    """Remove a newline."""
     at = rng.randrange(len(lines))
     lines[at : at + 2] = [b"".join(lines[at : at + 2])]
 
 
 def _byte(lines: list[bytes], rng: random.Random) -> None:
     at = rng.randrange(len(lines))
-    place = rng.randrange(len(lines[at]) + 1)
-    lines[at] = lines[at][:place] + rng.randbytes(rng.choice((1, 1, 4))) + lines[at][place + 1 :]
+    position = rng.randrange(len(lines[at]) + 1)
+    lines[at] = lines[at][:position] + rng.randbytes(rng.choice((1, 1, 4))) + lines[at][position + 1 :]
 
 
 def _device(lines: list[bytes], rng: random.Random) -> None:
-    """Many devices, CPUs or processes of one kind."""
-    many = rng.choice((3, 30))
+    """Insert many lines of devices, CPUs or processes."""
+    copies = rng.choice((3, 30))
     kind = rng.choice(
         (
             b"/proc/stat:cpu%d 9 8 7 6 5 4 3 2",
@@ -193,9 +193,9 @@ def _device(lines: list[bytes], rng: random.Random) -> None:
         )
     )
     at = rng.randrange(len(lines))
-    lines[at:at] = [kind % number for number in range(many)]
+    lines[at:at] = [kind % number for number in range(copies)]
 
 
 _MUTATIONS: tuple[Callable[[list[bytes], random.Random], None], ...] = (
-    *(_number, _number, _number, _mark, _drop, _repeat, _swap, _cut, _join, _byte, _device),
+    *(_number, _number, _number, _marker, _drop, _repeat, _swap, _cut, _join, _byte, _device),
 )

@@ -1,7 +1,7 @@
-"""A change is killed, or its host restarts, at every stage; its PIDs then belong to other processes.
+"""A change is killed, or its host restarts, at every stage; its PIDs are then reused by other processes.
 
-The host is a PID and mount namespace of this machine, with a boot id of its own. A restart ends all its processes at
-once and begins another namespace, with another boot id, whose PIDs begin at 1 again.
+The host is a PID and mount namespace of this machine, with its own boot id. A restart kills all its processes and
+starts another namespace with another boot id, whose PIDs start at 1 again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["server"]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 
 NEW = (PREFORK.replace(b'"10"', b'"30"'), b"KeepAlive Off")
-# The first process of the namespace: it has the boot id, and collects the processes that lose their parent.
+# The first process of the namespace: mounts the boot id and reaps orphaned processes.
 INIT = """
 import ctypes, os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -45,8 +45,8 @@ print("up", flush=True)
 while True:
     signal.pause()
 """
-# Starts a process with each of these PIDs, in a session of its own; its command line names the change.
-INNOCENT = """
+# Starts a process with each of these PIDs, in its own session; their command lines contain the change's directory.
+BYSTANDERS = """
 import os, sys, time
 change, pids = sys.argv[1], list(map(int, sys.argv[2:]))
 taken = []
@@ -74,8 +74,8 @@ print(*taken)
 class Host:
     """A namespace that can be restarted."""
 
-    def __init__(self, place: Path) -> None:
-        self._boot = place / "boot_id"
+    def __init__(self, directory: Path) -> None:
+        self._boot = directory / "boot_id"
         self.start()
 
     def start(self) -> None:
@@ -99,7 +99,7 @@ class Host:
         self.start()
 
     def kill_everything(self) -> None:
-        """All but the first process."""
+        """Kill all processes except the first."""
         self.run("sh", "-c", "kill -9 -1")
 
     @property
@@ -110,8 +110,8 @@ class Host:
         return subprocess.run([*self.enter, *command], check=check, capture_output=True, text=True, timeout=120).stdout
 
 
-class Into(LocalShell):
-    """A shell on that host; `lost` once its connection is."""
+class NamespaceShell(LocalShell):
+    """A shell on that host; with `lost` set, its connection fails."""
 
     def __init__(self, host: Host) -> None:
         super().__init__("web1")
@@ -137,9 +137,9 @@ def host(server: Server) -> Iterator[Host]:
 
 
 class Stage(NamedTuple):
-    """Where a change stops: before the `nth` call of a tool whose arguments match, or in a command of the profile.
+    """Where a change hangs: before the `nth` call of a tool with matching arguments, or in a command of the profile.
 
-    `ends` are the states that the files may have in the end.
+    `ends` are the allowed final states of the files.
     """
 
     tool: str = ""
@@ -150,10 +150,10 @@ class Stage(NamedTuple):
     ends: tuple[tuple[bytes, bytes], ...] = (ORIGINAL,)
 
 
-# Each hangs once, and so not when what is left half done is given up.
+# Hangs only once, so that the later rollback does not hang.
 HANG = '[ -e "$REACHED" ] || { : >"$REACHED"; sleep 1000; }'
-# The second time: when the host undoes the change.
-SECOND = """
+# Hangs the second time, when the host undoes the change.
+HANG_SECOND_TIME = """
 if [ -e "$REACHED.1" ] && [ ! -e "$REACHED" ]; then : >"$REACHED"; sleep 1000; fi
 : >"$REACHED.1"
 exit 1
@@ -170,7 +170,7 @@ STAGES = {
     "confirmed": Stage("rm", "/lock", ends=(NEW,)),
     "undoing one": Stage("mv", "-- new", 3, test="exit 1"),
     "undoing": Stage("mv", "-- new", 4, test="exit 1"),
-    "undone, reloading": Stage(reload=SECOND),
+    "undone, reloading": Stage(reload=HANG_SECOND_TIME),
     "undone": Stage("mv", "outcome", test="exit 1"),
 }
 TOOL = """#!/bin/sh
@@ -197,7 +197,7 @@ def hang_at(stage: Stage, server: Server, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def recorded_pids(change: Path) -> list[int]:
-    """The PIDs that the change's directory names, in any form."""
+    """All PIDs in the directory of the change."""
     texts = [path.name if path.is_symlink() else path.read_text("ascii", "replace") for path in change.iterdir()]
     texts += [str(path.readlink()) for path in change.iterdir() if path.is_symlink()]
     found = {
@@ -208,9 +208,9 @@ def recorded_pids(change: Path) -> list[int]:
     return sorted(found - {1})
 
 
-async def half_way(stage: Stage, server: Server, host: Host, reached: Path, restarts: bool) -> Path:
-    """A change that was ended at this stage; its directory."""
-    shell = Into(host)
+async def interrupt_at(stage: Stage, server: Server, host: Host, reached: Path, restarts: bool) -> Path:
+    """Interrupt a change at this stage; return its directory."""
+    shell = NamespaceShell(host)
     assignments = [
         (server.knob(test=stage.test, reload=stage.reload), "30"),
         (server.keep_alive(test=stage.test, reload=stage.reload), "Off"),
@@ -228,45 +228,45 @@ async def half_way(stage: Stage, server: Server, host: Host, reached: Path, rest
     return server.changes()[0]
 
 
-@pytest.mark.parametrize("how", ["killed", "restarted"])
+@pytest.mark.parametrize("fault", ["killed", "restarted"])
 @pytest.mark.parametrize("name", STAGES)
-async def test_a_change_that_is_ended_at_this_stage(
-    server: Server, host: Host, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+async def test_change_interrupted_at_any_stage_is_resolved(
+    server: Server, host: Host, monkeypatch: pytest.MonkeyPatch, name: str, fault: str
 ) -> None:
     stage = STAGES[name]
     reached = hang_at(stage, server, monkeypatch)
-    change = await half_way(stage, server, host, reached, how == "restarted")
+    change = await interrupt_at(stage, server, host, reached, fault == "restarted")
     assert server.target.read_bytes() in (ORIGINAL[0], NEW[0]) and server.other.read_bytes() in (ORIGINAL[1], NEW[1])
 
-    wanted = recorded_pids(change)
-    innocent = host.run(sys.executable, "-c", INNOCENT, str(change), *map(str, wanted)).split()
-    assert list(map(int, innocent)) == wanted and (wanted or name == "arming")
+    pids = recorded_pids(change)
+    bystanders = host.run(sys.executable, "-c", BYSTANDERS, str(change), *map(str, pids)).split()
+    assert list(map(int, bystanders)) == pids and (pids or name == "arming")
 
-    shell = Into(host)
+    shell = NamespaceShell(host)
     past = await Tuner().history(shell, "web1")
-    states = [each.state for each in past]
+    states = [entry.state for entry in past]
     if name == "arming":
         assert states == []
     elif name == "confirmed":
         assert states == ["applied"]
     else:
         assert states == ["left half done"]
-        if name != "undone":  # the host was free again
+        if name != "undone":  # the host is unlocked again
             with pytest.raises(ChangeRefused, match="was left half done"):
                 await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "9")])
         await give_up(shell, past[0])
-        assert [each.state for each in await Tuner().history(shell, "web1")] == ["rolled back"]
+        assert [entry.state for entry in await Tuner().history(shell, "web1")] == ["rolled back"]
     assert server.bytes() in stage.ends and server.entries() == ENTRIES
-    alive = host.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *innocent).split()
-    assert alive == innocent
+    alive = host.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *bystanders).split()
+    assert alive == bystanders
 
     done = await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "7")])
     assert done.files and not server.locked()
-    alive = host.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *innocent).split()
-    assert alive == innocent
+    alive = host.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *bystanders).split()
+    assert alive == bystanders
     await shell.close()
 
 
 async def give_up(shell: LocalShell, past: Past) -> None:
-    with suppress(ChangeRefused):  # its tests and reloads fail in some stages by design
+    with suppress(ChangeRefused):  # the test or reload fails in some stages by design
         await Tuner().give_up(shell, "web1", past)

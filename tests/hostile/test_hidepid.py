@@ -1,4 +1,4 @@
-"""Processes that /proc hides are null with the reason, not 0: in JSON, in tables, on the screen, in exports."""
+"""Processes hidden by /proc (hidepid) are null with a reason, not 0: in JSON, summary, thresholds, export."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from cockpit.report.run_json import run_json
 from cockpit.report.series import series_csv
 from cockpit.report.summary import summary
 from tests.hostile.probe_fuzz import RUN
-from tests.hosts.conftest import put_first, running
+from tests.hosts.conftest import prepend_to_path, running
 from tests.model.hosts import START, UP
 
-# The probe's shell sees a /proc of its own that hides the processes of others from its user, as on such a host.
+# Runs the probe's shell as nobody, with a /proc that hides the processes of other users.
 HIDING = """#!/bin/sh
 exec unshare -m /bin/sh -c 'mount -t proc -o hidepid=2 proc /proc &&
   exec setpriv --reuid 65534 --regid 65534 --clear-groups /bin/sh -s'
@@ -32,10 +32,10 @@ exec unshare -m /bin/sh -c 'mount -t proc -o hidepid=2 proc /proc &&
 
 @pytest.fixture
 async def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[AnyEvent]:
-    """A run on a host that hides processes, read by the real probe."""
+    """A run on a host with hidden processes, read by the real probe."""
     if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("setpriv"):
         pytest.skip("needs root, unshare and setpriv, to mount a /proc that hides processes")
-    put_first(tmp_path / "bin", monkeypatch, sh=HIDING)
+    prepend_to_path(tmp_path / "bin", monkeypatch, sh=HIDING)
     host = HostConfig(name="web1", processes=("*",))
     async with running("*") as probe:
         readings = [await probe.read(), await probe.read()]
@@ -53,30 +53,30 @@ def result_of(events: list[AnyEvent]) -> RunResult:
     return result
 
 
-async def test_hidden_processes_are_null_with_the_reason_in_json(events: list[AnyEvent]) -> None:
+async def test_hidden_processes_are_null_with_reason_in_json(events: list[AnyEvent]) -> None:
     data = json.loads(to_json(run_json(result_of(events))))
     for part in (data, *data["rows"]):
         assert part["missing"] == {"web1": {"processes": "hidepid"}}
-        figures = {name: value for name, value in part["hosts"]["web1"].items() if name.startswith("processes.")}
-        assert {"processes.count", "processes.spawned", "processes.rss", "processes.defunct"} < set(figures)
-        assert set(figures.values()) == {None}
+        metrics = {name: value for name, value in part["hosts"]["web1"].items() if name.startswith("processes.")}
+        assert {"processes.count", "processes.spawned", "processes.rss", "processes.defunct"} < set(metrics)
+        assert set(metrics.values()) == {None}
         assert part["hosts"]["web1"]["memory.total"] > 0
 
 
-async def test_hidden_processes_are_named_in_the_summary(events: list[AnyEvent]) -> None:
+async def test_hidden_processes_are_reported_in_summary(events: list[AnyEvent]) -> None:
     text = summary(result_of(events))
     assert "processes    hidden from this user by /proc (hidepid)" in text
 
 
-async def test_hidden_processes_have_no_figure_for_thresholds(events: list[AnyEvent]) -> None:
+async def test_hidden_processes_have_no_threshold_metric(events: list[AnyEvent]) -> None:
     assert parse_threshold("web1.processes.count<10")
     assert metric_value(result_of(events), "web1.processes.count") is None
 
 
-async def test_hidden_processes_are_empty_cells_in_exports(events: list[AnyEvent]) -> None:
+async def test_hidden_processes_are_empty_cells_in_export(events: list[AnyEvent]) -> None:
     titles, *rows = (line.rstrip().split(",") for line in series_csv(fold_all(events)))
-    processes = [at for at, title in enumerate(titles) if ".processes." in title]
+    processes = [column for column, title in enumerate(titles) if ".processes." in title]
     memory = titles.index("web1.memory.total_bytes")
     read = [row for row in rows if row[memory]]
     assert processes and read
-    assert {row[at] for row in read for at in processes} == {""}
+    assert {row[column] for row in read for column in processes} == {""}

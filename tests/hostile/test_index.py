@@ -1,4 +1,4 @@
-"""The index of defended defects names tests that exist."""
+"""All tests in the index of defects exist."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ NAMED = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", Path(__file__).with_name("REA
 
 
 @pytest.mark.parametrize("file", sorted({file for file, _ in NAMED}))
-def test_the_tests_named_in_the_index_exist(file: str) -> None:
+def test_tests_in_index_exist(file: str) -> None:
     tree = ast.parse((ROOT / file).read_text())
     known = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     assert {name for path, name in NAMED if path == file} <= known

@@ -1,4 +1,4 @@
-"""Numbers of thousands of digits in what a host prints beside the probe: no error of ours comes of them."""
+"""Numbers with thousands of digits in other output of a host cause no internal error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.tuning.pending import outcome
 DIGITS = "9" * 5000
 
 
-def test_a_look_at_a_host_passes_over_numbers_that_are_none() -> None:
+def test_discovery_skips_invalid_numbers() -> None:
     lines = (
         f"process\t{DIGITS}\t1\tapache2\t/usr/sbin/apache2",
         f"process\t1\t{DIGITS}\tapache2\t/usr/sbin/apache2",
@@ -20,20 +20,20 @@ def test_a_look_at_a_host_passes_over_numbers_that_are_none() -> None:
         f'listen\t0.0.0.0:80\tusers:(("nginx",pid={DIGITS},fd=6))',
         "process\t7\t1\tnginx\tnginx: master",
     )
-    seen = parse_inventory("\n".join(lines), ())
-    assert [process.pid for process in seen.processes] == [7]
-    assert not seen.listening
+    inventory = parse_inventory("\n".join(lines), ())
+    assert [process.pid for process in inventory.processes] == [7]
+    assert not inventory.listening
 
 
-def test_an_undo_that_failed_has_failed_whatever_number_it_gives() -> None:
+def test_failed_undo_with_huge_exit_status_is_failed() -> None:
     found = outcome(f"test {DIGITS} 1 broken\nreload x 2 broken too\n".encode())
     assert [(word, number) for word, number, _ in found.failed] == [("test", 0), ("reload", 0)]
 
 
-def test_an_ssh_server_that_quotes_an_error_number_is_quoted_in_bounds() -> None:
+def test_quoted_ssh_error_number_is_bounded() -> None:
     assert len(reason(asyncssh.DisconnectError(2, f"[Errno {DIGITS}] {DIGITS}"))) <= 200
     assert reason(asyncssh.DisconnectError(2, "[Errno 113] x")) == "no route to host"
 
 
-def test_a_setting_of_thousands_of_digits_is_no_number() -> None:
+def test_setting_with_thousands_of_digits_is_not_number() -> None:
     assert GRAMMARS["apache"].number(f"MinSpareServers {DIGITS}\n".encode(), "MinSpareServers", None) is None

@@ -1,4 +1,4 @@
-"""Whatever a probe sends ends in readings that can be recorded, or in one line about that host."""
+"""Hostile probe output: the result is a recordable reading or a one-line host error."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from tests.hostile.measuring import MOST_MIB, measured, peak_mib
+from tests.hostile.measuring import MAX_MIB, measured, peak_mib
 from tests.hostile.streams import FACTS, frame
 from tests.hosts.sshd import Sshd
 
-# Inputs of one process. All together are 100,000.
+# Inputs per process; 100,000 in total.
 COUNT, SEEDS = 12_500, range(8)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_fuzzed_probe_streams_only_raise_host_errors_and_replay_the_same(seed: int) -> None:
-    said = measured("tests.hostile.probe_fuzz", str(seed), str(COUNT))
-    assert said["inputs"] >= COUNT
-    assert said["mib"] < MOST_MIB
-    # Neither all nor nothing gets through, or little would be tested.
-    assert COUNT / 4 < said["outcomes"]["read"] < COUNT * 3 / 4
+def test_fuzzed_probe_streams_raise_only_host_errors_and_replay(seed: int) -> None:
+    result = measured("tests.hostile.probe_fuzz", str(seed), str(COUNT))
+    assert result["inputs"] >= COUNT
+    assert result["mib"] < MAX_MIB
+    # If almost all or none were valid, little would be tested.
+    assert COUNT / 4 < result["outcomes"]["read"] < COUNT * 3 / 4
 
 
 # Endless output after `#cockpit begin 1`, and the error that ends it.
@@ -61,18 +61,18 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("what", ENDLESS)
-def test_a_frame_without_end_is_refused_within_bounded_memory(what: str) -> None:
-    said = measured("tests.hostile.test_probe_stream", what)
-    assert said["error"].startswith("web1: invalid reading: ")
-    assert ENDLESS[what][1] in said["error"]
-    assert said["mib"] < MOST_MIB
+@pytest.mark.parametrize("case", ENDLESS)
+def test_endless_frame_is_refused_in_bounded_memory(case: str) -> None:
+    result = measured("tests.hostile.test_probe_stream", case)
+    assert result["error"].startswith("web1: invalid reading: ")
+    assert ENDLESS[case][1] in result["error"]
+    assert result["mib"] < MAX_MIB
 
 
-def test_the_largest_frames_that_are_taken_need_less_than_200_mib() -> None:
-    said = measured("tests.hostile.test_probe_stream", "largest")
-    assert said["error"] == ""
-    assert said["mib"] < MOST_MIB
+def test_largest_accepted_frames_need_under_200_mib() -> None:
+    result = measured("tests.hostile.test_probe_stream", "largest")
+    assert result["error"] == ""
+    assert result["mib"] < MAX_MIB
 
 
 HOSTILE = {
@@ -103,30 +103,30 @@ HOSTILE = {
 }
 
 
-# Prints the marker that the program it is sent begins with, as a shell that starts it would.
+# Prints the start marker of the program on stdin, like a shell that runs it.
 STARTED = """IFS= read -r mark; mark=${mark#*\\'}; mark=${mark%%\\'*}; echo "$mark"; echo "$mark" >&2"""
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-async def test_a_host_that_sends_nonsense_is_lost_and_all_others_go_on(what: str, sshd: Sshd, tmp_path: Path) -> None:
-    """With real shells: the hostile host's login shell answers as a probe that has gone mad."""
-    old, new, detail = HOSTILE[what]
-    mad = (
+@pytest.mark.parametrize("case", HOSTILE)
+async def test_host_with_invalid_output_is_lost_others_continue(case: str, sshd: Sshd, tmp_path: Path) -> None:
+    """With real shells; the login shell of the hostile host prints the invalid output."""
+    old, new, detail = HOSTILE[case]
+    output = (
         FACTS + b"#cockpit clock 1\n#cockpit clock 1\n#cockpit clock 1\n" + b"".join(map(frame, range(1, 9)))
     ).replace(old, new)
-    (tmp_path / "mad").write_bytes(mad)
-    sshd.noise = f"{STARTED}; cat {tmp_path}/mad; exec sleep 1000"
+    (tmp_path / "output").write_bytes(output)
+    sshd.noise = f"{STARTED}; cat {tmp_path}/output; exec sleep 1000"
     hosts = (HostConfig(name="good"), HostConfig(name="bad", ssh="web", processes=("apache2",)))
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/", concurrency=1, duration=1.0), hosts=hosts)
     session = Session(LiveSource(profile, Clock(), ssh_config=sshd.ssh_config), RecordingWriter(tmp_path / "x.cockpit"))
     running = asyncio.create_task(session.run())
 
-    def marked(state: State) -> bool:
+    def both_updated(state: State) -> bool:
         good, bad = state.hosts.get("good"), state.hosts.get("bad")
         return good is not None and bad is not None and bad.condition == "lost" and len(good.points) > 1
 
     async with asyncio.timeout(60):
-        state = await session.until(marked)
+        state = await session.until(both_updated)
     assert detail in state.hosts["bad"].detail
     assert len(state.hosts["bad"].detail) < 300
     points = len(state.hosts["good"].points)
@@ -139,12 +139,12 @@ async def test_a_host_that_sends_nonsense_is_lost_and_all_others_go_on(what: str
 
 
 class _Endless:
-    """A Channel, and the Shell that opens it: facts, then these pieces."""
+    """A Channel, and the Shell that opens it: facts, then these chunks."""
 
     stderr = b""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = chain((FACTS, b"#cockpit clock 1\n" * 3), pieces)
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chain((FACTS, b"#cockpit clock 1\n" * 3), chunks)
         self.readline = LineReader(self._read).readline
 
     async def open(self, script: bytes) -> _Endless:
@@ -157,11 +157,11 @@ class _Endless:
         pass
 
     async def _read(self, size: int) -> bytes:
-        return next(self._pieces)
+        return next(self._chunks)
 
 
 def _largest() -> Iterator[bytes]:
-    """Frames with as many processes, devices and CPUs as are taken, all with long command lines, again and again."""
+    """Endless frames with the maximum of processes, devices and CPUs, and long command lines."""
     for number in count(1):
         yield frame(number).partition(b"#cockpit there")[0]
         yield b"".join(b"/proc/stat:cpu%d 9 9 9 9 9 9 9 9 9 9\n" % cpu for cpu in range(1, 8192))
@@ -169,21 +169,21 @@ def _largest() -> Iterator[bytes]:
         for pid in range(10_000, 26_000):
             stat = b"%d (x) S 1 1 1 0 0 0 0 0 0 0 %d 0 0 0 20 0 1 0 5 5 5 5" % (pid, number)
             yield b"/proc/%d/stat:%s\n/proc/%d/statm:9 9 9 9\n/proc/%d/cmdline:%s\n" % (pid, stat, pid, pid, b"x" * 700)
-        there = b" ".join(b"%d" % pid for pid in range(10_000, 26_000))
-        yield b"#cockpit there %s\n#cockpit end %d\n" % (there[:60_000].rpartition(b" ")[0], number)
+        listed = b" ".join(b"%d" % pid for pid in range(10_000, 26_000))
+        yield b"#cockpit there %s\n#cockpit end %d\n" % (listed[:60_000].rpartition(b" ")[0], number)
 
 
-async def _worst(what: str) -> str:
-    """The error that ends such a stream; none for frames that are taken."""
+async def _read_error(case: str) -> str:
+    """The error that ends such a stream; "" if its frames are accepted."""
     begin = frame(1).partition(b"#cockpit there")[0]
-    if what == "largest":
-        pieces = _largest()
+    if case == "largest":
+        chunks = _largest()
     else:
-        line = ENDLESS[what][0] + "\n"
+        line = ENDLESS[case][0] + "\n"
         lines = map(line.format, count(1)) if "{0}" in line else repeat(line * 100)
-        pieces = chain((begin,), (text.encode() for text in lines))
+        chunks = chain((begin,), (text.encode() for text in lines))
     try:
-        probe = await Probe.start(_Endless(pieces), HostConfig(name="web1"))  # type: ignore[arg-type]
+        probe = await Probe.start(_Endless(chunks), HostConfig(name="web1"))  # type: ignore[arg-type]
         for _ in range(3):
             await probe.read()
     except HostError as error:
@@ -192,5 +192,5 @@ async def _worst(what: str) -> str:
 
 
 if __name__ == "__main__":
-    error = asyncio.run(_worst(sys.argv[1]))
+    error = asyncio.run(_read_error(sys.argv[1]))
     print(json.dumps({"error": error, "mib": peak_mib()}))

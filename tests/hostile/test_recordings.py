@@ -1,4 +1,4 @@
-"""A recording that somebody made to hurt: every command ends in little time and memory, with one line per problem."""
+"""Malicious recordings: every command has bounded time and memory, and prints one line per problem."""
 
 from __future__ import annotations
 
@@ -24,51 +24,51 @@ from cockpit.recording.reader import Recording
 from cockpit.report import baselines
 from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal, write_journal
 from tests.commands import cockpit
-from tests.hostile import recordings as made
-from tests.recording.test_pages import same_events, settled
+from tests.hostile import recordings as alterations
+from tests.recording.test_pages import record_pages, same_events
 from tests.session.events import small_session
 
 ROOT = Path(__file__).parents[2]
-WHOLE = ROOT / "tests" / "recordings" / "two-hosts.cockpit"
-# Each runs in a process of its own; a development machine can take many more.
+INTACT = ROOT / "tests" / "recordings" / "two-hosts.cockpit"
+# Files per process. Development machines can test many more.
 PROCESSES, FILES = 2, int(os.environ.get("COCKPIT_FUZZ_FILES", "16"))
 
 
 def fuzzed(folder: Path, first: int) -> list[tuple[int, str]]:
-    """What a process says of as many altered files, from that seed on."""
-    command = [sys.executable, "-m", "tests.hostile.fuzzing", str(WHOLE), str(folder), str(first), str(FILES)]
+    """Run the fuzzer for FILES seeds from `first`; return (seed, problem) pairs."""
+    command = [sys.executable, "-m", "tests.hostile.fuzzing", str(INTACT), str(folder), str(first), str(FILES)]
     environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=ROOT)
-    assert done.returncode == 0, (done.stdout[-200:], done.stderr)
-    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=ROOT)
+    assert completed.returncode == 0, (completed.stdout[-200:], completed.stderr)
+    return [tuple(json.loads(line)) for line in completed.stdout.splitlines()]
 
 
-def test_altered_recordings_in_512_mib_and_5_seconds_each(tmp_path: Path) -> None:
+def test_altered_recordings_need_at_most_512_mib_and_5_s(tmp_path: Path) -> None:
     folders = [tmp_path / str(number) for number in range(PROCESSES)]
     for folder in folders:
         folder.mkdir()
     with ThreadPoolExecutor() as pool:
         found = [*pool.map(fuzzed, folders, range(0, 1_000_000 * PROCESSES, 1_000_000))]
-    told = [one for some in found for one in some]
-    assert len(told) == PROCESSES * FILES
-    assert [one for one in told if one[1]] == []
+    results = [entry for part in found for entry in part]
+    assert len(results) == PROCESSES * FILES
+    assert [entry for entry in results if entry[1]] == []
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("recorded") / "whole.cockpit"
     with pytest.MonkeyPatch.context() as patch:
-        settled(path, list(small_session()), patch)
+        record_pages(path, list(small_session()), patch)
     return path
 
 
 @pytest.fixture
-def whole(recorded: Path, tmp_path: Path) -> Path:
-    """A copy that a test may alter."""
+def intact(recorded: Path, tmp_path: Path) -> Path:
+    """A copy of the recording for the test to alter."""
     return Path(shutil.copy(recorded, tmp_path))
 
 
-def changed(path: Path, *statements: str) -> Path:
+def execute_sql(path: Path, *statements: str) -> Path:
     database = sqlite3.connect(path)
     for statement in statements:
         database.execute(statement)
@@ -95,106 +95,111 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("what", FOREIGN)
-def test_a_schema_that_no_cockpit_writes_is_refused(whole: Path, what: str) -> None:
-    statements, words = FOREIGN[what]
-    changed(whole, *statements)
-    done = cockpit_in_512_mib("report", whole)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and words in done.stderr, done.stderr
-    assert library.about(whole).problem.startswith("does not read as a recording: ")
+@pytest.mark.parametrize("case", FOREIGN)
+def test_foreign_schema_is_refused(intact: Path, case: str) -> None:
+    statements, message = FOREIGN[case]
+    execute_sql(intact, *statements)
+    completed = cockpit_in_512_mib("report", intact)
+    assert (completed.returncode, completed.stderr.count("\n")) == (2, 1) and message in completed.stderr, (
+        completed.stderr
+    )
+    assert library.about(intact).problem.startswith("does not read as a recording: ")
     with pytest.raises(RecordingError, match="does not read as a recording"):
-        Recording(whole)
+        Recording(intact)
 
 
 def bomb_of_zlib(path: Path) -> None:
-    changed(path, f"UPDATE events SET body = x'{zlib.compress(b'[' * (80 << 20)).hex()}' WHERE kind = 'note'")
+    execute_sql(path, f"UPDATE events SET body = x'{zlib.compress(b'[' * (80 << 20)).hex()}' WHERE kind = 'note'")
 
 
 def bomb_of_lzma(path: Path) -> None:
-    blob = zlib.crc32(b"").to_bytes(4, "little") + made.zeros(80 << 20)
-    all_of_it = ", ".join(f"{column} = x'{blob.hex()}'" for column in ("events", "totals", "series", "state"))
-    changed(path, f"UPDATE pages SET {all_of_it} WHERE first = (SELECT max(first) FROM pages)")
+    blob = zlib.crc32(b"").to_bytes(4, "little") + alterations.zeros(80 << 20)
+    columns = ", ".join(f"{column} = x'{blob.hex()}'" for column in ("events", "totals", "series", "state"))
+    execute_sql(path, f"UPDATE pages SET {columns} WHERE first = (SELECT max(first) FROM pages)")
 
 
 def values_without_end(path: Path) -> None:
     blob = compressed(b"\x92\xdd" + (7 << 20).to_bytes(4, "big") + b"\xa0" * (7 << 20)).hex()
-    changed(
+    execute_sql(
         path, f"UPDATE pages SET series = x'{blob}', events = x'{blob}'", "UPDATE pages SET grown = '{\"seconds\":70}'"
     )
 
 
 def deep_nesting(path: Path) -> None:
     deep = '{"event":"note","t":1,"text":"x","odd":' + "[" * 200_000 + "]" * 200_000 + "}"
-    changed(
+    execute_sql(
         path, f"UPDATE events SET body = '{deep}' WHERE kind = 'note'", "UPDATE pages SET grown = '" + "[" * 9999 + "'"
     )
 
 
 @pytest.mark.parametrize("attack", [bomb_of_zlib, bomb_of_lzma, values_without_end, deep_nesting])
-def test_a_bomb_is_left_out_and_said(whole: Path, attack: Callable[[Path], None]) -> None:
-    attack(whole)
-    for command in (["report", "--format", "html"], ["export", "-o", str(whole.with_suffix(".jsonl"))]):
-        done = cockpit_in_512_mib(*command, whole)
-        assert done.returncode in (0, 2, 99), (command, done.stderr)
-        lines = done.stderr.splitlines()
-        assert all(line.startswith("cockpit: ") and "whole.cockpit" in line for line in lines), (command, done.stderr)
-        # Only what is read is found damaged; an export reads all.
+def test_decompression_bomb_is_skipped_and_reported(intact: Path, attack: Callable[[Path], None]) -> None:
+    attack(intact)
+    for command in (["report", "--format", "html"], ["export", "-o", str(intact.with_suffix(".jsonl"))]):
+        completed = cockpit_in_512_mib(*command, intact)
+        assert completed.returncode in (0, 2, 99), (command, completed.stderr)
+        lines = completed.stderr.splitlines()
+        assert all(line.startswith("cockpit: ") and "whole.cockpit" in line for line in lines), (
+            command,
+            completed.stderr,
+        )
+        # Damage is found only in what is read; an export reads everything.
         assert lines or command[0] != "export"
 
 
-def test_a_query_without_end_is_interrupted(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_query_is_interrupted(intact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cockpit.recording import database
 
     monkeypatch.setattr(database, "DEADLINE", 0.2)
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    with database.opened(whole) as database, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with database.opened(intact) as database, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         database.execute(endless).fetchone()
 
 
-def test_a_rollback_journal_is_not_played_back(whole: Path) -> None:
-    """It may name any file, which SQLite would then delete."""
-    victim = whole.with_name("victim")
+def test_rollback_journal_is_not_applied(intact: Path) -> None:
+    """A journal can name any file, which SQLite would delete."""
+    victim = intact.with_name("victim")
     victim.write_text("precious")
     name = str(victim).encode()
     head = bytes.fromhex("d9d505f920a163d7") + bytes(4) + b"\0\0\0\1" + b"\0\0\0\1" + b"\0\0\2\0" + b"\0\0\4\0"
     tail = len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + bytes.fromhex("d9d505f920a163d7")
-    journal = whole.with_name(f"{whole.name}-journal")
+    journal = intact.with_name(f"{intact.name}-journal")
     journal.write_bytes(head.ljust(512, b"\0") + (0x40000000 // 1024 + 1).to_bytes(4, "big") + name + tail)
-    before = whole.read_bytes()
-    with Recording(whole) as recording:
+    before = intact.read_bytes()
+    with Recording(intact) as recording:
         assert same_events(recording.events(), small_session())
         with pytest.raises(RecordingError, match="a rollback journal is beside the file"):
             recording.annotate(1.0, "x")
-    library.about(whole)
-    assert victim.read_text() == "precious" and journal.exists() and whole.read_bytes() == before
+    library.about(intact)
+    assert victim.read_text() == "precious" and journal.exists() and intact.read_bytes() == before
 
 
-def test_one_bad_file_does_not_break_the_lists(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    monkeypatch.setattr(library, "folder", lambda: kept)
-    shutil.copy(whole, kept / "good.cockpit")
-    for what, (statements, _) in FOREIGN.items():
-        changed(Path(shutil.copy(whole, kept / f"{what}.cockpit")), *statements)
-    changed(
-        Path(shutil.copy(whole, kept / "types.cockpit")),
+def test_damaged_files_do_not_break_lists(intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    monkeypatch.setattr(library, "folder", lambda: folder)
+    shutil.copy(intact, folder / "good.cockpit")
+    for case, (statements, _) in FOREIGN.items():
+        execute_sql(Path(shutil.copy(intact, folder / f"{case}.cockpit")), *statements)
+    execute_sql(
+        Path(shutil.copy(intact, folder / "types.cockpit")),
         "UPDATE runs SET rate = 'fast', p99_ms = x'00', failed = 'no'",
         "UPDATE pages SET end = 'late'",
     )
     body = zlib.compress(b"[" * (100 << 20)).hex()
-    changed(Path(shutil.copy(whole, kept / "bomb.cockpit")), f"UPDATE events SET body = x'{body}'")
-    (kept / "folder.cockpit").mkdir()
-    os.mkfifo(kept / "pipe.cockpit")
-    (kept / "text.cockpit").write_text("hello")
-    (kept / "link.cockpit").symlink_to("link.cockpit")
-    listed = {one.name: one for one in library.all_kept()}
+    execute_sql(Path(shutil.copy(intact, folder / "bomb.cockpit")), f"UPDATE events SET body = x'{body}'")
+    (folder / "folder.cockpit").mkdir()
+    os.mkfifo(folder / "pipe.cockpit")
+    (folder / "text.cockpit").write_text("hello")
+    (folder / "link.cockpit").symlink_to("link.cockpit")
+    listed = {entry.name: entry for entry in library.all_kept()}
     assert not listed["good"].problem
-    assert [name for name, one in listed.items() if not one.problem] == ["good", "types"]
-    shown = {one.kept.name: one for one in library.recent(50)}
+    assert [name for name, entry in listed.items() if not entry.problem] == ["good", "types"]
+    shown = {entry.kept.name: entry for entry in library.recent(50)}
     assert shown["good"].rate is not None and shown["types"].rate is None
 
 
-def test_a_baseline_and_a_journal_that_are_no_json_or_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_or_huge_baseline_and_journal_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "folder", lambda: tmp_path)
     for content in (
         b"[" * 500_000,
@@ -211,7 +216,7 @@ def test_a_baseline_and_a_journal_that_are_no_json_or_too_much(tmp_path: Path, m
             read_journal(tmp_path)
 
 
-def test_links_in_a_study_folder_are_not_followed(tmp_path: Path) -> None:
+def test_links_in_study_folder_are_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     folder = tmp_path / "study"
@@ -224,7 +229,7 @@ def test_links_in_a_study_folder_are_not_followed(tmp_path: Path) -> None:
     assert victim.read_text() == "precious" and not (folder / FILE).is_symlink()
 
 
-def test_results_replace_links_in_a_study_folder(tmp_path: Path) -> None:
+def test_results_replace_links_in_study_folder(tmp_path: Path) -> None:
     from cockpit.cli.study import _replace
 
     victim = tmp_path / "victim"
@@ -234,21 +239,21 @@ def test_results_replace_links_in_a_study_folder(tmp_path: Path) -> None:
     assert victim.read_text() == "precious" and (tmp_path / "result.txt").read_text() == "done\n"
 
 
-def test_recordings_linked_into_a_study_folder_are_not_its_sessions(whole: Path, tmp_path: Path) -> None:
+def test_linked_recordings_are_not_study_sessions(intact: Path, tmp_path: Path) -> None:
     from cockpit.cli.study_folder import sessions_of
 
     folder = tmp_path / "study"
     folder.mkdir()
-    shutil.copy(whole, folder / "1.cockpit")
-    (folder / "2.cockpit").symlink_to(whole)
+    shutil.copy(intact, folder / "1.cockpit")
+    (folder / "2.cockpit").symlink_to(intact)
     (folder / "²³.cockpit").write_text("x")
     assert len(sessions_of(folder)) == 1
 
 
 @pytest.mark.parametrize("name", ["../whole", "..", "/etc/passwd", "a/../../whole"])
-def test_names_of_recordings_do_not_leave_the_folder(whole: Path, name: str) -> None:
-    for act in (library.delete, lambda one: library.rename(one, "new")):
+def test_recording_names_cannot_leave_folder(intact: Path, name: str) -> None:
+    for operation in (library.delete, lambda entry: library.rename(entry, "new")):
         with pytest.raises(RecordingError, match="no recording of that name"):
-            act(name)
+            operation(name)
     with pytest.raises(RecordingError):
         library.rename("whole", name)

@@ -1,4 +1,4 @@
-"""Any secret, any event: no value keeps the secret, and everything else stays as it was."""
+"""Redaction: no value of an event contains a secret, and everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -57,41 +57,41 @@ PLAIN_EVENTS = events(TEXT)
 
 
 def values(value: object, name: bool = False) -> Iterator[tuple[bool, str]]:
-    """Every string of an event with whether it is a name; keys of mappings are none."""
+    """All strings of an event except keys of mappings, with whether each is a name."""
     if isinstance(value, str | bytes):
         yield name, value if isinstance(value, str) else value.decode()
     elif isinstance(value, msgspec.Struct):
         for field in value.__struct_fields__:
             yield from values(getattr(value, field), field in NAMES.get(type(value), ()))
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from values(one, name)
+        for item in value.values():
+            yield from values(item, name)
     elif isinstance(value, tuple):
-        # An arm sets a knob, by its name, to a value.
-        for one in value:
-            yield from values(one, name)
+        # A variant has pairs of a knob's name and its value.
+        for item in value:
+            yield from values(item, name)
 
 
-def shape(value: Any) -> Any:
-    """The event with every string value emptied: its keys and numbers."""
+def emptied(value: Any) -> Any:
+    """The event with all string values replaced by "", leaving keys and numbers."""
     if isinstance(value, dict):
-        return {key: shape(one) for key, one in value.items()}
+        return {key: emptied(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [shape(one) for one in value]
+        return [emptied(item) for item in value]
     return "" if isinstance(value, str) else value
 
 
 @settings(max_examples=300, suppress_health_check=list(HealthCheck))
 @given(SECRET, EVENTS)
-def test_any_secret_in_any_event(secret: str, event: AnyEvent) -> None:
+def test_any_secret_in_any_event_is_redacted(secret: str, event: AnyEvent) -> None:
     cleaned = Redactor([secret]).event(event)
     assert type(cleaned) is type(event)
     assert decode(encode(cleaned)) == cleaned
-    before, after = (json.loads(encode(one)) for one in (event, cleaned))
-    assert shape(after) == shape(before)
+    before, after = (json.loads(encode(item)) for item in (event, cleaned))
+    assert emptied(after) == emptied(before)
     for (name, old), (_, new) in zip(values(event), values(cleaned), strict=True):
         if isinstance(event, StudyBegun) and old == new:
-            # Knobs' names in variants.
+            # Names of knobs in variants.
             continue
         if name:
             assert new == old
@@ -104,7 +104,7 @@ def test_any_secret_in_any_event(secret: str, event: AnyEvent) -> None:
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.from_regex(r"[a-z]{5,9}", fullmatch=True), PLAIN_EVENTS)
-def test_an_event_without_the_secret_is_the_same_object(secret: str, event: AnyEvent) -> None:
+def test_event_without_secret_is_same_object(secret: str, event: AnyEvent) -> None:
     text = encode(event).decode()
     assume(secret not in text and base64.b64encode(secret.encode()).decode()[:6] not in text)
     assert Redactor([secret]).event(event) is event
@@ -131,29 +131,29 @@ FORMS: list[Callable[[str], str]] = [
 
 @pytest.mark.parametrize("form", range(len(FORMS)))
 @given(secret=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=5, max_size=20))
-def test_a_secret_in_another_encoding(form: int, secret: str) -> None:
-    written = FORMS[form](secret)
-    cleaned = Redactor([secret]).text(f"before {written} after")
-    assert written.strip("'\"") not in cleaned or written.strip("'\"") in "before  after"
+def test_encoded_secret_is_redacted(form: int, secret: str) -> None:
+    encoded = FORMS[form](secret)
+    cleaned = Redactor([secret]).text(f"before {encoded} after")
+    assert encoded.strip("'\"") not in cleaned or encoded.strip("'\"") in "before  after"
 
 
 @given(before=st.binary(max_size=9), secret=st.text(min_size=5, max_size=20), after=st.binary(max_size=9))
-def test_a_secret_inside_base64(before: bytes, secret: str, after: bytes) -> None:
-    """As in `Authorization: Basic`, whatever precedes it."""
+def test_secret_inside_base64_is_redacted(before: bytes, secret: str, after: bytes) -> None:
+    """As in `Authorization: Basic`, at any offset."""
     assume(secret.isprintable())
     coded = base64.b64encode(before + secret.encode() + after).decode()
     cleaned = Redactor([secret]).text(f"Basic {coded}")
-    # A secret that is part of the usual replacement has another one; base64 has no brackets.
+    # If the secret is part of the usual replacement text, another text is used; base64 has no parentheses.
     assert coded not in cleaned and "(" in cleaned
 
 
-def profile_with(**more: Any) -> Profile:
+def profile_with(**fields: Any) -> Profile:
     plan = LoadPlan(url="http://bench/", headers=(("Authorization", "Bearer 70000"),))
     host = HostConfig(name="bench:70000", status=(StatusPage(kind="nginx", url="http://l/", auth="bench:70000"),))
-    return Profile(name="p", plan=plan, hosts=(host,), **more)
+    return Profile(name="p", plan=plan, hosts=(host,), **fields)
 
 
-def test_a_numeric_secret_leaves_numbers_names_and_tags() -> None:
+def test_numeric_secret_keeps_numbers_and_names() -> None:
     secrets = Secrets(profile_with())
     sample = HostSample(t=70000.0, host="bench:70000", round_trip=0.0, reading=reading(70000.0))
     assert secrets.without(sample) is sample
@@ -163,15 +163,15 @@ def test_a_numeric_secret_leaves_numbers_names_and_tags() -> None:
     assert secrets.without(lost) == msgspec.structs.replace(lost, detail=f"auth {REDACTED} refused")
 
 
-def test_the_server_of_a_url_stays() -> None:
+def test_url_host_and_port_are_not_redacted() -> None:
     secrets = Secrets(profile_with())
     run = RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://bench:70000@h:70000/70000?token=70000"))
-    found = secrets.without(run)
-    assert isinstance(found, RunStarted)
-    assert found.plan.url == f"http://{REDACTED}@h:70000/{REDACTED}?token={REDACTED}"
+    redacted = secrets.without(run)
+    assert isinstance(redacted, RunStarted)
+    assert redacted.plan.url == f"http://{REDACTED}@h:70000/{REDACTED}?token={REDACTED}"
 
 
-def test_a_short_secret_is_replaced_where_it_is_the_whole_value() -> None:
+def test_short_secret_is_redacted_only_as_whole_value() -> None:
     knob = Knob(name="Pin", host="bench:70000", secret=True, key="Pin", file="/f", kind="keyvalue")
     secrets = Secrets(profile_with(knobs=(knob,)))
     read = secrets.without(KnobRead(t=0, knob="Pin", host="bench:70000", value="42"))
@@ -180,7 +180,7 @@ def test_a_short_secret_is_replaced_where_it_is_the_whole_value() -> None:
     assert secrets.without(text) == msgspec.structs.replace(text, lines=(REDACTED, "420 ms"))
 
 
-def test_values_of_secret_knobs_are_known_before_any_host_shows_them() -> None:
+def test_secret_values_in_profile_are_redacted_from_start() -> None:
     """A process list may show `cockpit tune P set Token=…` before the change begins."""
     knob = Knob(name="Token", host="bench:70000", secret=True, kind="keyvalue", values=("opensesame", "other-one"))
     variants = (Variant(name="a", set=(("Token", "from-an-arm"), ("Plain", "shown"))),)
@@ -189,14 +189,16 @@ def test_values_of_secret_knobs_are_known_before_any_host_shows_them() -> None:
     secrets = Secrets(profile_with(knobs=(knob,), study=study))
     line = TailText(t=0, host="bench:70000", tail=0, lines=("set Token=from-an-arm", "opensesame"))
     assert secrets.without(line) == msgspec.structs.replace(line, lines=(f"set Token={REDACTED}", REDACTED))
-    begun = secrets.without(StudyBegun(t=0, study=study.without_secrets(), steps=1, fingerprint=study.fingerprint))
-    assert isinstance(begun, StudyBegun)
-    assert begun.study.variants[0].set == (("Token", REDACTED), ("Plain", "shown"))
-    assert begun.fingerprint == study.fingerprint
-    assert begun.study.observations[0].command == f"curl -H 'X: {REDACTED}'"
+    study_begun = secrets.without(
+        StudyBegun(t=0, study=study.without_secrets(), steps=1, fingerprint=study.fingerprint)
+    )
+    assert isinstance(study_begun, StudyBegun)
+    assert study_begun.study.variants[0].set == (("Token", REDACTED), ("Plain", "shown"))
+    assert study_begun.fingerprint == study.fingerprint
+    assert study_begun.study.observations[0].command == f"curl -H 'X: {REDACTED}'"
 
 
-def test_a_change_of_a_secret_knob_is_learned() -> None:
+def test_values_of_secret_change_are_redacted() -> None:
     knob = Knob(name="Token", host="bench:70000", secret=True, kind="keyvalue")
     secrets = Secrets(profile_with(knobs=(knob,)))
     settings_ = (Setting(knob="Token", old='a"\\b\n1', new="70000e5"),)
@@ -205,16 +207,16 @@ def test_a_change_of_a_secret_knob_is_learned() -> None:
     assert secrets.without(line) == msgspec.structs.replace(line, lines=('{"log": "(not recorded)"}', REDACTED))
 
 
-def test_searching_stays_linear_in_hostile_text() -> None:
-    """A line of nothing but escapes; seconds only if each start were searched to the end."""
+def test_search_is_linear_in_hostile_text() -> None:
+    """Lines of escape characters only, which take seconds if each position is searched to the end."""
     redactor = Redactor(["\\\\\\\\\\", "'\"'\"'\"", "     ", "%41%41%41"])
     for part in ("\\", "'", '"', " ", "+", "%", "\\\\x", "&#0"):
-        began = time.process_time()
+        started = time.process_time()
         redactor.text(part * (200_000 // len(part)))
-        assert time.process_time() - began < 10
+        assert time.process_time() - started < 10
 
 
-async def test_a_session_with_a_numeric_secret_goes_on(tmp_path: Path) -> None:
+async def test_session_with_numeric_secret_works(tmp_path: Path) -> None:
     (tmp_path / "conf").write_text("Level=70000\n")
     path = tmp_path / "s.cockpit"
     with http_server() as base:
@@ -239,23 +241,23 @@ async def test_a_session_with_a_numeric_secret_goes_on(tmp_path: Path) -> None:
         session = Session(source, RecordingWriter(path))
         running = asyncio.create_task(session.run())
 
-        async def until(holds: Callable[[Any], bool]) -> None:
+        async def wait_until(holds: Callable[[Any], bool]) -> None:
             await asyncio.wait_for(session.until(holds), 60)
 
-        await until(lambda state: bool(state.knobs) and state.knobs["Level"].known)
-        await until(lambda state: len(state.hosts["here"].tails[0].lines) == 1)
+        await wait_until(lambda state: bool(state.knobs) and state.knobs["Level"].known)
+        await wait_until(lambda state: len(state.hosts["here"].tails[0].lines) == 1)
         await source.load.start()
-        await until(lambda state: state.running == 1 and bool(state.seconds))
+        await wait_until(lambda state: state.running == 1 and bool(state.seconds))
         await source.load.stop()
-        await until(lambda state: state.running is None)
+        await wait_until(lambda state: state.running is None)
         await source.tuning.apply({"Level": "80000"})
-        await until(lambda state: bool(state.changes and state.changes[0].outcome))
+        await wait_until(lambda state: bool(state.changes and state.changes[0].outcome))
         await source.close()
         await running
     with Recording(path) as recording:
         assert recording.ended and not recording.damage
-        found = list(recording.events())
-    begun = next(event for event in found if isinstance(event, RunStarted))
-    assert begun.plan.requests == 70_000
-    lines = [line for event in found if isinstance(event, TailText) for line in event.lines]
+        recorded = list(recording.events())
+    run_started = next(event for event in recorded if isinstance(event, RunStarted))
+    assert run_started.plan.requests == 70_000
+    lines = [line for event in recorded if isinstance(event, TailText) for line in event.lines]
     assert lines == [f"level {REDACTED}"]

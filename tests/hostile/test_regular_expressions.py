@@ -1,4 +1,4 @@
-"""No regular expression takes more than linear time, whatever a host sends: every one in the source is checked."""
+"""All regular expressions in the source take linear time on any input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.hostile.patterns import PACKAGE, Use, slow_string, sources, uses
 SOURCES = sources()
 
 
-def test_all_patterns_of_the_source_are_found() -> None:
+def test_all_patterns_of_source_are_found() -> None:
     names = {use.where for path in SOURCES for use in uses(path)}
     assert "cockpit.servers.squid.status._METRIC" in names and len(names) > 50
 
@@ -32,5 +32,5 @@ def test_regular_expressions_take_linear_time(path: Path) -> None:
         (r"^(.*?//)?.*@", "search"),
     ],
 )
-def test_the_checker_finds_what_is_slow(pattern: str, method: str) -> None:
+def test_slow_patterns_are_detected(pattern: str, method: str) -> None:
     assert slow_string(Use("here", re.compile(pattern), method))

@@ -1,4 +1,4 @@
-"""Whatever bytes a server sends, in whatever pieces, and however it ends: each request is counted exactly once."""
+"""Any bytes from a server, in any chunks and with any ending: each request is counted exactly once."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cockpit.load.request_metrics import RequestMetrics, add_counts
 from cockpit.model.load import PathList
 from tests.hostile.responses import Response, response
 from tests.load.pairs import Pairs
-from tests.load.servers import SMALL, Conversation, engine_load, plan, serving
+from tests.load.servers import SMALL, ClientConnection, engine_load, plan, serving
 
 CASES = 40_000
-OK = Response(SMALL, whole=True, status=200, size=5, until_close=False)
+OK = Response(SMALL, intact=True, status=200, size=5, until_close=False)
 ENDINGS = ("close", "close", "hold", "hold", "keep", "keep")
 
 
 def _counted(counts: RequestMetrics) -> tuple[int, int, int]:
-    """Completed, failed, and latencies, without `Lane.settle`: a histogram per request takes half of the time."""
+    """Numbers of completed, failed and timed requests; `settle` would spend half of the time on histograms."""
     harvest = counts.heads.harvest()
     add_counts(counts.statuses, harvest.statuses)
     counts.body += harvest.body
@@ -29,8 +29,8 @@ def _counted(counts: RequestMetrics) -> tuple[int, int, int]:
     return sum(counts.statuses.values()), sum(counts.errors.values()), latencies
 
 
-class Checked(Pairs):
-    """Checks after each request that it was counted once."""
+class CheckedPairs(Pairs):
+    """Checks after each request that it was counted exactly once."""
 
     def __init__(self, method: str) -> None:
         super().__init__(plan("http://127.0.0.1/x", requests=1, method=method))
@@ -40,14 +40,14 @@ class Checked(Pairs):
     def counts(self) -> RequestMetrics:
         return self.tally.per_request[0]
 
-    def exchange(self, answer: Response, pieces: list[bytes], ending: str) -> None:
-        """A request, its response in these pieces, and how the server ends."""
+    def exchange(self, message: Response, chunks: list[bytes], ending: str) -> None:
+        """Send a request, deliver its response in these chunks, and end the connection in this way."""
         self.begin()
-        for piece in pieces:
+        for chunk in chunks:
             if self.over:
                 break
-            self.deliver(piece)
-        if not self.over and (ending == "close" or answer.until_close):
+            self.deliver(chunk)
+        if not self.over and (ending == "close" or message.until_close):
             self.end()
         if self.retrying:
             self.connect()
@@ -60,7 +60,7 @@ class Checked(Pairs):
     def _check(self, timed_out: bool) -> None:
         assert self.over
         counted = _counted(self.counts)
-        completed, failed, latencies = (now - then for now, then in zip(counted, self._before, strict=True))
+        completed, failed, latencies = (after - before for after, before in zip(counted, self._before, strict=True))
         self._before = counted
         assert (completed, failed) in {(1, 0), (0, 1)}
         assert latencies == completed + timed_out
@@ -69,16 +69,16 @@ class Checked(Pairs):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
-def test_each_request_over_a_fuzzed_connection_is_counted_once(method: str) -> None:
-    chance = Random(method)
-    with closing(Checked(method)) as pairs:
+def test_request_on_fuzzed_connection_is_counted_once(method: str) -> None:
+    rng = Random(method)
+    with closing(CheckedPairs(method)) as pairs:
         for case in range(CASES // 3):
-            answer = response(chance)
-            pieces, ending = answer.pieces(chance), chance.choice(ENDINGS)
+            message = response(rng)
+            chunks, ending = message.split(rng), rng.choice(ENDINGS)
             try:
-                pairs.exchange(answer, pieces, ending)
+                pairs.exchange(message, chunks, ending)
             except Exception as error:
-                raise AssertionError(f"case {case}: {pieces!r}, {ending}") from error
+                raise AssertionError(f"case {case}: {chunks!r}, {ending}") from error
         latencies = _counted(pairs.counts)[2]
         pairs.counts.settle()
         assert pairs.counts.service.count == latencies
@@ -89,32 +89,32 @@ def test_each_request_over_a_fuzzed_connection_is_counted_once(method: str) -> N
             assert pairs.counts.retries > 0
 
 
-def test_an_intact_response_is_complete_whatever_its_pieces() -> None:
-    chance = Random(7)
-    with closing(Checked("GET")) as pairs:
+def test_intact_response_is_complete_in_any_chunks() -> None:
+    rng = Random(7)
+    with closing(CheckedPairs("GET")) as pairs:
         for _ in range(CASES // 4):
-            answer = response(chance)
-            if not answer.whole:
+            message = response(rng)
+            if not message.intact:
                 continue
-            before, body = pairs.counts.statuses.get(answer.status, 0), pairs.counts.body
-            pairs.exchange(answer, answer.pieces(chance), "keep")
-            assert pairs.counts.statuses[answer.status] == before + 1, answer
-            assert pairs.counts.body - body == answer.size, answer
+            before, body = pairs.counts.statuses.get(message.status, 0), pairs.counts.body
+            pairs.exchange(message, message.split(rng), "keep")
+            assert pairs.counts.statuses[message.status] == before + 1, message
+            assert pairs.counts.body - body == message.size, message
         assert pairs.counts.errors == {}
 
 
 @pytest.mark.parametrize("ending", ["close", "hold"])
-def test_a_cut_at_each_byte_is_one_error(ending: str) -> None:
-    chance = Random(11)
-    with closing(Checked("POST")) as pairs:
+def test_truncation_at_any_byte_is_one_error(ending: str) -> None:
+    rng = Random(11)
+    with closing(CheckedPairs("POST")) as pairs:
         for _ in range(60):
-            answer = response(chance)
-            if not answer.whole or answer.until_close or len(answer.data) > 1000:
+            message = response(rng)
+            if not message.intact or message.until_close or len(message.data) > 1000:
                 continue
-            for at in range(len(answer.data)):
+            for offset in range(len(message.data)):
                 errors = sum(pairs.counts.errors.values())
-                pairs.exchange(answer, [answer.data[:at]] if at else [], ending)
-                assert sum(pairs.counts.errors.values()) == errors + 1, answer.data[:at]
+                pairs.exchange(message, [message.data[:offset]] if offset else [], ending)
+                assert sum(pairs.counts.errors.values()) == errors + 1, message.data[:offset]
 
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -126,28 +126,28 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("model", MODELS)
-async def test_each_request_to_a_fuzzing_server_is_counted_once(model: str, method: str) -> None:
+async def test_request_to_fuzzing_server_is_counted_once(model: str, method: str) -> None:
     requests, received = 600, 0
-    chance = Random(f"{model} {method}")
+    rng = Random(f"{model} {method}")
 
-    async def behave(talk: Conversation) -> None:
+    async def serve(client: ClientConnection) -> None:
         nonlocal received
-        for _ in range(chance.randrange(1, 6)):
-            await talk.request()
+        for _ in range(rng.randrange(1, 6)):
+            await client.request()
             received += 1
-            answer = response(chance)
-            await talk.send(*answer.pieces(chance))
-            if answer.until_close:
+            message = response(rng)
+            await client.send(*message.split(rng))
+            if message.until_close:
                 return
-            if not answer.whole:
+            if not message.intact:
                 break
-        way = chance.randrange(10)
-        if way < 3:
-            talk.reset()
-        elif way == 3:
+        end = rng.randrange(10)
+        if end < 3:
+            client.reset()
+        elif end == 3:
             await asyncio.Event().wait()
 
-    async with serving(behave) as server:
+    async with serving(serve) as server:
         paths = PathList(pattern=f"/{{1..{requests}}}", order="once")
         outcome = await engine_load(plan(server.url, method=method, paths=paths, timeout=0.2, **MODELS[model]))
     errors = sum(outcome.errors.values())

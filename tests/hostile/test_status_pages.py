@@ -1,4 +1,4 @@
-"""Whatever a status page says ends in figures that can be recorded, or in one line about that page."""
+"""Hostile status pages: the result is recordable metrics or a one-line error of that page."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from cockpit.servers.status import MOST_VALUES, NAME_CHARS
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.session.rounding import rounded
-from tests.hostile.measuring import MOST_MIB, measured
+from tests.hostile.measuring import MAX_MIB, measured
 from tests.hostile.status_fuzz import KINDS, PAGES, mutated
-from tests.hosts.test_status import reply, serving
+from tests.hosts.test_status import response, serving
 from tests.model.hosts import sample
 
 COUNT, SEEDS = 6_000, range(5)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_fuzzed_status_pages_only_raise_host_errors_and_replay_the_same(seed: int) -> None:
-    said = measured("tests.hostile.status_fuzz", str(seed), str(COUNT))
-    assert said["inputs"] >= COUNT
-    assert said["mib"] < MOST_MIB
-    assert said["outcomes"]["read"] > COUNT / 4 and said["outcomes"]["refused"] > COUNT / 20
+def test_fuzzed_pages_raise_only_host_errors_and_replay(seed: int) -> None:
+    metrics = measured("tests.hostile.status_fuzz", str(seed), str(COUNT))
+    assert metrics["inputs"] >= COUNT
+    assert metrics["mib"] < MAX_MIB
+    assert metrics["outcomes"]["read"] > COUNT / 4 and metrics["outcomes"]["refused"] > COUNT / 20
 
 
 MALFORMED: list[tuple[StatusKind, str, str]] = [
@@ -57,46 +57,46 @@ MALFORMED: list[tuple[StatusKind, str, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "row", "name"), MALFORMED)
-def test_a_malformed_row_gives_no_figure_and_leaves_the_others(kind: StatusKind, row: str, name: str) -> None:
+def test_malformed_row_has_no_metric_others_remain(kind: StatusKind, row: str, name: str) -> None:
     lines = [line for line in PAGES[kind].splitlines() if name.removesuffix(" 5min") not in line]
-    said = parse_page(kind, "\n".join([*lines, row]).encode())
-    assert name not in said.values
-    assert len(said.values) > 5
+    metrics = parse_page(kind, "\n".join([*lines, row]).encode())
+    assert name not in metrics.values
+    assert len(metrics.values) > 5
 
 
 @pytest.mark.parametrize("digits", [19, 400, 5000])
-def test_a_figure_of_nginx_that_cannot_be_represented_is_left_out(digits: int) -> None:
-    said = parse_page("nginx", PAGES["nginx"].replace("291", "9" * digits).encode())
-    assert "Active connections" not in said.values and said.values["Waiting"] == 106
+def test_unrepresentable_nginx_metric_is_skipped(digits: int) -> None:
+    metrics = parse_page("nginx", PAGES["nginx"].replace("291", "9" * digits).encode())
+    assert "Active connections" not in metrics.values and metrics.values["Waiting"] == 106
 
 
-def test_names_and_numbers_of_figures_are_bounded() -> None:
+def test_metric_names_and_count_are_bounded() -> None:
     rows = "".join(f"Row{number}: {number}\n" for number in range(5000))
-    said = parse_page("apache", f"BusyWorkers: 1\n{'n' * 5000}: 7\n{rows}".encode())
-    assert len(said.values) == MOST_VALUES and max(map(len, said.values)) <= NAME_CHARS
+    metrics = parse_page("apache", f"BusyWorkers: 1\n{'n' * 5000}: 7\n{rows}".encode())
+    assert len(metrics.values) == MOST_VALUES and max(map(len, metrics.values)) <= NAME_CHARS
 
 
-def test_a_long_name_of_a_connector_is_not_kept_for_each_of_its_figures() -> None:
-    figures = " ".join(f'f{number}="1"' for number in range(5000))
-    connector = f'<connector name="{"n" * 100_000}"><threadInfo {figures}/></connector>'
-    said = parse_page("tomcat", f"<status><jvm/>{connector}{connector}</status>".encode())
-    assert sum(map(len, said.values)) < MOST_VALUES * 2 * NAME_CHARS
+def test_long_connector_name_is_not_stored_per_metric() -> None:
+    attributes = " ".join(f'f{number}="1"' for number in range(5000))
+    connector = f'<connector name="{"n" * 100_000}"><threadInfo {attributes}/></connector>'
+    metrics = parse_page("tomcat", f"<status><jvm/>{connector}{connector}</status>".encode())
+    assert sum(map(len, metrics.values)) < MOST_VALUES * 2 * NAME_CHARS
 
 
-def test_deeply_nested_xml_is_no_page() -> None:
+def test_deeply_nested_xml_is_refused() -> None:
     with pytest.raises(HostError):
         parse_page("tomcat", b"<a>" * 300_000)
     with pytest.raises(HostError):
         parse_page("tomcat", b"<a>" * 100_000 + b"</a>" * 100_000)
 
 
-async def test_fuzzed_answers_over_http_only_raise_host_errors() -> None:
-    """Heads and bodies of a real server, mutated."""
+async def test_fuzzed_http_responses_raise_only_host_errors() -> None:
+    """Mutated heads and bodies from a real server."""
     rng = random.Random(7)
-    answers = [mutated(reply(PAGES[rng.choice(KINDS)]), rng) for _ in range(300)]
+    responses = [mutated(response(PAGES[rng.choice(KINDS)]), rng) for _ in range(300)]
     shell = LocalShell("web1")
-    async with serving(*answers) as server:
-        for _ in answers:
+    async with serving(*responses) as server:
+        for _ in responses:
             page = StatusPage(kind=rng.choice(KINDS), url=f"http://127.0.0.1:{server.port}/")
             try:
                 await read_page(shell, page)
@@ -113,28 +113,24 @@ def test_nan_and_infinity_never_reach_an_event(number: float) -> None:
         rounded(StatusRead(t=1.0, host="web1", page=0, values={"x": number}))
 
 
-async def test_an_error_of_cockpits_own_is_marked_on_the_page_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Everything else goes on: the host, its other page, the recording."""
+async def test_internal_error_is_shown_on_its_page_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host, its other page and the recording are unaffected."""
 
     def broken(page: str) -> None:
         raise ZeroDivisionError("secret")
 
     monkeypatch.setitem(status_feed.STATUS_PAGES, "apache", STATUS_PAGES["apache"]._replace(parse=broken))
-    async with serving(*[reply(PAGES["nginx"])] * 50) as server:
+    async with serving(*[response(PAGES["nginx"])] * 50) as server:
         url = f"http://127.0.0.1:{server.port}/"
         pages = (StatusPage(kind="apache", url=url), StatusPage(kind="nginx", url=url))
-        state = await _watched(HostConfig(name="web1", status=pages), tmp_path / "x.cockpit")
+        state = await _final_state(HostConfig(name="web1", status=pages), tmp_path / "x.cockpit")
     failed, good = state.hosts["web1"].pages
     assert failed.detail.startswith("internal error of cockpit: ZeroDivisionError at test_status_pages.py:")
     assert "secret" not in failed.detail
     assert good.values["Waiting"] == 106 and not good.detail
 
 
-async def test_an_error_of_cockpits_own_is_marked_on_the_host_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_internal_error_is_shown_on_its_host_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(feed: HostFeed) -> None:
         raise KeyError("x")
 
@@ -156,8 +152,8 @@ def _profile(*hosts: HostConfig) -> Profile:
     return Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/", concurrency=1, duration=1.0), hosts=hosts)
 
 
-async def _watched(host: HostConfig, path: Path) -> State:
-    """The last state of a session once each page was read or refused and the host was read; it replays the same."""
+async def _final_state(host: HostConfig, path: Path) -> State:
+    """Run a session until all pages and the host were read; check its replay and return its last state."""
     session = Session(LiveSource(_profile(host), Clock()), RecordingWriter(path))
     running = asyncio.create_task(session.run())
 

@@ -1,7 +1,7 @@
-"""Another user plants links while root changes a file: no file outside of the configuration may be touched.
+"""Symlink attack of another user on a change by root: no file outside of the configuration may be modified.
 
-The attacker reads command lines for the name of the change, as anybody can, and fills the directory with links to a
-file of root's, under every name that root might write through.
+The attacker reads the name of the change from command lines, and creates links to a file of root's under every name
+that root might write to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import Interfering, Server, server, shell, until
+from tests.tuning.conftest import FaultyShell, Server, server, shell, until
 
 __all__ = ["server", "shell"]
 
@@ -53,20 +53,20 @@ while True:
 
 
 class Attack:
-    """`victim` is a file that only root may read, `links` are those that were planted."""
+    """A running attacker. `victim` is a file that only root may read; `links()` are the planted links."""
 
     def __init__(self, server: Server) -> None:
-        self.place = server.directory
+        self.directory = server.directory
         self.victim = server.root / "shadow"
         self.victim.write_bytes(SECRET)
         self.victim.chmod(0o600)
         self._before = self._facts()
-        self._running = subprocess.Popen([sys.executable, "-c", ATTACKER, str(self.place), str(self.victim)])
+        self._running = subprocess.Popen([sys.executable, "-c", ATTACKER, str(self.directory), str(self.victim)])
 
     def links(self) -> list[Path]:
-        return [path for path in self.place.iterdir() if path.is_symlink() and path.readlink() == self.victim]
+        return [path for path in self.directory.iterdir() if path.is_symlink() and path.readlink() == self.victim]
 
-    def won(self) -> bool:
+    def succeeded(self) -> bool:
         return self._facts() != self._before
 
     def end(self) -> None:
@@ -87,49 +87,49 @@ def attack(server: Server) -> Iterator[Attack]:
     attack.end()
 
 
-async def test_this_attacker_wins_against_a_name_that_can_be_guessed(server: Server, attack: Attack) -> None:
-    """The control: a copy under a predictable name, made as root in a directory that others can write."""
+async def test_attack_on_predictable_name_succeeds(server: Server, attack: Attack) -> None:
+    """Control: root copies to a predictable name in a directory that others can write."""
     server.directory.chmod(0o1777)
     temporary = server.directory / ".cockpit-20200101T000000Z-abcdef-0"
     program = 'until [ -L "$2" ]; do sleep 0.01; done; cp --preserve=all -- "$1" "$2"'
     change = "/changes/20200101T000000Z-abcdef"
     copying = await asyncio.create_subprocess_exec("sh", "-c", program, change, str(server.other), str(temporary))
     await asyncio.wait_for(copying.wait(), 60)
-    assert attack.won()
+    assert attack.succeeded()
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777])
-async def test_a_directory_that_others_can_write_is_refused_and_no_link_is_followed(
-    server: Server, shell: Interfering, attack: Attack, mode: int
+async def test_world_writable_directory_is_refused(
+    server: Server, shell: FaultyShell, attack: Attack, mode: int
 ) -> None:
     server.directory.chmod(mode)
     before = server.other.read_bytes()
     for _ in range(5):
         with pytest.raises(ChangeRefused, match=r"every user can write its directory .*; chmod o-w .*; nothing was"):
             await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
-    assert not attack.won() and server.other.read_bytes() == before
+    assert not attack.succeeded() and server.other.read_bytes() == before
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777])
-async def test_an_undo_follows_no_link_in_a_directory_that_others_can_write_since(
-    server: Server, shell: Interfering, attack: Attack, mode: int
+async def test_undo_follows_no_link_in_world_writable_directory(
+    server: Server, shell: FaultyShell, attack: Attack, mode: int
 ) -> None:
-    """The directory is opened to all while the change waits; the attacker knows the change's name from its guard."""
+    """The directory becomes world-writable while the change waits; the guard's command line reveals its name."""
 
-    async def opened() -> bool:
+    async def open_directory() -> bool:
         server.directory.chmod(mode)
         await until(attack.links)
         return False
 
     knob = server.keep_alive(test="true", reload="true")
     with pytest.raises(ChangeFailed, match="every user can write its directory") as failed:
-        await Tuner().apply(shell, "web1", [(knob, "Off")], approval=Approval(60, opened))
-    assert "could not be rolled back" in str(failed.value) and not attack.won()
+        await Tuner().apply(shell, "web1", [(knob, "Off")], approval=Approval(60, open_directory))
+    assert "could not be rolled back" in str(failed.value) and not attack.succeeded()
     (change,) = server.changes()
     assert (change / f"0-{server.other.name}").read_bytes() == b"KeepAlive On"
 
 
-async def test_a_path_through_a_link_of_another_user_is_refused(server: Server, shell: Interfering) -> None:
+async def test_path_through_link_of_other_user_is_refused(server: Server, shell: FaultyShell) -> None:
     shared = server.root / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
@@ -144,7 +144,7 @@ async def test_a_path_through_a_link_of_another_user_is_refused(server: Server, 
 
 
 @pytest.mark.parametrize(
-    ("owner", "group", "mode", "said"),
+    ("owner", "group", "mode", "message"),
     [
         (NOBODY, 0, 0o755, r"its directory .*/etc belongs to nobody, who could swap the file; chown root"),
         (0, NOBODY, 0o775, "group nogroup can write its directory .*; chmod g-w"),
@@ -152,28 +152,26 @@ async def test_a_path_through_a_link_of_another_user_is_refused(server: Server, 
         (0, NOBODY, 0o755, ""),
     ],
 )
-async def test_who_may_write_the_directory(
-    server: Server, shell: Interfering, owner: int, group: int, mode: int, said: str
+async def test_directory_writable_by_others_is_refused(
+    server: Server, shell: FaultyShell, owner: int, group: int, mode: int, message: str
 ) -> None:
     os.chown(server.directory, owner, group)
     server.directory.chmod(mode)
-    if not said:
+    if not message:
         assert (await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])).files
         return
-    with pytest.raises(ChangeRefused, match=said):
+    with pytest.raises(ChangeRefused, match=message):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive On"
 
 
-async def test_who_may_write_a_directory_above(server: Server, shell: Interfering) -> None:
+async def test_parent_directory_of_other_user_is_refused(server: Server, shell: FaultyShell) -> None:
     os.chown(server.root, NOBODY, NOBODY)
     with pytest.raises(ChangeRefused, match="belongs to nobody"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
 
 
-async def test_an_access_list_that_lets_another_user_write_the_directory_is_seen(
-    server: Server, shell: Interfering
-) -> None:
+async def test_directory_writable_by_acl_is_refused(server: Server, shell: FaultyShell) -> None:
     def entry(tag: int, allowed: int, who: int = 0xFFFFFFFF) -> bytes:
         return tag.to_bytes(2, "little") + allowed.to_bytes(2, "little") + who.to_bytes(4, "little")
 
@@ -187,7 +185,7 @@ async def test_an_access_list_that_lets_another_user_write_the_directory_is_seen
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
 
 
-# Stands for a tool: logs its arguments, and what it prints if it is mktemp.
+# Wraps a tool: logs its arguments and, for mktemp, its output.
 LOGGING = """#!/bin/sh
 printf '%s\\n' "$*" >>"$ARGUMENTS"
 PATH=${PATH#*:}
@@ -197,10 +195,10 @@ exec "${0##*/}" "$@"
 TOOLS = "id cat chmod chown cp cut find head ln ls mktemp mv readlink rm rmdir sha256sum stat sync tail tr"
 
 
-async def test_the_random_name_is_in_no_command_line(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+async def test_random_name_is_in_no_command_line(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tools, arguments, made = (server.root / name for name in ("tools", "arguments", "made"))
+    tools, arguments, created = (server.root / name for name in ("tools", "arguments", "made"))
     tools.mkdir()
     for name in TOOLS.split():
         (tools / name).write_text(LOGGING)
@@ -208,12 +206,12 @@ async def test_the_random_name_is_in_no_command_line(
     for name, value in {
         "PATH": f"{tools}:{os.environ['PATH']}",
         "ARGUMENTS": str(arguments),
-        "MADE": str(made),
+        "MADE": str(created),
     }.items():
         monkeypatch.setenv(name, value)
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off"), (server.knob(), "30")])
     await Tuner().undo(shell, applied)
     with pytest.raises(ChangeUndone):
         await Tuner().apply(shell, "web1", [(server.keep_alive(test="exit 1"), "Off")])
-    names = [Path(line).name for line in made.read_text().splitlines() if "/.cockpit-" in line]
+    names = [Path(line).name for line in created.read_text().splitlines() if "/.cockpit-" in line]
     assert len(set(names)) == 6 and not any(name in arguments.read_text() for name in names)

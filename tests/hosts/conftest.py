@@ -1,4 +1,4 @@
-"""A server to watch over SSH, processes to watch, and waiting for what must come."""
+"""Fixtures for hosts: an SSH server, named processes, the shells and awks that hosts have."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd
 
 DEADLINE = 60.0
-# Begins the names of the processes to watch: those of another test run on this machine are not ours. At most 8 bytes.
+# Prefix of process names, so that processes of another test run on this machine do not match. At most 8 bytes.
 TAG = f"c{os.getpid()}"
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Returns once the condition holds; fails when it does not within a generous time."""
+    """Wait for the condition; fail after DEADLINE seconds."""
     deadline = time.monotonic() + DEADLINE
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, f"the condition did not hold within {DEADLINE:g} s"
         await asyncio.sleep(0.01)
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps the tests away from the ssh files and the agent of whoever runs them, and from those of the machine."""
+def isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Isolate the test from the ssh files and the agent of the user and the machine."""
     monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(tmp_path / "system_ssh_config"))
     home = tmp_path / "home"
     home.mkdir()
@@ -44,7 +44,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
-    """A running server whose ssh_config leads to it."""
+    """A running SSH server; its `ssh_config` has it as Host web."""
     directory = tmp_path / "sshd"
     directory.mkdir()
     server = await Sshd(directory).start()
@@ -52,19 +52,19 @@ async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
     await server.stop()
 
 
-# Python of a process that prints a line and then waits.
+# Python program that prints a line, then waits for the end of its input.
 IDLE = "import sys; print(flush=True); sys.stdin.read()"
 
 
-class Crowd:
-    """Processes of a name of one's own, that do nothing until they are ended."""
+class Spawner:
+    """Starts idle processes with chosen names and ends them all after the test."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self, name: str, *arguments: str | bytes, program: str = IDLE) -> subprocess.Popen[bytes]:
-        """Starts one called `name` (its comm) and waits until it runs under that name."""
+        """Start a process whose comm is `name`, and wait until it runs under that name."""
         path = self._directory / name
         if not path.exists():
             path.symlink_to(os.path.realpath(sys.executable))
@@ -77,7 +77,7 @@ class Crowd:
         return process
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Ends one and reaps it."""
+        """Kill the process and reap it."""
         process.kill()
         process.communicate()
         self._running.remove(process)
@@ -88,15 +88,15 @@ class Crowd:
 
 
 @pytest.fixture
-def crowd(tmp_path: Path) -> Iterator[Crowd]:
+def spawner(tmp_path: Path) -> Iterator[Spawner]:
     directory = tmp_path / "crowd"
     directory.mkdir()
-    crowd = Crowd(directory)
-    yield crowd
-    crowd.end_all()
+    spawner = Spawner(directory)
+    yield spawner
+    spawner.end_all()
 
 
-# What a host may have: a shell with the machine's own tools, all of busybox, one awk or another, or none.
+# Kinds of hosts: a shell with the machine's own tools, busybox for everything, each awk, no awk.
 KINDS = [name for name in ("dash", "bash", "busybox", "mawk", "gawk", "original-awk") if shutil.which(name)] + [
     "no awk"
 ]
@@ -104,8 +104,8 @@ BUSYBOX = ("sh", "awk", "cut", "date", "grep", "head", "ls", "tr", "uname")
 NO_AWK = "#!/bin/sh\nexit 127\n"
 
 
-def put_first(directory: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
-    """Has `sh -s` and what it calls find these programs first: name -> the script or the program it is."""
+def prepend_to_path(directory: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
+    """Put programs first in PATH for `sh -s` and the commands it runs: name -> script text or path."""
     directory.mkdir(exist_ok=True)
     for name, program in programs.items():
         path = directory / name
@@ -119,16 +119,17 @@ def put_first(directory: Path, monkeypatch: pytest.MonkeyPatch, **programs: str)
 
 @pytest.fixture(params=KINDS)
 def host_shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Makes this machine look like each kind of host."""
+    """The kind of host that this machine imitates."""
     kind = str(request.param)
     program = shutil.which(kind) or NO_AWK
     names = BUSYBOX if kind == "busybox" else ("awk",) if "awk" in kind else ("sh",)
-    put_first(tmp_path / "bin", monkeypatch, **dict.fromkeys(names, program))
+    prepend_to_path(tmp_path / "bin", monkeypatch, **dict.fromkeys(names, program))
     return kind
 
 
 @asynccontextmanager
 async def running(*processes: str, port: int | None = None) -> AsyncIterator[Probe]:
+    """Run a probe for these processes on this machine."""
     shell = LocalShell()
     try:
         yield await Probe.start(shell, HostConfig(name="here", processes=processes), port)

@@ -1,4 +1,4 @@
-"""Status pages as real servers print them, shortened."""
+"""Status pages of real servers, shortened."""
 
 APACHE = """\
 localhost

@@ -1,4 +1,4 @@
-"""A real SSH server of this machine for the tests: whoever has the client's key gets a real /bin/sh."""
+"""A real SSH server on this machine: clients with the authorized key get a real /bin/sh."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CHUNK = 65536
 
 
 class Sshd:
-    """Listens on loopback once started, and after a stop again on the same port.
+    """An SSH server on loopback; a restart keeps its port.
 
-    `directory` gets the client's key, ssh_config (Host web), and known_hosts where there is none yet. `noise` is a
-    shell command that every login runs first, as a .bashrc would. `login` is the user's shell, run with what is in
-    `environment` on top of the tests' own. `commands` are the shells that it runs.
-    With `password` set it takes that as well as the key, over the password method or, with `prompts`, by asking for
-    just these things (which the answers must match). `tried` are the passwords that came.
+    `directory` contains the client's key, ssh_config (Host web), and known_hosts, which is written only if it does
+    not exist. `noise` is a shell command that every login runs first, like a .bashrc. `login` is the user's shell; its
+    environment is that of the tests plus `environment`. `commands` are the running shells.
+    With `password` set, the server accepts it as well as the key, with the password method or, with `prompts`, with
+    keyboard-interactive prompts (prompt -> expected response). `tried_passwords` are all passwords received.
     """
 
     def __init__(self, directory: Path, *, noise: str = "", login: Sequence[str] = ("/bin/sh",)) -> None:
@@ -34,19 +34,19 @@ class Sshd:
         self.commands: list[Process] = []
         self.password: str | None = None
         self.prompts: dict[str, str] = {}
-        self.tried: list[str] = []
-        self.forwards_back = True
+        self.tried_passwords: list[str] = []
+        self.allows_remote_forwarding = True
         self.port = 0
         self.ssh_config = directory / "ssh_config"
         self.known_hosts = directory / "known_hosts"
         self.client_key = directory / "key"
-        self._shown: list[tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]] = []
+        self._certified_keys: list[tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]] = []
         self._listener: asyncssh.SSHAcceptor | None = None
         self._connections: list[asyncssh.SSHServerConnection] = []
-        self.let_in(asyncssh.generate_private_key("ssh-ed25519"))
+        self.authorize(asyncssh.generate_private_key("ssh-ed25519"))
 
-    def let_in(self, key: asyncssh.SSHKey) -> None:
-        """Makes `key` the client's, and the one that the server takes."""
+    def authorize(self, key: asyncssh.SSHKey) -> None:
+        """Use `key` as the client's key, and accept it."""
         self.client_key.unlink(missing_ok=True)
         self.client_key.touch(0o600)
         key.write_private_key(self.client_key)
@@ -56,10 +56,10 @@ class Sshd:
         self._listener = await asyncssh.listen(
             "127.0.0.1",
             self.port,
-            server_host_keys=self._shown or [self.host_key],
+            server_host_keys=self._certified_keys or [self.host_key],
             authorized_client_keys=str(self.directory / "authorized_keys"),
             process_factory=self._serve,
-            server_factory=lambda: _Watcher(self, self._connections),
+            server_factory=lambda: _Authentication(self, self._connections),
             encoding=None,
             reuse_address=True,
         )
@@ -70,7 +70,7 @@ class Sshd:
         return self
 
     def write_config(self, **options: str) -> None:
-        """Writes ssh_config; further options stand before those that are always there, so they win."""
+        """Write ssh_config; `options` come before the fixed options, so they take precedence."""
         fixed = {
             "HostName": "127.0.0.1",
             "Port": str(self.port),
@@ -84,19 +84,19 @@ class Sshd:
         self.ssh_config.write_text("\n".join(["Host web", *lines, ""]))
 
     def trust(self, *keys: asyncssh.SSHKey, name: str | None = None) -> None:
-        """Writes known_hosts anew with these keys."""
+        """Overwrite known_hosts with these keys."""
         name = name or f"[127.0.0.1]:{self.port}"
         self.known_hosts.write_text("".join(f"{name} {public(key)}\n" for key in keys))
 
     async def certify(self, authority: asyncssh.SSHKey) -> None:
-        """Starts anew with a certificate of this authority for its key."""
+        """Restart with a host certificate of this authority."""
         await self.stop()
         certificate = authority.generate_host_certificate(self.host_key, "web", principals=["127.0.0.1"])
-        self._shown = [(self.host_key, certificate)]
+        self._certified_keys = [(self.host_key, certificate)]
         await self.start()
 
     async def stop(self) -> None:
-        """Cuts all connections and ends what they run."""
+        """Abort all connections and kill their commands."""
         if self._listener:
             self._listener.close()
             await self._listener.wait_closed()
@@ -107,13 +107,13 @@ class Sshd:
             await connection.wait_closed()
         self._connections.clear()
         for command in self.commands:
-            _end(command)
-            # What nobody took of its output keeps its pipe open, and the wait would have no end.
+            _kill(command)
+            # Unread output keeps its pipe open, and `wait` would never return.
             command._transport.close()  # type: ignore[attr-defined]
             await command.wait()
 
     def cut(self) -> None:
-        """Cuts all connections, as a network does; what they run is not ended by it, and new ones are taken."""
+        """Abort all connections, like a network failure; their commands keep running, new connections are accepted."""
         for connection in self._connections:
             connection.abort()
         self._connections.clear()
@@ -141,7 +141,7 @@ class Sshd:
             feeding.cancel()
 
 
-class _Watcher(asyncssh.SSHServer):
+class _Authentication(asyncssh.SSHServer):
     def __init__(self, sshd: Sshd, connections: list[asyncssh.SSHServerConnection]) -> None:
         self._sshd = sshd
         self._connections = connections
@@ -150,16 +150,16 @@ class _Watcher(asyncssh.SSHServer):
         self._connections.append(conn)
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
-        return True  # it may serve as a jump host
+        return True  # as a jump host
 
     def server_requested(self, listen_host: str, listen_port: int) -> bool:
-        return self._sshd.forwards_back
+        return self._sshd.allows_remote_forwarding
 
     def password_auth_supported(self) -> bool:
         return self._sshd.password is not None and not self._sshd.prompts
 
     def validate_password(self, username: str, password: str) -> bool:
-        self._sshd.tried.append(password)
+        self._sshd.tried_passwords.append(password)
         return password == self._sshd.password
 
     def kbdint_auth_supported(self) -> bool:
@@ -171,7 +171,7 @@ class _Watcher(asyncssh.SSHServer):
         return "", "", "", [(prompt, False) for prompt in self._sshd.prompts]
 
     def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> bool:
-        self._sshd.tried += responses
+        self._sshd.tried_passwords += responses
         return list(responses) == list(self._sshd.prompts.values())
 
 
@@ -189,7 +189,7 @@ async def _pump(source: asyncio.StreamReader, sink: asyncssh.SSHWriter[bytes]) -
         await sink.drain()
 
 
-def _end(command: Process) -> None:
+def _kill(command: Process) -> None:
     if command.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(command.pid, signal.SIGCONT)
@@ -197,10 +197,10 @@ def _end(command: Process) -> None:
 
 
 def public(key: asyncssh.SSHKey) -> str:
-    """The public half as a line of known_hosts has it, without a comment."""
+    """The public key as in known_hosts, without a comment."""
     return " ".join(key.export_public_key().decode().split()[:2])
 
 
 def locked(key: asyncssh.SSHKey, passphrase: str, form: str = "openssh") -> bytes:
-    """The private half under a passphrase, in one round of bcrypt; ssh-keygen does more, at a second of CPU time."""
+    """The private key under a passphrase, with one round of bcrypt; ssh-keygen's rounds take a second of CPU time."""
     return key.export_private_key(form, passphrase, rounds=1, ignore_few_rounds=True)

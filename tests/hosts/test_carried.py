@@ -1,4 +1,4 @@
-"""A host behind a command: its short names, and commands that fail in their own ways."""
+"""Hosts reached by a command (`via`): short names, exit status, failures."""
 
 from __future__ import annotations
 
@@ -33,72 +33,72 @@ from tests.load.servers import SMALL, always, serving
         ("env A=$(id) ;", "env 'A=$(id)' ';'", ""),
     ],
 )
-def test_what_a_short_name_stands_for(via: str, command: str, name: str) -> None:
+def test_via_expands_to_command_and_name(via: str, command: str, name: str) -> None:
     assert command_of(via) == command and name_of(via) == name
 
 
 @pytest.mark.parametrize(
     "via", [" ", "docker:", "docker:-v", "docker:a b", "kubectl:a/-n/c", "kubectl:a/b/c/d e", "'", "docker\n exec"]
 )
-def test_what_is_no_way_to_a_host(via: str) -> None:
+def test_invalid_via_is_refused(via: str) -> None:
     with pytest.raises(UsageError, match="via = "):
         command_of(via)
 
 
-def test_a_profile_with_one_that_is_none_is_refused() -> None:
+def test_profile_with_invalid_via_is_refused() -> None:
     with pytest.raises(Exception, match=r"host web1\.via: found 'docker:-v'; allowed: a command, as 'docker exec"):
         parse_profile('[target]\nurl = "http://web1/"\n[[host]]\nname = "web1"\nvia = "docker:-v"\n', "x", "x")
 
 
 def carrier(folder: Path, script: str) -> str:
-    """A command that reaches a host by this script, as `"$@"`."""
+    """A command that reaches a host with this script, which runs `"$@"`."""
     file = folder / "carrier"
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)
     return str(file)
 
 
-async def behind(folder: Path, script: str) -> CarriedShell:
+async def shell_via(folder: Path, script: str) -> CarriedShell:
     shell = await open_shell(HostConfig(name="web1", via=carrier(folder, script)))
     assert isinstance(shell, CarriedShell)
     return shell
 
 
-async def test_the_programs_own_status_counts(tmp_path: Path) -> None:
-    shell = await behind(tmp_path, 'echo hello; echo careful >&2; "$@"; exit 9')
+async def test_exit_status_is_that_of_remote_program(tmp_path: Path) -> None:
+    shell = await shell_via(tmp_path, 'echo hello; echo careful >&2; "$@"; exit 9')
     assert await shell.run("cat; echo no >&2; exit 3", input=b"in") == (3, b"in", b"no\n")
     assert (await shell.run("true")).exit_status == 0
     await shell.close()
 
 
-async def test_a_way_that_is_cut_is_an_error_whatever_its_status(tmp_path: Path) -> None:
-    shell = await behind(tmp_path, '"$@" & sleep 0.2; kill -KILL $!; exit 0')
+async def test_killed_carrier_is_error_despite_exit_status_0(tmp_path: Path) -> None:
+    shell = await shell_via(tmp_path, '"$@" & sleep 0.2; kill -KILL $!; exit 0')
     with pytest.raises(HostError, match="web1: "):
         await shell.run("echo begun; sleep 60")
     await shell.close()
 
 
 @pytest.mark.parametrize(
-    ("script", "why"),
+    ("script", "problem"),
     [
         ("exec /nowhere/docker", "/nowhere/docker: not found"),
         ("echo 'no such container: web1' >&2; exit 1", "no such container: web1"),
         ("echo 'exec: \"sh\": executable file not found in $PATH' >&2; exit 127", "executable file not found"),
     ],
 )
-async def test_why_it_does_not_begin_is_said(tmp_path: Path, script: str, why: str) -> None:
-    shell = await behind(tmp_path, script)
-    with pytest.raises(HostError, match=why):
+async def test_carrier_start_failure_is_reported(tmp_path: Path, script: str, problem: str) -> None:
+    shell = await shell_via(tmp_path, script)
+    with pytest.raises(HostError, match=problem):
         await shell.run("true")
-    with pytest.raises(HostError, match=why):
+    with pytest.raises(HostError, match=problem):
         await shell.open("cat")
     await shell.close()
 
 
-async def test_a_slow_way_with_a_banner_carries_a_probe(tmp_path: Path) -> None:
+async def test_probe_runs_over_slow_carrier_with_banner(tmp_path: Path) -> None:
     slow = "python3 -uc 'import sys, time\nwhile b := sys.stdin.buffer.raw.read(512): time.sleep(0.001); "
     slow += "sys.stdout.buffer.write(b); sys.stdout.flush()'"
-    shell = await behind(tmp_path, f'echo "Welcome to web1"; "$@" | {slow}')
+    shell = await shell_via(tmp_path, f'echo "Welcome to web1"; "$@" | {slow}')
     probe = await Probe.start(shell, HostConfig(name="web1", processes=("python*",)))
     reading = await probe.read()
     assert reading.uptime > 0 and reading.processes and probe.facts.cpus
@@ -106,17 +106,17 @@ async def test_a_slow_way_with_a_banner_carries_a_probe(tmp_path: Path) -> None:
     await shell.close()
 
 
-async def test_no_port_leads_back(tmp_path: Path) -> None:
-    shell = await behind(tmp_path, 'exec "$@"')
+async def test_reverse_forwarding_is_refused(tmp_path: Path) -> None:
+    shell = await shell_via(tmp_path, 'exec "$@"')
     with pytest.raises(HostError, match="web1: no port leads back"):
         await shell.forward_back(80)
     await shell.close()
 
 
 @pytest.mark.parametrize(
-    ("program", "said"), [("socat", ""), ("bash", ""), ("", "there is neither socat, nc nor bash")]
+    ("program", "problem"), [("socat", ""), ("bash", ""), ("", "there is neither socat, nc nor bash")]
 )
-async def test_a_connection_is_made_by_what_is_there(tmp_path: Path, program: str, said: str) -> None:
+async def test_stream_uses_available_program(tmp_path: Path, program: str, problem: str) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in filter(None, ("sh", "cat", "env", program)):
@@ -124,14 +124,14 @@ async def test_a_connection_is_made_by_what_is_there(tmp_path: Path, program: st
             (tools / name).symlink_to(found)
         else:
             pytest.skip(f"{name} is not installed")
-    shell = await behind(tmp_path, f'PATH={tools} exec "$@"')
+    shell = await shell_via(tmp_path, f'PATH={tools} exec "$@"')
     async with serving(always(SMALL)) as server:
-        wire = await shell.open_stream("127.0.0.1", server.port)
-        await wire.write(b"GET / HTTP/1.1\r\nHost: web1\r\n\r\n")
-        if said:
-            with pytest.raises(HostError, match=said):
-                await wire.read(100)
+        stream = await shell.open_stream("127.0.0.1", server.port)
+        await stream.write(b"GET / HTTP/1.1\r\nHost: web1\r\n\r\n")
+        if problem:
+            with pytest.raises(HostError, match=problem):
+                await stream.read(100)
         else:
-            assert (await wire.read(100)).startswith(b"HTTP/1.1 200")
-        wire.close()
+            assert (await stream.read(100)).startswith(b"HTTP/1.1 200")
+        stream.close()
     await shell.close()

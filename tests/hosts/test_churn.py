@@ -1,4 +1,4 @@
-"""Workers that come and go at a known rate: all are counted that outlive a sample, and of the others the bound is."""
+"""Workers spawned at a known rate: exact counts if they outlive a sample, else an upper bound."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from cockpit.model.state import State
 from tests.hosts.conftest import TAG, until
 
 WORKERS = 500
-EVERY = 0.005  # seconds between two processes
+SPAWN_INTERVAL = 0.005  # seconds between two spawns
 NAME = f"{TAG}-churn"
-# Makes workers when it is told for how many seconds each is to live, and says when the last one is gone.
+# Reads the lifetime of the workers in seconds, spawns them, and prints a line when the last has exited.
 MAKER = f"""
 import os, signal, sys, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps them
 for line in sys.stdin:
     lifetime, begun = float(line), time.monotonic()
     for number in range({WORKERS}):
-        time.sleep(max(0.0, begun + number * {EVERY} - time.monotonic()))
+        time.sleep(max(0.0, begun + number * {SPAWN_INTERVAL} - time.monotonic()))
         if os.fork() == 0:
             if lifetime:
                 time.sleep(lifetime)
@@ -51,16 +51,16 @@ def maker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-class Watch:
-    """Reads as fast as it can and folds; `longest` is the longest time (s) between two readings."""
+class ProbeReader:
+    """Reads the probe and folds; `max_interval` is the longest time (s) between two readings."""
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         config = HostConfig(name="here", processes=(NAME,))
-        start = SessionStarted(t=0, wall=0, version="0", name="x", hosts=(config,))
+        started = SessionStarted(t=0, wall=0, version="0", name="x", hosts=(config,))
         up = HostChanged(t=0, host="here", condition="up", facts=probe.facts)
-        self._state = fold(fold(State(), start), up)
-        self.longest = 0.0
+        self._state = fold(fold(State(), started), up)
+        self.max_interval = 0.0
         self.unseen = 0
 
     @property
@@ -74,57 +74,57 @@ class Watch:
         self._state = fold(self._state, sample)
         if before is not None:
             assert self.host.point is not None
-            self.longest = max(self.longest, reading.uptime - before.reading.uptime)
+            self.max_interval = max(self.max_interval, reading.uptime - before.reading.uptime)
             self.unseen += self.host.point.unseen or 0
 
-    async def while_made(self, maker: subprocess.Popen[bytes], lifetime: float) -> None:
-        """Has the workers made, and reads until all are gone, and once more.
+    async def read_while_spawning(self, maker: subprocess.Popen[bytes], lifetime: float) -> None:
+        """Spawn the workers, read until all have exited, and once more.
 
-        Pauses before each reading: two within one step of the host's clock (10 ms) make no rates.
+        Pauses before each reading, since two within one step of the host's clock (10 ms) yield no rates.
         """
         assert maker.stdin and maker.stdout
         maker.stdin.write(f"{lifetime}\n".encode())
-        made = asyncio.ensure_future(asyncio.to_thread(maker.stdout.readline))
-        while not made.done():
+        spawning = asyncio.ensure_future(asyncio.to_thread(maker.stdout.readline))
+        while not spawning.done():
             await asyncio.sleep(0.05)
             await self.read()
         await asyncio.sleep(0.05)
         await self.read()
 
 
-async def test_workers_that_outlive_a_sample_are_counted_without_loss(maker: subprocess.Popen[bytes]) -> None:
+async def test_workers_outliving_sample_are_all_counted(maker: subprocess.Popen[bytes]) -> None:
     shell = LocalShell()
     try:
         lifetime = 0.5
         probe = await Probe.start(shell, HostConfig(name="here", processes=(NAME,)))
         await until(lambda: Path(f"/proc/{maker.pid}/comm").read_text() == f"{NAME}\n")
         while True:
-            watch = Watch(probe)
-            await watch.read()
-            await watch.while_made(maker, lifetime)
-            host = watch.host
-            assert host.spawned <= WORKERS <= host.spawned + watch.unseen
-            if watch.longest < lifetime:
+            reader = ProbeReader(probe)
+            await reader.read()
+            await reader.read_while_spawning(maker, lifetime)
+            host = reader.host
+            assert host.spawned <= WORKERS <= host.spawned + reader.unseen
+            if reader.max_interval < lifetime:
                 break
-            # Somebody else had this machine: they must live longer to be seen.
-            lifetime = 4 * watch.longest
+            # The machine was busy: longer-lived workers are needed.
+            lifetime = 4 * reader.max_interval
         assert (host.spawned, host.exited) == (WORKERS, WORKERS)
         assert [row.process.pid for row in host.processes] == [maker.pid]
     finally:
         await shell.close()
 
 
-async def test_of_workers_that_do_not_outlive_a_sample_the_bound_is_told(maker: subprocess.Popen[bytes]) -> None:
+async def test_short_lived_workers_are_bounded_by_forks(maker: subprocess.Popen[bytes]) -> None:
     shell = LocalShell()
     try:
         probe = await Probe.start(shell, HostConfig(name="here", processes=(NAME,)))
-        watch = Watch(probe)
-        await watch.read()
-        first = watch.host.sample
-        await watch.while_made(maker, 0.0)
-        last = watch.host.sample
+        reader = ProbeReader(probe)
+        await reader.read()
+        first = reader.host.sample
+        await reader.read_while_spawning(maker, 0.0)
+        last = reader.host.sample
         assert first and last
-        assert watch.host.spawned + watch.unseen == last.reading.forks - first.reading.forks >= WORKERS
-        assert watch.host.spawned == watch.host.exited
+        assert reader.host.spawned + reader.unseen == last.reading.forks - first.reading.forks >= WORKERS
+        assert reader.host.spawned == reader.host.exited
     finally:
         await shell.close()

@@ -1,4 +1,4 @@
-"""Named counters from frames of the probe: kept while they do not change, refused if they are no numbers."""
+"""Counters in probe frames: unchanged ones are kept, invalid numbers are refused."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ EXPECTED = {
 }
 
 
-def changes(**files: bytes) -> Frame:
+def delta(**files: bytes) -> Frame:
     return Frame(number=2, files={f"/proc/{name}": content for name, content in files.items()}, there=())
 
 
-def test_counters_by_the_names_of_the_kernel() -> None:
+def test_counters_have_kernel_names() -> None:
     table = CounterTable()
     table.take(Frame(number=1, files=PROC))
     assert table.counters == EXPECTED
-    assert table.accept == {80: 5, 443: 0}, "sockets of one port together"
+    assert table.accept == {80: 5, 443: 0}, "sockets of one port are added up"
     assert table.backlog == {80: 511, 443: 128}
 
 
-def test_a_frame_of_changes_keeps_the_others() -> None:
+def test_delta_frame_keeps_other_counters() -> None:
     table = CounterTable()
     table.take(Frame(number=1, files=PROC))
-    table.take(changes(vmstat=b"pgfault 14493400\n"))
+    table.take(delta(vmstat=b"pgfault 14493400\n"))
     assert table.counters == EXPECTED | {"pgfault": 14493400}
     assert table.accept == {80: 5, 443: 0}
 
 
-def test_a_listener_that_closed_is_gone_and_so_is_all_of_an_older_frame() -> None:
+def test_closed_listeners_and_old_counters_are_dropped() -> None:
     table = CounterTable()
     table.take(Frame(number=1, files=PROC))
     table.take(Frame(number=2, files={"/proc/net/tcp": b"01BB 00000001\n"}, there=()))
@@ -81,19 +81,19 @@ def test_a_listener_that_closed_is_gone_and_so_is_all_of_an_older_frame() -> Non
         ("/proc/net/backlog", b"80 99999999999\n"),
     ],
 )
-def test_what_is_no_number_is_refused_with_the_name_of_its_file(path: str, content: bytes) -> None:
+def test_invalid_number_is_refused_with_file_name(path: str, content: bytes) -> None:
     with pytest.raises(ValueError, match="/proc/"):
         CounterTable().take(Frame(number=1, files={path: content}))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"Tcp:\n", b"Tcp: InSegs\n", b"some\n", b": :\n", b"\xff\xfe 1\n"])
-def test_lines_without_a_counter_are_left_out(content: bytes) -> None:
+def test_lines_without_counters_are_skipped(content: bytes) -> None:
     table = CounterTable()
     table.take(Frame(number=1, files=dict.fromkeys(PROC, content) | {"/proc/net/tcp": b"", "/proc/net/backlog": b""}))
     assert table.counters == {}
 
 
-def test_ports_are_bounded() -> None:
+def test_number_of_ports_is_bounded() -> None:
     ports = b" ".join(b"%04X 00000000" % port for port in range(1, 3000))
     table = CounterTable()
     table.take(Frame(number=1, files={"/proc/net/tcp": ports}))

@@ -1,4 +1,4 @@
-"""A host's feed as the session sees it: its events, and what fold makes of them."""
+"""A host's feed: its events and the folded state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from cockpit.hosts import feed, ssh_login
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
-from tests.hosts.conftest import TAG, Crowd, until
+from tests.hosts.conftest import TAG, Spawner, until
 from tests.hosts.sshd import Sshd
 from tests.hosts.watching import watching
 
@@ -27,9 +27,8 @@ def here(**more: object) -> HostConfig:
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shortens the waits before a host is tried again, which no test is about; a busy machine changes
-    neither condition nor pace."""
+def short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry quickly, which no test is about; keep condition and poll interval constant on a busy machine."""
     for name in ("FIRST_RETRY", "LAST_RETRY", "KEY_RETRY"):
         monkeypatch.setattr(f"cockpit.hosts.feed.{name}", 0.1)
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
@@ -37,7 +36,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 600.0)
 
 
-async def test_from_connecting_to_samples(sshd: Sshd) -> None:
+async def test_ssh_host_connects_and_sends_samples(sshd: Sshd) -> None:
     async with watching(web(), sshd.ssh_config) as watch:
         await watch.sampled(4)
         shell = await watch.feed.shell()
@@ -58,7 +57,7 @@ async def test_from_connecting_to_samples(sshd: Sshd) -> None:
     assert host.point.io is not None
 
 
-async def test_this_machine_needs_no_ssh() -> None:
+async def test_local_host_needs_no_ssh() -> None:
     async with watching(here(processes=("nothing-is-called-this",))) as watch:
         await watch.sampled(2)
         assert (await (await watch.feed.shell()).run("echo here")).stdout == b"here\n"
@@ -66,17 +65,17 @@ async def test_this_machine_needs_no_ssh() -> None:
     assert watch.host().processes == ()
 
 
-def test_a_host_is_tried_again_often_enough_to_be_back_within_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel's own attempts to connect come 1 and 3 s after the first, until the attempt is given up."""
+def test_reconnection_takes_at_most_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel resends a SYN 1 and 3 s after the first, until the dial timeout."""
     monkeypatch.undo()
     waits = list(itertools.islice(feed.retries(), 9))
     assert waits == [1.0, 2.0, *[2.5] * 7]
-    first, second, third, given_up = 0.0, 1.0, 3.0, ssh_login.DIAL_TIMEOUT
-    assert max(second - first, third - second, given_up - third + max(waits)) <= 4.0
+    first, second, third, timeout = 0.0, 1.0, 3.0, ssh_login.DIAL_TIMEOUT
+    assert max(second - first, third - second, timeout - third + max(waits)) <= 4.0
 
 
-async def test_a_title_of_a_megabyte_leaves_the_host_up(sshd: Sshd, crowd: Crowd) -> None:
-    titled = crowd.start(f"{TAG}-title", *["\x1b[31m" + "x" * 100_000] * 10)
+async def test_host_stays_up_with_1_mb_command_line(sshd: Sshd, spawner: Spawner) -> None:
+    titled = spawner.start(f"{TAG}-title", *["\x1b[31m" + "x" * 100_000] * 10)
     async with watching(web(processes=(f"{TAG}-title",)), sshd.ssh_config) as watch:
         await watch.sampled(4)
         (row,) = watch.host().processes
@@ -85,30 +84,30 @@ async def test_a_title_of_a_megabyte_leaves_the_host_up(sshd: Sshd, crowd: Crowd
     assert watch.conditions == ["connecting", "up"]
 
 
-async def test_spawned_and_exited_processes_are_counted(crowd: Crowd) -> None:
+async def test_spawned_and_exited_processes_are_counted(spawner: Spawner) -> None:
     async with watching(here(processes=(f"{TAG}-short",))) as watch:
-        first = crowd.start(f"{TAG}-short")
+        first = spawner.start(f"{TAG}-short")
         await watch.sampled(2)
-        born, died = watch.host().spawned, watch.host().exited
+        spawned, exited = watch.host().spawned, watch.host().exited
         for _ in range(7):
-            child = crowd.start(f"{TAG}-short")
+            child = spawner.start(f"{TAG}-short")
             await watch.sampled(2)
-            crowd.end(child)
+            spawner.end(child)
             await watch.sampled(2)
-        await until(lambda: watch.host().exited == died + 7)
+        await until(lambda: watch.host().exited == exited + 7)
         host = watch.host()
-        assert (host.spawned - born, host.exited - died) == (7, 7)
+        assert (host.spawned - spawned, host.exited - exited) == (7, 7)
         assert [row.process.pid for row in host.processes] == [first.pid]
 
 
-async def test_noise_at_login_does_no_harm(sshd: Sshd) -> None:
+async def test_login_banner_is_ignored(sshd: Sshd) -> None:
     sshd.noise = "echo 'Welcome to web1'; echo '#cockpit begin 1'; printf 'no end of line \\033[31m'; echo warning >&2"
     async with watching(web(), sshd.ssh_config) as watch:
         await watch.sampled(3)
     assert watch.conditions == ["connecting", "up"]
 
 
-async def test_lost_and_back_by_itself(sshd: Sshd) -> None:
+async def test_lost_host_reconnects_automatically(sshd: Sshd) -> None:
     async with watching(web(processes=("sh",)), sshd.ssh_config) as watch:
         await watch.sampled(2)
         await sshd.stop()
@@ -127,12 +126,12 @@ async def test_lost_and_back_by_itself(sshd: Sshd) -> None:
     assert watch.host().condition == "up"
 
 
-async def test_a_host_that_hangs_is_slow_then_lost_and_tried_again(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hung_host_is_slow_then_lost_then_reconnected(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(web(), sshd.ssh_config) as watch:
         await watch.sampled(2)
         for name, seconds in (("OVERDUE", 0.5), ("SILENCE", 0.2), ("CHECK_INTERVAL", 0.5), ("PATIENCE", 2.0)):
             monkeypatch.setattr(f"cockpit.hosts.feed.{name}", seconds)
-        await watch.sampled(2)  # the question that was under way knew nothing of this
+        await watch.sampled(2)  # the pending request has the old limits
         hung = sshd.commands[-1].pid
         os.killpg(hung, signal.SIGSTOP)
         await until(lambda: "slow" in watch.conditions)
@@ -149,7 +148,7 @@ async def test_a_host_that_hangs_is_slow_then_lost_and_tried_again(sshd: Sshd, m
     assert [marker.kind for marker in watch.state().markers] == ["gap"]
 
 
-async def test_a_host_that_was_slow_is_up_again_with_its_answer(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_host_is_up_after_its_response(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.hosts.feed.PATIENCE", 600.0)
     async with watching(web(), sshd.ssh_config) as watch:
         monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 0.3)
@@ -165,7 +164,7 @@ async def test_a_host_that_was_slow_is_up_again_with_its_answer(sshd: Sshd, monk
     assert watch.state().markers == ()
 
 
-async def test_a_probe_that_ends_is_started_again(sshd: Sshd) -> None:
+async def test_exited_probe_is_restarted(sshd: Sshd) -> None:
     async with watching(web(), sshd.ssh_config) as watch:
         await watch.sampled(2)
         os.killpg(sshd.commands[-1].pid, signal.SIGKILL)
@@ -174,7 +173,7 @@ async def test_a_probe_that_ends_is_started_again(sshd: Sshd) -> None:
     assert watch.changes[2].detail == "the probe ended"
 
 
-async def test_unknown_key_is_refused_until_it_is_known(sshd: Sshd) -> None:
+async def test_unknown_host_key_is_refused_until_trusted(sshd: Sshd) -> None:
     sshd.known_hosts.write_text("")
     async with watching(web(), sshd.ssh_config) as watch:
         await until(lambda: watch.conditions == ["connecting", "refused"])
@@ -187,7 +186,7 @@ async def test_unknown_key_is_refused_until_it_is_known(sshd: Sshd) -> None:
     assert watch.conditions == ["connecting", "refused", "up"]
 
 
-async def test_a_key_that_changed_meanwhile_is_refused(sshd: Sshd) -> None:
+async def test_host_key_changed_during_session_is_refused(sshd: Sshd) -> None:
     async with watching(web(), sshd.ssh_config) as watch:
         await watch.sampled(1)
         await sshd.stop()
@@ -197,14 +196,14 @@ async def test_a_key_that_changed_meanwhile_is_refused(sshd: Sshd) -> None:
         assert "CHANGED" in watch.changes[-1].detail
 
 
-async def test_refused_login(sshd: Sshd) -> None:
+async def test_rejected_login_is_refused(sshd: Sshd) -> None:
     sshd.client_key.unlink()
     async with watching(web(), sshd.ssh_config) as watch:
         await until(lambda: watch.conditions == ["connecting", "refused"])
         assert "does not let root in" in watch.changes[1].detail
 
 
-async def test_cancelled_it_leaves_nothing_on_the_host(sshd: Sshd) -> None:
+async def test_cancelled_feed_leaves_no_process_on_host(sshd: Sshd) -> None:
     async with watching(web(), sshd.ssh_config) as watch:
         await watch.sampled(2)
         pids = [command.pid for command in sshd.commands]
@@ -212,5 +211,5 @@ async def test_cancelled_it_leaves_nothing_on_the_host(sshd: Sshd) -> None:
 
 
 def ended(sshd: Sshd, pid: int) -> bool:
-    """Whether a command of the server, the probe's shell, is gone."""
+    """Whether this command of the server (the probe's shell) has ended."""
     return not psutil.pid_exists(pid) or all(c.returncode is not None for c in sshd.commands if c.pid == pid)

@@ -1,4 +1,4 @@
-"""A command that is cancelled while it is being started holds nobody up, and nothing is left of it."""
+"""Commands cancelled during their start: no hang, no leftover process or task."""
 
 import asyncio
 from pathlib import Path
@@ -10,11 +10,11 @@ from cockpit.model.errors import HostError
 from tests.hosts.conftest import until
 
 
-async def test_cancelled_while_it_starts() -> None:
+async def test_run_can_be_cancelled_while_starting() -> None:
     shell = LocalShell()
-    for turns in range(12):
+    for steps in range(12):
         running = asyncio.create_task(shell.run("cat", input=b"x"))
-        for _ in range(turns):
+        for _ in range(steps):
             await asyncio.sleep(0)
         running.cancel()
         done, _ = await asyncio.wait([running], timeout=120)
@@ -25,13 +25,13 @@ async def test_cancelled_while_it_starts() -> None:
 
 
 def use_as_sh(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have `sh` be this script for the programs that a LocalShell starts."""
+    """Replace `sh` with this script for LocalShell."""
     (folder / "sh").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "sh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
-async def test_a_cancelled_open_leaves_no_process_and_no_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_open_leaves_no_process_or_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = tmp_path / "started"
     use_as_sh(f"mkdir {started}; exec sleep 1000", tmp_path, monkeypatch)
     tasks = asyncio.all_tasks()
@@ -43,9 +43,7 @@ async def test_a_cancelled_open_leaves_no_process_and_no_task(tmp_path: Path, mo
     assert asyncio.all_tasks() == tasks
 
 
-async def test_an_open_that_fails_leaves_no_process_and_no_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_failed_open_leaves_no_process_or_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_as_sh("exit 1", tmp_path, monkeypatch)
     tasks = asyncio.all_tasks()
     with pytest.raises(HostError, match="its login shell ended before `sh -s` began"):

@@ -1,4 +1,4 @@
-"""Of two servers of one name, only the processes of the one on the target's port are watched."""
+"""Servers with the same process name: only the one on the target's port is watched."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cockpit.hosts.namesakes import Namesakes
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import QUEUE_ROUND
 from cockpit.model.hosts import HostReading, ProcessCounters
-from tests.hosts.conftest import TAG, put_first, running
+from tests.hosts.conftest import TAG, prepend_to_path, running
 from tests.model.test_fold_hosts import process
 
 NAME = f"{TAG}-same"
-# Listens on a port, forks a worker that shares the socket, prints both pids, and ends with its input.
+# Listens on a port, forks a worker that shares the socket, prints both PIDs, exits at the end of its input.
 SERVER = """
 import json, os, signal, socket, sys
 open("/proc/self/comm", "w").write(sys.argv[1])
@@ -48,101 +48,103 @@ def serving(port: int) -> Iterator[set[int]]:
 
 
 def free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        return one.getsockname()[1], other.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        return first.getsockname()[1], second.getsockname()[1]
 
 
 async def read(probe: Probe, times: int) -> tuple[set[int], HostReading]:
     readings = [await probe.read() for _ in range(times)]
-    return {one.pid for one in readings[-1].processes}, readings[-1]
+    return {row.pid for row in readings[-1].processes}, readings[-1]
 
 
-async def test_only_the_server_on_the_port_is_watched_also_after_its_restart(host_shell: str) -> None:
-    port, elsewhere = free_ports()
-    with serving(elsewhere) as others:
+async def test_only_server_on_target_port_is_watched(host_shell: str) -> None:
+    port, other_port = free_ports()
+    with serving(other_port) as other_pids:
         async with running(NAME, port=port) as probe:
-            with serving(port) as own:
+            with serving(port) as target_pids:
                 watched, reading = await read(probe, 1)
                 if host_shell == "no awk":
-                    assert (watched, reading.left_out) == (own | others, None), "who listens is not read without awk"
+                    assert (watched, reading.left_out) == (target_pids | other_pids, None), (
+                        "without awk, listeners are not read"
+                    )
                     return
-                assert (watched, reading.left_out) == (own, 2)
+                assert (watched, reading.left_out) == (target_pids, 2)
             assert (await read(probe, 1))[0] == set()
-            with serving(port) as again:
+            with serving(port) as restarted:
                 watched, reading = await read(probe, QUEUE_ROUND)
-                assert (watched, reading.left_out) == (again, 2)
+                assert (watched, reading.left_out) == (restarted, 2)
                 with serving(free_ports()[0]) as third:
                     watched, reading = await read(probe, 1)
-                    assert (watched, reading.left_out) == (again, len(others | third))
+                    assert (watched, reading.left_out) == (restarted, len(other_pids | third))
 
 
-async def test_a_port_on_which_no_watched_process_listens_says_so() -> None:
-    port, elsewhere = free_ports()
-    with serving(elsewhere) as one:
+async def test_port_without_watched_listener_is_reported() -> None:
+    port, other_port = free_ports()
+    with serving(other_port) as first:
         async with running(NAME, port=port) as probe:
             watched, reading = await read(probe, 1)
-            assert (watched, reading.left_out) == (one, 0), "it is the only one of that name"
+            assert (watched, reading.left_out) == (first, 0), "no other server has that name"
         with serving(free_ports()[0]) as other:
             async with running(NAME, port=port) as probe:
                 watched, reading = await read(probe, 1)
-            assert (watched, reading.left_out) == (one | other, None)
+            assert (watched, reading.left_out) == (first | other, None)
             async with running(NAME) as probe:
                 assert (await read(probe, 1))[1].left_out == 0, "the target is on another host"
 
 
-async def test_a_user_who_may_not_read_who_listens_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreadable_listeners_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("needs root and setpriv, to be another user")
     nobody = "#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups /bin/sh -s\n"
-    put_first(tmp_path / "bin", monkeypatch, sh=nobody)
-    port, elsewhere = free_ports()
-    with serving(port) as one, serving(elsewhere) as other:
+    prepend_to_path(tmp_path / "bin", monkeypatch, sh=nobody)
+    port, other_port = free_ports()
+    with serving(port) as first, serving(other_port) as other:
         async with running(NAME, port=port) as probe:
             watched, reading = await read(probe, 1)
-            assert (watched, reading.left_out) == (one | other, None)
+            assert (watched, reading.left_out) == (first | other, None)
 
 
 def tree(root: int, *workers: int, comm: str = "nginx") -> list[ProcessCounters]:
     return [replace(process(root), ppid=1, comm=comm), *(replace(process(w), ppid=root, comm=comm) for w in workers)]
 
 
-def numbers(known: list[ProcessCounters]) -> list[int]:
-    return [one.pid for one in known]
+def pids(known: list[ProcessCounters]) -> list[int]:
+    return [row.pid for row in known]
 
 
-def test_while_the_server_restarts_the_others_stay_out() -> None:
+def test_other_servers_stay_excluded_during_restart() -> None:
     namesakes = Namesakes()
     other = tree(20, 21)
-    assert numbers(namesakes.take(tree(10, 11) + other, [11])) == [10, 11]
-    assert (numbers(namesakes.take(other, [11])), namesakes.left_out) == ([], 2)
-    assert numbers(namesakes.take(other + tree(30), [11])) == [30], "its new process, before its port is found"
-    assert (numbers(namesakes.take(other + tree(30, 31), [31])), namesakes.left_out) == ([30, 31], 2)
+    assert pids(namesakes.take(tree(10, 11) + other, [11])) == [10, 11]
+    assert (pids(namesakes.take(other, [11])), namesakes.left_out) == ([], 2)
+    assert pids(namesakes.take(other + tree(30), [11])) == [30], "the new process counts before its port is known"
+    assert (pids(namesakes.take(other + tree(30, 31), [31])), namesakes.left_out) == ([30, 31], 2)
 
 
-def test_servers_of_other_names_are_watched_too() -> None:
+def test_servers_with_other_names_are_watched() -> None:
     known = tree(10) + tree(20) + tree(40, 41, comm="php-fpm8.2")
     namesakes = Namesakes()
-    assert numbers(namesakes.take(known, [10])) == [10, 40, 41]
+    assert pids(namesakes.take(known, [10])) == [10, 40, 41]
     assert namesakes.left_out == 1
 
 
-def test_of_several_servers_behind_a_proxy_all_count_and_that_is_said() -> None:
+def test_all_backends_count_until_their_port_is_known() -> None:
     namesakes = Namesakes()
-    front, behind, stranger = tree(10, 11), tree(20, comm="java"), tree(30, comm="java")
-    assert numbers(namesakes.take(front + behind, [10])) == [10, 11, 20]
-    assert namesakes.left_out == 0, "it is the only one of that name"
-    assert numbers(namesakes.take(front + behind + stranger, [10])) == [10, 11, 20, 30]
+    proxy, backend, stranger = tree(10, 11), tree(20, comm="java"), tree(30, comm="java")
+    assert pids(namesakes.take(proxy + backend, [10])) == [10, 11, 20]
+    assert namesakes.left_out == 0, "no other server has that name"
+    assert pids(namesakes.take(proxy + backend + stranger, [10])) == [10, 11, 20, 30]
     assert namesakes.left_out is None
-    assert numbers(namesakes.take(front + behind + stranger, [10, 20])) == [10, 11, 20]
+    assert pids(namesakes.take(proxy + backend + stranger, [10, 20])) == [10, 11, 20]
     assert namesakes.left_out == 1
 
 
-def test_a_server_that_hands_its_port_to_its_successor_counts_until_it_ends() -> None:
+def test_server_counts_until_exit_after_port_handover() -> None:
     namesakes = Namesakes()
     namesakes.take(tree(10), [10])
-    assert numbers(namesakes.take(tree(10) + tree(30), [30])) == [10, 30]
+    assert pids(namesakes.take(tree(10) + tree(30), [30])) == [10, 30]
 
 
-def test_a_cycle_of_parents_ends() -> None:
+def test_cyclic_parents_terminate() -> None:
     cycle = [replace(process(1), ppid=2), replace(process(2), ppid=1)]
     assert len(Namesakes().take(cycle, [1])) == 2

@@ -1,4 +1,4 @@
-"""Frames and parsers on text: what is not whole is dropped, what is hostile stays text."""
+"""Frames and parsers: incomplete input is dropped, hostile input stays text."""
 
 from collections.abc import Iterable
 
@@ -45,16 +45,16 @@ SYSTEM = b"""\
 
 
 def stat(pid: int, comm: str, state: str = "S", *, group: int = 1, session: int = 1, foreground: int = -1) -> bytes:
-    """A line of /proc/PID/stat: nice 0, one thread, 12 and 34 ticks, begun 5000 ticks after boot, 8 MiB."""
+    """A line of /proc/PID/stat: nice 0, one thread, 12 and 34 ticks, started 5000 ticks after boot, 8 MiB."""
     return (
         f"{pid} ({comm}) {state} 1 {group} {session} 0 {foreground} 0 0 0 0 0 12 34 0 0 20 0 1 0 5000 8388608 300 1"
     ).encode()
 
 
 def frame(*more: bytes) -> Frame:
-    done = read_frame([b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0", *SYSTEM.splitlines(), *more])
-    assert done is not None
-    return done
+    parsed = read_frame([b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0", *SYSTEM.splitlines(), *more])
+    assert parsed is not None
+    return parsed
 
 
 def read_frame(lines: Iterable[bytes]) -> Frame | None:
@@ -69,8 +69,8 @@ def process(comm: bytes | str, state: str = "S", cmdline: bytes = b"", **fields:
     return frame(*lines, b"/proc/42/statm:2048 300 200 1 0 100 0", b"/proc/42/cmdline:" + cmdline)
 
 
-def read_all(done: Frame) -> HostReading:
-    return parse.reading(done, ProcessTable(PAGE, 100).take(done))
+def read_all(parsed: Frame) -> HostReading:
+    return parse.reading(parsed, ProcessTable(PAGE, 100).take(parsed))
 
 
 def test_system_counters() -> None:
@@ -84,11 +84,11 @@ def test_system_counters() -> None:
     assert read.probe_cpu == 0.002
 
 
-def test_io_counts_whole_disks_and_nothing_twice() -> None:
+def test_io_counts_each_whole_disk_once() -> None:
     assert parse.reading(frame()).io == IoCounters(101, 32, 7, 2010, 420)
 
 
-def test_single_disks_and_what_lies_upon_disks() -> None:
+def test_disks_and_layered_devices_are_separate() -> None:
     more = read_frame(
         [b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0 sdb", b"#cockpit layered dm-0", *SYSTEM.splitlines()]
     )
@@ -113,18 +113,18 @@ def test_cores_interfaces_and_tasks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "clock"),
+    ("text", "clock"),
     [("1700000000.25", (1700000000.25, 0.0)), ("1700000000.%N", (1700000000.505, 0.505)), ("17.\n", (17.505, 0.505))],
 )
-def test_a_clock_without_a_fraction_is_not_taken_for_exact(said: str, clock: tuple[float, float]) -> None:
-    assert parse.wall_clock(said) == clock
+def test_clock_without_fraction_has_error_bound(text: str, clock: tuple[float, float]) -> None:
+    assert parse.wall_clock(text) == clock
 
 
-def test_what_did_not_change_is_kept() -> None:
+def test_unchanged_processes_are_kept() -> None:
     table = ProcessTable(PAGE, 100)
     first = process("apache2", cmdline=b"apache2\0-k\0start\0")
     [row] = table.take(first)
-    # 42 is there as it was, 43 is new, and nothing is said of what is not there.
+    # 42 is unchanged, 43 is new; processes that are not listed have exited.
     lines = (
         b"/proc/43/stat:" + stat(43, "apache2"),
         b"/proc/43/statm:2048 30 20",
@@ -139,7 +139,7 @@ def test_what_did_not_change_is_kept() -> None:
     assert table.take(frame(b"#cockpit there")) == ()
 
 
-def test_shared_pages_by_parts_are_told_once_all_are_known() -> None:
+def test_pss_is_unknown_until_all_processes_are_read() -> None:
     table = ProcessTable(PAGE, 100)
     table.take(process("apache2"))
     assert table.pss is None
@@ -147,18 +147,18 @@ def test_shared_pages_by_parts_are_told_once_all_are_known() -> None:
     assert table.pss == 300 * 1024
     table.take(frame(b"/proc/43/stat:" + stat(43, "x"), b"/proc/43/statm:1 1 1 0 0 0 0", b"#cockpit there 42 43"))
     assert table.pss is None
-    # One that is defunct has no memory to share.
+    # A defunct process has no memory.
     table.take(frame(b"/proc/43/statm:0 0 0 0 0 0 0", b"#cockpit there 42 43"))
     assert table.pss == 300 * 1024
 
 
-def test_available_memory_of_an_old_kernel_is_what_is_free() -> None:
+def test_available_memory_falls_back_to_free() -> None:
     old = read_frame([b"#cockpit begin 1", *(line for line in SYSTEM.splitlines() if b"MemAvailable" not in line)])
     assert old is not None
     assert parse.reading(old).memory.available == 24131660
 
 
-def test_probes_own_time_counts_its_children() -> None:
+def test_probe_cpu_time_includes_its_children() -> None:
     assert parse.probe_seconds(frame(), 100) == pytest.approx(0.53)
 
 
@@ -170,13 +170,13 @@ def test_process_row() -> None:
 
 
 @pytest.mark.parametrize("comm", ["a b", "x) S 1 (y", ")", "(", "new\nline", "42 (apache2) R 9"])
-def test_names_may_hold_anything(comm: str) -> None:
+def test_comm_may_contain_any_text(comm: str) -> None:
     [row] = read_all(process(comm)).processes
     assert (row.comm, row.stat, row.start) == (comm, "S", 5000)
     assert row.command == f"[{comm}]"
 
 
-def test_defunct_is_shown_as_ps_does() -> None:
+def test_defunct_process_is_shown_as_in_ps() -> None:
     [row] = read_all(process("apache2", "Z")).processes
     assert (row.stat, row.command) == ("Z", "[apache2] <defunct>")
 
@@ -196,17 +196,17 @@ def test_stat_column(ids: dict[str, int], flags: str) -> None:
 
 
 @pytest.mark.parametrize(("nice", "threads", "flags"), [(-5, 1, "S<"), (5, 1, "SN"), (0, 3, "Sl"), (19, 3, "SNl")])
-def test_stat_column_niceness_and_threads(nice: int, threads: int, flags: str) -> None:
+def test_stat_column_shows_nice_and_threads(nice: int, threads: int, flags: str) -> None:
     fields = stat(42, "x").replace(b"20 0 1 0 5000", b"20 %d %d 0 5000" % (nice, threads))
     read = frame(b"/proc/42/stat:" + fields, b"/proc/42/statm:1 1 1 0 0 0 0")
     assert read_all(read).processes[0].stat == flags
 
 
-def test_a_process_that_went_while_it_was_read_is_left_out() -> None:
+def test_process_that_exited_while_read_is_skipped() -> None:
     assert read_all(frame(b"/proc/42/stat:" + stat(42, "x"))).processes == ()
 
 
-def test_a_command_line_cannot_forge_anything() -> None:
+def test_command_line_cannot_forge_counters() -> None:
     title = [b"x\0\x1b[31m", b"#cockpit end 1", b"/proc/stat:cpu 9 9 9 9 9 9 9 9 9 9", b"/proc/43/stat:43 (evil) R"]
     read = read_all(process("x", cmdline=b"\n/proc/42/cmdline:".join(title)))
     assert read.cpu.user == 100
@@ -220,21 +220,21 @@ def test_long_command_lines_are_cut() -> None:
     assert len(read_all(read).processes[0].command) == COMMAND_LIMIT
 
 
-def test_bytes_that_are_no_text_become_text() -> None:
+def test_invalid_utf8_is_replaced() -> None:
     [row] = read_all(process("x", cmdline=b"caf\xe9\0\xff\0")).processes
     assert row.command == "caf\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}"
 
 
-@pytest.mark.parametrize("lacking", [b"/proc/stat:cpu", b"/proc/stat:btime", b"/proc/uptime", b"/proc/meminfo"])
-def test_a_frame_that_lacks_something_says_what(lacking: bytes) -> None:
-    there = (line for line in SYSTEM.splitlines() if not line.startswith(lacking))
-    short = read_frame([b"#cockpit begin 1", *there])
+@pytest.mark.parametrize("missing", [b"/proc/stat:cpu", b"/proc/stat:btime", b"/proc/uptime", b"/proc/meminfo"])
+def test_incomplete_frame_error_names_file(missing: bytes) -> None:
+    present = (line for line in SYSTEM.splitlines() if not line.startswith(missing))
+    short = read_frame([b"#cockpit begin 1", *present])
     assert short is not None
-    with pytest.raises(ValueError, match=lacking.partition(b":")[0].decode()):
+    with pytest.raises(ValueError, match=missing.partition(b":")[0].decode()):
         parse.reading(short)
 
 
-def test_what_is_not_whole_is_dropped() -> None:
+def test_incomplete_frames_are_dropped() -> None:
     reader = FrameReader()
     lines = [
         b"/proc/stat:cpu before any frame\n",
@@ -253,17 +253,17 @@ def test_what_is_not_whole_is_dropped() -> None:
     reader.take(b"#cockpit begin 3\n")
     reader.take(b"/proc/uptime:3 3\n")
     reader.take(b"You have new mail.\n")
-    done = reader.take(b"#cockpit end 3\n")
-    assert done is not None
-    assert done.files == {"/proc/uptime": b"3 3\n"}
+    parsed = reader.take(b"#cockpit end 3\n")
+    assert parsed is not None
+    assert parsed.files == {"/proc/uptime": b"3 3\n"}
 
 
-async def test_lines_are_cut_not_gathered() -> None:
+async def test_overlong_lines_are_truncated() -> None:
     chunks = [b"on", b"e\ntwo\nthr", b"x" * 50, b"y" * 50, b"\n\nlast"]
 
     async def read(_: int) -> bytes:
         return chunks.pop(0) if chunks else b""
 
     lines = LineReader(read, limit=10)
-    got = [await lines.readline() for _ in range(6)]
-    assert got == [b"one\n", b"two\n", b"thrxxxxxxx\n", b"\n", b"last", b""]
+    found = [await lines.readline() for _ in range(6)]
+    assert found == [b"one\n", b"two\n", b"thrxxxxxxx\n", b"\n", b"last", b""]

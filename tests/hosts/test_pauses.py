@@ -1,4 +1,4 @@
-"""The cockpit stopped and continued, or its machine asleep: a gap that is said, then figures again."""
+"""cockpit stopped and continued, or its machine suspended: a reported gap, then samples again."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ asyncio.run(asyncio.wait_for(feed.run(), 120))
 STOPPED = 3.0
 
 
-async def test_stopped_and_continued() -> None:
+async def test_sigstop_is_reported_as_gap() -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", WATCH_THIS_MACHINE, stdout=asyncio.subprocess.PIPE, limit=1 << 24
     )
     try:
-        before = (await told(process, sampled_after(0.0)))[-1]
+        before = (await read_events(process, sampled_after(0.0)))[-1]
         os.kill(process.pid, signal.SIGSTOP)
         stopped = time.monotonic()
         await until(lambda: time.monotonic() > stopped + STOPPED)
         os.kill(process.pid, signal.SIGCONT)
-        events = await told(process, sampled_after(before.t + STOPPED))
+        events = await read_events(process, sampled_after(before.t + STOPPED))
         lost = [event for event in events if getattr(event, "condition", "") == "lost"]
         assert lost[-1].detail.startswith("cockpit itself did not run for ")  # type: ignore[union-attr]
         after = events[-1]
-        back = [event.t for event in events if getattr(event, "condition", "") == "up"]
-        assert lost[-1].t <= back[-1]
+        up_times = [event.t for event in events if getattr(event, "condition", "") == "up"]
+        assert lost[-1].t <= up_times[-1]
         assert isinstance(before, HostSample)
         assert isinstance(after, HostSample)
         assert after.reading.uptime - before.reading.uptime >= STOPPED - 0.1
@@ -59,18 +59,18 @@ def sampled_after(t: float) -> Callable[[AnyEvent], bool]:
     return lambda event: isinstance(event, HostSample) and event.t > t
 
 
-async def told(process: asyncio.subprocess.Process, last: Callable[[AnyEvent], bool]) -> list[AnyEvent]:
-    """Its events up to the first that is such a one."""
+async def read_events(process: asyncio.subprocess.Process, is_last: Callable[[AnyEvent], bool]) -> list[AnyEvent]:
+    """Its events up to the first one for which `is_last` holds."""
     assert process.stdout is not None
     events: list[AnyEvent] = []
     async with asyncio.timeout(60):
-        while not events or not last(events[-1]):
+        while not events or not is_last(events[-1]):
             events.append(decode(await process.stdout.readline()))
     return events
 
 
-async def test_a_machine_that_slept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asleep, the session's own clock stands still; only the boot clock tells."""
+async def test_suspend_is_reported_as_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """During suspend the session's clock stops; only the boot clock continues."""
     asleep = 0.0
     monkeypatch.setattr("cockpit.hosts.pauses.slept", lambda: asleep)
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
@@ -85,7 +85,7 @@ async def test_a_machine_that_slept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [marker.text for marker in watch.state().markers] == [f"here lost: {lost.detail}"]
 
 
-def test_what_is_not_worth_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_pauses_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("cockpit.hosts.pauses.time.monotonic", lambda: now)
     monkeypatch.setattr("cockpit.hosts.pauses.slept", lambda: 0.0)

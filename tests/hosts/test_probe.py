@@ -1,4 +1,4 @@
-"""The probe on this machine under the shells that hosts have, held against psutil."""
+"""The probe on this machine under each kind of host, compared with psutil."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.hosts.script import LINE_BYTES, ROUND
 from cockpit.load.generator import boot_id
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostReading, ProcessCounters
-from tests.hosts.conftest import TAG, Crowd, put_first, running, until
+from tests.hosts.conftest import TAG, Spawner, prepend_to_path, running, until
 from tests.processes import newer_descendants
 
 MIB = 1024 * 1024
@@ -43,7 +43,7 @@ async def test_facts() -> None:
     assert facts.boot == boot_id() != ""
 
 
-async def test_counters_are_what_psutil_reads(host_shell: str) -> None:
+async def test_counters_match_psutil(host_shell: str) -> None:
     async with running() as probe:
         before, disks_before = psutil.cpu_times(), whole_disks()
         reading = await probe.read()
@@ -57,13 +57,13 @@ async def test_counters_are_what_psutil_reads(host_shell: str) -> None:
     assert disks_before[2] <= reading.io.sectors_read * 512 <= disks_after[2]
     memory = psutil.virtual_memory()
     assert reading.memory.total * 1024 == memory.total
-    for ours, theirs in (
+    for read, expected in (
         (reading.memory.available, memory.available),
         (reading.memory.free, memory.free),
         (reading.memory.cached + reading.memory.reclaimable, memory.cached),
         (reading.memory.shmem, memory.shared),
     ):
-        assert abs(ours * 1024 - theirs) < 256 * MIB  # other processes come and go meanwhile
+        assert abs(read * 1024 - expected) < 256 * MIB  # other processes start and exit in between
     assert reading.wall - reading.uptime == psutil.boot_time()
     assert len(reading.load) == 3
     assert reading.forks > os.getpid()
@@ -71,7 +71,7 @@ async def test_counters_are_what_psutil_reads(host_shell: str) -> None:
 
 
 def whole_disks() -> tuple[int, int, int]:
-    """Reads, writes and bytes read of the disks that have a device behind them, loops and partitions left out."""
+    """Reads, writes and bytes read of disks with a device, without loops and partitions."""
     counters = psutil.disk_io_counters(perdisk=True)
     disks = [counters[path.parent.name] for path in Path("/sys/block").glob("*/device") if path.parent.name in counters]
     return (
@@ -81,7 +81,7 @@ def whole_disks() -> tuple[int, int, int]:
     )
 
 
-async def test_one_awk_reads_where_there_is_one(host_shell: str) -> None:
+async def test_awk_is_used_if_available(host_shell: str) -> None:
     started = newer_descendants()
     async with running() as probe:
         await probe.read()
@@ -89,7 +89,7 @@ async def test_one_awk_reads_where_there_is_one(host_shell: str) -> None:
     assert any("ENVIRON" in word for command in commands for word in command) == (host_shell != "no awk")
 
 
-async def test_cores_disks_and_interfaces_are_what_psutil_reads(host_shell: str) -> None:
+async def test_cores_disks_and_interfaces_match_psutil(host_shell: str) -> None:
     async with running() as probe:
         disks, nets = psutil.disk_io_counters(perdisk=True), psutil.net_io_counters(pernic=True)
         cores = psutil.cpu_times(percpu=True)
@@ -119,40 +119,42 @@ def partitions_of_disks() -> set[str]:
     return {path.parent.name for path in Path("/sys/block").glob("*/*/partition")}
 
 
-async def test_several_names_and_patterns_are_watched(host_shell: str, crowd: Crowd) -> None:
-    wanted = [crowd.start(name) for name in (f"{TAG}-web", f"{TAG}-php 1", f"{TAG}-php 2")]
-    crowd.start(f"{TAG}-other")
-    assert {one.pid for one in (await read_once(f"{TAG}-web", f"{TAG}-php*")).processes} == {one.pid for one in wanted}
+async def test_names_and_patterns_are_watched(host_shell: str, spawner: Spawner) -> None:
+    expected = [spawner.start(name) for name in (f"{TAG}-web", f"{TAG}-php 1", f"{TAG}-php 2")]
+    spawner.start(f"{TAG}-other")
+    assert {row.pid for row in (await read_once(f"{TAG}-web", f"{TAG}-php*")).processes} == {
+        row.pid for row in expected
+    }
 
 
-async def test_workers_that_python_spawns_are_watched_with_their_parent(host_shell: str, crowd: Crowd) -> None:
-    """As uvicorn's, they have the name of the interpreter."""
+async def test_python_workers_are_watched_with_their_parent(host_shell: str, spawner: Spawner) -> None:
+    """Like uvicorn's workers, they have the name of the interpreter."""
     spawn = "import subprocess, sys; subprocess.Popen([sys.argv[1], '-ISc', 'import sys; sys.stdin.read()'])"
     idle = f"{spawn}; print(flush=True); sys.stdin.read()"
-    crowd.start(f"{TAG}-other", sys.executable, program=idle)
-    parent = crowd.start(f"{TAG}-web", sys.executable, program=idle)
+    spawner.start(f"{TAG}-other", sys.executable, program=idle)
+    parent = spawner.start(f"{TAG}-web", sys.executable, program=idle)
     processes = (await read_once(f"{TAG}-web")).processes
-    assert {(one.pid == parent.pid, one.ppid == parent.pid) for one in processes} == {(True, False), (False, True)}
+    assert {(row.pid == parent.pid, row.ppid == parent.pid) for row in processes} == {(True, False), (False, True)}
 
 
-async def test_the_clock_of_the_host_is_compared(host_shell: str) -> None:
+async def test_clock_offset_is_measured(host_shell: str) -> None:
     async with running() as probe:
         facts = probe.facts
     assert facts.clock_offset is not None
-    # It is this machine's own clock.
+    # Host and cockpit have the same clock here.
     assert abs(facts.clock_offset) <= facts.clock_error + 0.001
     assert facts.clock_error < 15
 
 
-async def test_a_process_that_changes_is_seen(host_shell: str, crowd: Crowd, tmp_path: Path) -> None:
-    """Processes spawned and exited from one frame to the next, and a later name or title within a round."""
-    first = crowd.start(f"{TAG}-one")
-    changing = becoming(tmp_path, f"{TAG}-late")
+async def test_process_changes_are_detected(host_shell: str, spawner: Spawner, tmp_path: Path) -> None:
+    """Spawned and exited processes are in the next frame, a new name or title within a round."""
+    first = spawner.start(f"{TAG}-one")
+    changing = renaming_process(tmp_path, f"{TAG}-late")
     async with running(f"{TAG}-*") as probe:
         assert [row.pid for row in (await probe.read()).processes] == [first.pid]
-        second = crowd.start(f"{TAG}-two")
+        second = spawner.start(f"{TAG}-two")
         assert {row.pid for row in (await probe.read()).processes} == {first.pid, second.pid}
-        crowd.end(first)
+        spawner.end(first)
         assert [row.pid for row in (await probe.read()).processes] == [second.pid]
         assert changing.stdin and changing.stdout
         changing.stdin.write(b"now\n")
@@ -163,8 +165,8 @@ async def test_a_process_that_changes_is_seen(host_shell: str, crowd: Crowd, tmp
     changing.communicate()
 
 
-def becoming(directory: Path, name: str) -> subprocess.Popen[bytes]:
-    """A process that takes that name, and a title, when it is told to; it ends with its input."""
+def renaming_process(directory: Path, name: str) -> subprocess.Popen[bytes]:
+    """A process that takes the name, and a title, after a line of input; it exits at the end of its input."""
     program = directory / name
     program.symlink_to(os.path.realpath(sys.executable))
     idle = "import sys; print(flush=True); sys.stdin.read()"
@@ -172,8 +174,8 @@ def becoming(directory: Path, name: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", wait], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
 
-async def test_a_process_is_what_psutil_says(host_shell: str, crowd: Crowd) -> None:
-    child = crowd.start(f"{TAG} )b (c", "two words", "tab\there")
+async def test_process_row_matches_psutil(host_shell: str, spawner: Spawner) -> None:
+    child = spawner.start(f"{TAG} )b (c", "two words", "tab\there")
     async with running(f"{TAG} )b (c") as probe:
         reading = await probe.read()
         facts = probe.facts
@@ -188,21 +190,21 @@ async def test_a_process_is_what_psutil_says(host_shell: str, crowd: Crowd) -> N
 
 
 @pytest.mark.parametrize("pattern", ["-[ab]*", "-?-*", "*e"])
-async def test_a_pattern_picks_by_name(host_shell: str, crowd: Crowd, pattern: str) -> None:
-    wanted = {crowd.start(f"{TAG}-a-one").pid, crowd.start(f"{TAG}-b-e").pid}
-    crowd.start(f"x{TAG}-e")
+async def test_pattern_matches_by_name(host_shell: str, spawner: Spawner, pattern: str) -> None:
+    expected = {spawner.start(f"{TAG}-a-one").pid, spawner.start(f"{TAG}-b-e").pid}
+    spawner.start(f"x{TAG}-e")
     reading = await read_once(TAG + pattern)
-    assert {row.pid for row in reading.processes} == wanted
+    assert {row.pid for row in reading.processes} == expected
 
 
-async def test_a_name_longer_than_the_kernel_keeps_is_found(crowd: Crowd) -> None:
-    child = crowd.start(f"{TAG}-longwinded-name")
+async def test_name_over_15_bytes_is_found(spawner: Spawner) -> None:
+    child = spawner.start(f"{TAG}-longwinded-name")
     [row] = (await read_once(f"{TAG}-longwinded-name")).processes
     assert (row.pid, row.comm) == (child.pid, f"{TAG}-longwinded-name"[:15])
 
 
-async def test_a_name_that_looks_like_a_pattern_is_found(host_shell: str, crowd: Crowd) -> None:
-    child = crowd.start(f"[{TAG}]")
+async def test_name_with_brackets_is_found(host_shell: str, spawner: Spawner) -> None:
+    child = spawner.start(f"[{TAG}]")
     assert [row.pid for row in (await read_once(f"[{TAG}]")).processes] == [child.pid]
 
 
@@ -220,17 +222,17 @@ async def test_a_name_that_looks_like_a_pattern_is_found(host_shell: str, crowd:
         "\\",
     ],
 )
-async def test_a_pattern_is_never_run(host_shell: str, tmp_path: Path, pattern: str) -> None:
-    trace = tmp_path / "trace"
-    reading = await read_once(pattern.replace("{0}", str(trace)))
+async def test_pattern_is_never_executed(host_shell: str, tmp_path: Path, pattern: str) -> None:
+    marker = tmp_path / "trace"
+    reading = await read_once(pattern.replace("{0}", str(marker)))
     assert reading.processes == ()
-    assert not trace.exists()
+    assert not marker.exists()
 
 
-async def test_a_hostile_title_of_a_megabyte_is_only_text(host_shell: str, crowd: Crowd) -> None:
+async def test_hostile_command_line_of_1_mb_is_only_text(host_shell: str, spawner: Spawner) -> None:
     hostile = "\x1b]0;pwned\x07\x1b[2J\n#cockpit end 1\n/proc/stat:cpu 1 1 1 1 1 1 1 1 1 1\n"
-    titled = crowd.start(f"{TAG}-title", hostile, *["x" * 100_000] * 10)
-    plain = crowd.start(f"{TAG}-plain", "last")
+    titled = spawner.start(f"{TAG}-title", hostile, *["x" * 100_000] * 10)
+    plain = spawner.start(f"{TAG}-plain", "last")
     async with running(f"{TAG}-*") as probe:
         readings = [await probe.read() for _ in range(3)]
     for reading in readings:
@@ -242,80 +244,80 @@ async def test_a_hostile_title_of_a_megabyte_is_only_text(host_shell: str, crowd
         assert row_of(reading, plain.pid).command.endswith(" last")
 
 
-async def test_command_lines_are_whole_where_grep_drops_nuls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowd: Crowd
+async def test_command_lines_are_complete_if_grep_drops_nuls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spawner: Spawner
 ) -> None:
     real = shutil.which("grep")
-    put_first(tmp_path / "bin", monkeypatch, grep=f"#!/bin/sh\n{real} \"$@\" | sed 's/\\x00.*//'\n")
-    children = [crowd.start(f"{TAG}-nul", "one", "two\nlines", str(number)) for number in range(2)]
+    prepend_to_path(tmp_path / "bin", monkeypatch, grep=f"#!/bin/sh\n{real} \"$@\" | sed 's/\\x00.*//'\n")
+    children = [spawner.start(f"{TAG}-nul", "one", "two\nlines", str(number)) for number in range(2)]
     reading = await read_once(f"{TAG}-nul")
     assert [row.pid for row in reading.processes] == [child.pid for child in children]
     for number, row in enumerate(reading.processes):
         assert row.command.endswith(f" one two lines {number}")
 
 
-async def test_shared_pages_are_counted_by_parts(crowd: Crowd) -> None:
-    children = [crowd.start(f"{TAG}-pss") for _ in range(3)]
+async def test_pss_is_between_uss_and_rss(spawner: Spawner) -> None:
+    children = [spawner.start(f"{TAG}-pss") for _ in range(3)]
     if not os.access(f"/proc/{children[0].pid}/smaps_rollup", os.R_OK):
-        pytest.skip("this kernel does not tell")
-    gone = crowd.start(f"{TAG}-pss")
+        pytest.skip("this kernel has no smaps_rollup")
+    gone = spawner.start(f"{TAG}-pss")
     gone.kill()
     await until(lambda: psutil.Process(gone.pid).status() == psutil.STATUS_ZOMBIE)
     async with running(f"{TAG}-pss") as probe:
         readings = [await probe.read() for _ in range(4)]
         alone = sum(psutil.Process(child.pid).memory_full_info().uss for child in children)
     assert readings[-1].pss is not None
-    # How much is shared, and by how many, others on this machine have a say in.
+    # The exact value depends on other processes that share the pages.
     assert alone < readings[-1].pss < sum(row.rss for row in readings[-1].processes)
 
 
-async def test_a_defunct_process_is_seen(crowd: Crowd) -> None:
-    child = crowd.start(f"{TAG}-zombie")
+async def test_defunct_process_is_listed(spawner: Spawner) -> None:
+    child = spawner.start(f"{TAG}-zombie")
     child.kill()
     await until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
     [row] = (await read_once(f"{TAG}-zombie")).processes
     assert (row.stat, row.command, row.vsz, row.rss) == ("Z", f"[{TAG}-zombie] <defunct>", 0, 0)
 
 
-async def test_the_probe_tells_its_own_cost(host_shell: str) -> None:
+async def test_probe_reports_its_cpu_cost(host_shell: str) -> None:
     async with running("*") as probe:
         readings = [await probe.read() for _ in range(40)]
     assert 0 < readings[-1].probe_cpu < 0.25
 
 
-async def test_a_host_without_proc_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_proc_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = """#!/bin/sh
     sed -u 's#/proc/stat ]#/nowhere/stat ]#' | /bin/sh -s
     """
-    put_first(tmp_path / "bin", monkeypatch, sh=script, uname="#!/bin/sh\necho Darwin\n")
+    prepend_to_path(tmp_path / "bin", monkeypatch, sh=script, uname="#!/bin/sh\necho Darwin\n")
     with pytest.raises(HostError, match=r"here: no /proc there \(Darwin\)"):
         await read_once()
 
 
 @pytest.mark.parametrize(
-    ("login", "says"),
+    ("login", "message"),
     [
         ("echo This account is not available.; exit 1", "This account is not available"),
         ("echo >&2 no such thing; exit 127", "no such thing"),
         ("exit 0", "its login shell ended before `sh -s` began"),
     ],
 )
-async def test_a_shell_that_is_none_says_what_it_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: str, says: str
+async def test_failed_login_shell_error_quotes_its_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: str, message: str
 ) -> None:
-    put_first(tmp_path / "bin", monkeypatch, sh=f"#!/bin/sh\n{login}\n")
-    with pytest.raises(HostError, match=says):
+    prepend_to_path(tmp_path / "bin", monkeypatch, sh=f"#!/bin/sh\n{login}\n")
+    with pytest.raises(HostError, match=message):
         await read_once()
 
 
 def _command(process: psutil.Process) -> list[str]:
-    """Its command line; none where it has ended meanwhile."""
+    """Its command line; empty if it has exited."""
     with suppress(psutil.NoSuchProcess):
         return process.cmdline()
     return []
 
 
-async def test_nothing_is_left_when_the_shell_is_closed() -> None:
+async def test_closed_shell_leaves_no_process() -> None:
     started = newer_descendants()
     shell = LocalShell()
     await Probe.start(shell, HostConfig(name="here"))
@@ -347,7 +349,7 @@ else:
 
 @pytest.fixture(params=["alone", "thread"])
 def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process called TAG-work that burns CPU whenever it is given a line, and answers with one."""
+    """A process TAG-work that uses 60 ms of CPU time per line of input, then prints a line."""
     program = tmp_path / f"{TAG}-work"
     program.symlink_to(os.path.realpath(sys.executable))
     process = subprocess.Popen(
@@ -359,14 +361,12 @@ def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subproces
     process.communicate()
 
 
-async def test_what_a_process_does_after_a_rest_is_seen_at_once(
-    host_shell: str, worker: subprocess.Popen[bytes]
-) -> None:
-    """However long it did nothing, and whichever of its threads does it."""
+async def test_cpu_time_after_idle_is_in_next_frame(host_shell: str, worker: subprocess.Popen[bytes]) -> None:
+    """After one or several idle frames, in any thread."""
     assert worker.stdin and worker.stdout
     async with running(f"{TAG}-work") as probe:
-        for rest in (1, 4):
-            for _ in range(rest):
+        for idle_frames in (1, 4):
+            for _ in range(idle_frames):
                 before = row_of(await probe.read(), worker.pid)
             worker.stdin.write(b"\n")
             worker.stdout.readline()

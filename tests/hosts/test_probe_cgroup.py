@@ -1,4 +1,4 @@
-"""The control group of the server, of version 1 and 2, in a container and in a unit, from files as the kernel has."""
+"""The server's control group: versions 1 and 2, container and unit, from files as in the kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ V2 = {
     "cpu.pressure": "some avg10=1.00 avg60=0.00 avg300=0.00 total=4321\nfull avg10=0.00 avg60=0 avg300=0 total=1\n",
     "io.pressure": "some avg10=1.00 avg60=0.00 avg300=0.00 total=11\n",
 }
-FOUND = {
+V2_COUNTERS = {
     "version": 2, "cpu": 7000001, "periods": 50, "throttled": 20, "quota": 1500, "memory": 40960, "limit": 102400,
     "waits_cpu": 4321, "waits_io": 11,
 }  # fmt: skip
@@ -40,7 +40,7 @@ V1_MEMORY = {
     "memory.limit_in_bytes": "104857600\n",
     "memory.stat": "cache 1\ninactive_file 1\ntotal_inactive_file 10485760\n",
 }
-OF_V1 = {name: value for name, value in FOUND.items() if "waits" not in name} | {"version": 1}
+V1_COUNTERS = {name: value for name, value in V2_COUNTERS.items() if "waits" not in name} | {"version": 1}
 UNIT = "/system.slice/nginx.service"
 
 
@@ -50,7 +50,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def told(awk: str, folder: Path, groups: str) -> dict[str, int]:
+def counters(awk: str, folder: Path, groups: str) -> dict[str, int]:
     """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup."""
     proc = folder / "proc"
     for pid in (FIRST, SECOND):
@@ -81,7 +81,7 @@ def told(awk: str, folder: Path, groups: str) -> dict[str, int]:
 @pytest.mark.parametrize("where", [UNIT, ""], ids=["unit", "container"])
 def test_version_2(awk: str, tmp_path: Path, where: str) -> None:
     write(tmp_path / f"cgroup{where}", V2)
-    assert told(awk, tmp_path, f"0::{where or '/'}\n") == FOUND
+    assert counters(awk, tmp_path, f"0::{where or '/'}\n") == V2_COUNTERS
 
 
 @pytest.mark.parametrize("awk", AWKS)
@@ -89,7 +89,7 @@ def test_version_2(awk: str, tmp_path: Path, where: str) -> None:
     ("lines", "cpu", "usage", "memory"),
     [
         (f"4:memory:{UNIT}\n2:cpu,cpuacct:{UNIT}\n0::/\n", f"cpu,cpuacct{UNIT}", f"cpu,cpuacct{UNIT}", f"memory{UNIT}"),
-        # As Docker: the path is the machine's, the root is the container's own.
+        # Like Docker: the path is the machine's, the mounted root is the container's group.
         ("4:memory:/docker/ab\n2:cpuacct:/docker/ab\n1:cpu:/docker/ab\n", "cpu", "cpuacct", "memory"),
         ("4:memory:/\n2:cpuacct:/\n1:cpu:/\n", "cpu", "cpuacct", "memory"),
     ],
@@ -99,27 +99,27 @@ def test_version_1(awk: str, tmp_path: Path, lines: str, cpu: str, usage: str, m
     write(tmp_path / "cgroup" / cpu, V1_CPU)
     write(tmp_path / "cgroup" / usage, V1_CPU)
     write(tmp_path / "cgroup" / memory, V1_MEMORY)
-    assert told(awk, tmp_path, lines) == OF_V1
+    assert counters(awk, tmp_path, lines) == V1_COUNTERS
 
 
 @pytest.mark.parametrize("awk", AWKS)
 def test_no_limits(awk: str, tmp_path: Path) -> None:
     write(tmp_path / f"cgroup{UNIT}", V2 | {"cpu.max": "max 100000\n", "memory.max": "max\n"})
-    assert told(awk, tmp_path, f"0::{UNIT}\n") == FOUND | {"quota": 0, "limit": 0}
+    assert counters(awk, tmp_path, f"0::{UNIT}\n") == V2_COUNTERS | {"quota": 0, "limit": 0}
     shutil.rmtree(tmp_path / "cgroup")
     write(tmp_path / "cgroup/cpu/x", V1_CPU | {"cpu.cfs_quota_us": "-1\n"})
     write(tmp_path / "cgroup/memory/x", V1_MEMORY | {"memory.limit_in_bytes": "9223372036854771712\n"})
-    found = told(awk, tmp_path, "4:memory:/x\n1:cpu:/x\n")
+    found = counters(awk, tmp_path, "4:memory:/x\n1:cpu:/x\n")
     assert (found["quota"], found["limit"], found["memory"]) == (0, 0, 40960)
 
 
 @pytest.mark.parametrize("awk", AWKS)
-def test_a_server_without_a_group_of_its_own(awk: str, tmp_path: Path) -> None:
-    """The machine's root group has no limits, and its memory is the machine's."""
+def test_root_group_has_no_counters(awk: str, tmp_path: Path) -> None:
+    """The root group has no limits, and its memory is the machine's."""
     write(tmp_path / "cgroup", {"cpu.stat": V2["cpu.stat"]})
-    assert told(awk, tmp_path, "0::/\n") == {}
+    assert counters(awk, tmp_path, "0::/\n") == {}
     write(tmp_path / "cgroup/memory", V1_MEMORY)
-    assert told(awk, tmp_path, "4:memory:/\n1:cpu:/\n") == {}
-    assert told(awk, tmp_path, f"0::/../..{UNIT}\n") == {}, "of another namespace"
+    assert counters(awk, tmp_path, "4:memory:/\n1:cpu:/\n") == {}
+    assert counters(awk, tmp_path, f"0::/../..{UNIT}\n") == {}, "group of another namespace"
     write(tmp_path / "cgroup/cpu/x", V1_CPU)
-    assert "memory" not in told(awk, tmp_path, "4:memory:/\n1:cpu:/x\n"), "the machine's"
+    assert "memory" not in counters(awk, tmp_path, "4:memory:/\n1:cpu:/x\n"), "memory of the machine"

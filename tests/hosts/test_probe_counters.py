@@ -1,4 +1,4 @@
-"""The counters that the probe reads on this machine, under the shells and awks that hosts have."""
+"""Counters read by the probe on this machine, under each kind of host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from cockpit.hosts.counters import KNOWN
 from cockpit.hosts.script import QUEUE_ROUND
 from cockpit.model.hosts import HostReading
-from tests.hosts.conftest import TAG, Crowd, put_first, running
+from tests.hosts.conftest import TAG, Spawner, prepend_to_path, running
 
 
 def vmstat() -> dict[str, int]:
@@ -29,7 +29,7 @@ def table(path: str, head: str) -> dict[str, int]:
 
 def meminfo() -> dict[str, int]:
     lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    return {words[0].rstrip(":"): int(words[1]) for words in lines}
+    return {fields[0].rstrip(":"): int(fields[1]) for fields in lines}
 
 
 def pressure() -> dict[str, int]:
@@ -40,19 +40,19 @@ def pressure() -> dict[str, int]:
     return found
 
 
-def counted() -> dict[str, int]:
-    """Counters that only grow, as this machine has them."""
+def kernel_counters() -> dict[str, int]:
+    """Current values of this machine's monotonic counters."""
     found = {**vmstat(), **table("/proc/net/snmp", "Tcp"), **table("/proc/net/netstat", "TcpExt"), **pressure()}
     return {name: value for name, value in found.items() if name in KNOWN}
 
 
-async def test_counters_lie_between_two_readings_of_the_kernel(host_shell: str) -> None:
-    """In each of several frames, of which all but the first have only changes."""
+async def test_counters_are_between_two_kernel_readings(host_shell: str) -> None:
+    """In several frames: a full one, then delta frames."""
     async with running() as probe:
         for _ in range(4):
-            before = counted()
+            before = kernel_counters()
             read = (await probe.read()).counters
-            after = counted()
+            after = kernel_counters()
             wrong = [name for name in before if not before[name] <= read.get(name, -1) <= after[name]]
             assert not wrong, {name: (before[name], read.get(name), after[name]) for name in wrong}
             assert {"ctxt", "tasks", "runnable", "sockets.used", "TCP.tw", "pgfault", "Tcp.InSegs"} <= read.keys()
@@ -60,20 +60,18 @@ async def test_counters_lie_between_two_readings_of_the_kernel(host_shell: str) 
             assert {"SwapCached", "Active", "Inactive", "Dirty", "Committed_AS"} <= read.keys()
 
 
-async def test_pressure_that_cannot_be_read_is_unknown(
-    host_shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A kernel without it, or with it switched off, still has all other counters."""
+async def test_unreadable_pressure_is_unknown(host_shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel without pressure information still has all other counters."""
     real = shutil.which("sh")
     script = f"#!{real}\nsed -u 's#/proc/pressure/#/proc/no-pressure/#g' | exec {real} -s\n"
-    put_first(tmp_path / "outer", monkeypatch, sh=script)
+    prepend_to_path(tmp_path / "outer", monkeypatch, sh=script)
     async with running() as probe:
         read = (await probe.read()).counters
     assert "pgfault" in read
     assert not {"cpu.some", "io.some", "memory.full"} & read.keys()
 
 
-async def test_accept_queue_and_backlog_of_a_port(host_shell: str) -> None:
+async def test_accept_queue_and_backlog_are_read_per_port(host_shell: str) -> None:
     if host_shell == "no awk":
         async with running() as probe:
             reading = await probe.read()
@@ -94,8 +92,8 @@ async def test_accept_queue_and_backlog_of_a_port(host_shell: str) -> None:
             assert port not in readings[-1].accept
 
 
-async def test_user_and_memory_of_each_process(host_shell: str, crowd: Crowd) -> None:
-    child = crowd.start(f"{TAG}-user")
+async def test_user_and_pss_are_read_per_process(host_shell: str, spawner: Spawner) -> None:
+    child = spawner.start(f"{TAG}-user")
     async with running(f"{TAG}-user") as probe:
         readings: list[HostReading] = [await probe.read() for _ in range(6)]
     [row] = readings[-1].processes

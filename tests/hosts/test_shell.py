@@ -1,4 +1,4 @@
-"""What a shell promises, held for all kinds: this machine's, over SSH, and behind a command on either."""
+"""The contract of all shells: local, SSH, and `via` on either."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def web() -> HostConfig:
     return HostConfig(name="web1", ssh="web")
 
 
-async def test_run_gives_status_and_both_outputs(shell: Shell) -> None:
+async def test_run_returns_status_stdout_and_stderr(shell: Shell) -> None:
     done = await shell.run("cat; echo oops >&2; exit 3", input=b"in\0put\n")
     assert done == (3, b"in\0put\n", b"oops\n")
 
 
-async def test_run_takes_large_input_and_output(shell: Shell) -> None:
+async def test_run_handles_large_input_and_output(shell: Shell) -> None:
     data = b"0123456789abcdef" * 65536
     assert (await shell.run("cat", input=data)).stdout == data
 
 
-async def test_run_that_takes_too_long_is_given_up(shell: Shell) -> None:
+async def test_run_times_out(shell: Shell) -> None:
     with pytest.raises(HostError, match=r"a command took longer than 0\.2 s; it was stopped"):
         await shell.run("sleep 1000", timeout=0.2)
 
@@ -48,21 +48,21 @@ async def test_run_that_takes_too_long_is_given_up(shell: Shell) -> None:
         ("yes >&2", r"a command printed more than 1 MiB to its standard error"),
     ],
 )
-async def test_run_kills_a_command_that_prints_too_much(shell: Shell, command: str, problem: str) -> None:
+async def test_run_kills_command_with_too_much_output(shell: Shell, command: str, problem: str) -> None:
     with pytest.raises(HostError, match=problem):
         await shell.run(command, timeout=120)
     assert (await shell.run("echo next")).stdout == b"next\n"
 
 
-async def test_run_without_input_ends_a_command_that_reads(shell: Shell) -> None:
+async def test_run_without_input_closes_stdin(shell: Shell) -> None:
     assert (await shell.run("cat", timeout=120)).exit_status == 0
 
 
-async def test_run_does_not_mind_a_command_that_leaves_its_input_unread(shell: Shell) -> None:
+async def test_run_ignores_unread_input(shell: Shell) -> None:
     assert (await shell.run("exit 3", input=b"x" * 10_000_000, timeout=120)).exit_status == 3
 
 
-async def test_commands_of_one_shell_run_side_by_side(shell: Shell) -> None:
+async def test_commands_of_one_shell_run_concurrently(shell: Shell) -> None:
     first, second = await shell.open("cat"), await shell.open("exec sed -u s/a/b/")
     await first.write(b"a 1\n")
     await second.write(b"a 2\n")
@@ -72,7 +72,7 @@ async def test_commands_of_one_shell_run_side_by_side(shell: Shell) -> None:
     assert await second.readline() == b"b 3\n"
 
 
-async def test_channel_gives_long_lines_cut_and_then_its_end(shell: Shell) -> None:
+async def test_channel_truncates_long_lines(shell: Shell) -> None:
     channel = await shell.open("head -c 3000000 /dev/zero | tr '\\000' x; echo; printf last; echo gone >&2")
     assert await channel.readline() == b"x" * LINE_LIMIT + b"\n"
     assert await channel.readline() == b"last"
@@ -80,20 +80,20 @@ async def test_channel_gives_long_lines_cut_and_then_its_end(shell: Shell) -> No
     assert channel.stderr == b"gone\n"
 
 
-async def test_much_standard_error_does_not_stop_a_channel(shell: Shell) -> None:
+async def test_large_stderr_does_not_block_channel(shell: Shell) -> None:
     channel = await shell.open("head -c 5000000 /dev/zero >&2; echo done")
     assert await channel.readline() == b"done\n"
     assert len(channel.stderr) <= 4096
 
 
-async def test_a_closed_shell_says_so(shell: Shell) -> None:
+async def test_closed_shell_raises(shell: Shell) -> None:
     await shell.close()
     await shell.wait_closed()
     with pytest.raises(HostError):
         await shell.run("true")
 
 
-async def test_a_lost_connection_is_an_error_in_whatever_uses_it(sshd: Sshd) -> None:
+async def test_lost_connection_fails_all_users(sshd: Sshd) -> None:
     shell = await connect(web(), sshd.ssh_config)
     channel = await shell.open("cat")
     await sshd.stop()

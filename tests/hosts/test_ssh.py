@@ -1,4 +1,4 @@
-"""Who is let in and who is not: host keys, logins, names, ssh_config."""
+"""SSH connections: host keys, logins, hostnames, ssh_config."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKey
 from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd, public
 
-# Keys are hashed, locked and held by OpenSSH's own tools where a test is about that.
+# For tests of hashed entries, encrypted keys and the agent.
 openssh = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs ssh-keygen and ssh-agent")
 
 WEB = HostConfig(name="web1", ssh="web")
 
 
-async def answer(sshd: Sshd, config: HostConfig = WEB) -> str:
-    """What `echo hello` says there."""
+async def echo_hello(sshd: Sshd, config: HostConfig = WEB) -> str:
+    """Output of `echo hello` on the host."""
     shell = await connect(config, sshd.ssh_config)
     try:
         return (await shell.run("echo hello")).stdout.decode().strip()
@@ -34,38 +34,38 @@ async def answer(sshd: Sshd, config: HostConfig = WEB) -> str:
 
 
 async def refusal(sshd: Sshd, kind: type[HostError], config: HostConfig = WEB) -> str:
-    """What the error says; it must be of just that kind, on one line, and name the host."""
+    """The message of the error, which is of exactly this kind, on one line, and names the host."""
     with pytest.raises(HostError) as caught:
-        await answer(sshd, config)
+        await echo_hello(sshd, config)
     assert caught.type is kind
     assert caught.value.exit_code == 3
-    said = str(caught.value)
-    assert said.startswith("web1: ")
-    assert "\n" not in said
-    return said
+    message = str(caught.value)
+    assert message.startswith("web1: ")
+    assert "\n" not in message
+    return message
 
 
 def new_key(kind: str = "ssh-ed25519") -> asyncssh.SSHKey:
     return asyncssh.generate_private_key(kind)
 
 
-async def test_known_key_and_key_of_the_client(sshd: Sshd) -> None:
-    assert await answer(sshd) == "hello"
+async def test_login_with_key_and_known_host(sshd: Sshd) -> None:
+    assert await echo_hello(sshd) == "hello"
 
 
-async def test_check_gives_facts(sshd: Sshd) -> None:
+async def test_check_returns_facts(sshd: Sshd) -> None:
     facts = await check_host(HostConfig(name="web1", ssh="web", processes=("sh",)), sshd.ssh_config)
     assert facts.hostname == socket.gethostname()
 
 
-async def test_check_gives_the_reason(sshd: Sshd) -> None:
+async def test_check_raises_connection_error(sshd: Sshd) -> None:
     sshd.known_hosts.write_text("")
     with pytest.raises(HostKeyUnknown):
         await check_host(WEB, sshd.ssh_config)
 
 
 @pytest.mark.parametrize("entries", ["none", "comment", "other host", "other port", "no port", "no file"])
-async def test_unknown_key(sshd: Sshd, entries: str) -> None:
+async def test_unknown_host_key_is_refused(sshd: Sshd, entries: str) -> None:
     other = public(new_key())
     lines = {
         "none": "",
@@ -78,31 +78,31 @@ async def test_unknown_key(sshd: Sshd, entries: str) -> None:
         sshd.known_hosts.unlink()
     else:
         sshd.known_hosts.write_text(lines[entries])
-    said = await refusal(sshd, HostKeyUnknown)
-    assert sshd.host_key.get_fingerprint() in said
-    assert f"127.0.0.1:{sshd.port}" in said
-    assert said.endswith(f"accept it with: ssh -F {sshd.ssh_config} -o StrictHostKeyChecking=ask web true")
+    message = await refusal(sshd, HostKeyUnknown)
+    assert sshd.host_key.get_fingerprint() in message
+    assert f"127.0.0.1:{sshd.port}" in message
+    assert message.endswith(f"accept it with: ssh -F {sshd.ssh_config} -o StrictHostKeyChecking=ask web true")
 
 
-async def test_the_command_that_accepts_a_key_names_user_and_port(sshd: Sshd) -> None:
+async def test_accept_command_includes_user_and_port(sshd: Sshd) -> None:
     sshd.known_hosts.write_text("")
-    said = await refusal(sshd, HostKeyUnknown, HostConfig(name="web1", ssh=f"root@web:{sshd.port}"))
-    assert said.endswith(f"ssh -F {sshd.ssh_config} -o StrictHostKeyChecking=ask -p {sshd.port} root@web true")
+    message = await refusal(sshd, HostKeyUnknown, HostConfig(name="web1", ssh=f"root@web:{sshd.port}"))
+    assert message.endswith(f"ssh -F {sshd.ssh_config} -o StrictHostKeyChecking=ask -p {sshd.port} root@web true")
 
 
 @pytest.mark.parametrize("kind", ["ssh-ed25519", "ecdsa-sha2-nistp256", "ssh-rsa"])
-async def test_changed_key(sshd: Sshd, kind: str) -> None:
-    was = new_key(kind)
-    sshd.trust(was)
-    said = await refusal(sshd, HostKeyChanged)
-    assert "CHANGED" in said
-    assert sshd.host_key.get_fingerprint() in said
-    assert f"{was.get_fingerprint()} ({sshd.known_hosts} line 1)" in said
-    assert f"ssh-keygen -R '[127.0.0.1]:{sshd.port}' -f {sshd.known_hosts}" in said
+async def test_changed_host_key_is_refused(sshd: Sshd, kind: str) -> None:
+    old = new_key(kind)
+    sshd.trust(old)
+    message = await refusal(sshd, HostKeyChanged)
+    assert "CHANGED" in message
+    assert sshd.host_key.get_fingerprint() in message
+    assert f"{old.get_fingerprint()} ({sshd.known_hosts} line 1)" in message
+    assert f"ssh-keygen -R '[127.0.0.1]:{sshd.port}' -f {sshd.known_hosts}" in message
 
 
 @openssh
-async def test_changed_key_in_a_hashed_entry(sshd: Sshd) -> None:
+async def test_changed_host_key_in_hashed_entry_is_refused(sshd: Sshd) -> None:
     sshd.trust(new_key())
     await ssh_keygen("-H", "-f", str(sshd.known_hosts))
     assert "127.0.0.1" not in sshd.known_hosts.read_text()
@@ -110,62 +110,62 @@ async def test_changed_key_in_a_hashed_entry(sshd: Sshd) -> None:
 
 
 @openssh
-async def test_hashed_entry(sshd: Sshd) -> None:
+async def test_hashed_entry_is_trusted(sshd: Sshd) -> None:
     await ssh_keygen("-H", "-f", str(sshd.known_hosts))
     assert "127.0.0.1" not in sshd.known_hosts.read_text()
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
 @openssh
-async def test_the_way_out_of_a_changed_key_leads_out(sshd: Sshd) -> None:
+async def test_suggested_command_removes_changed_key(sshd: Sshd) -> None:
     sshd.trust(new_key())
-    said = await refusal(sshd, HostKeyChanged)
-    remedy = said.rpartition("forget the old key: ")[2]
+    message = await refusal(sshd, HostKeyChanged)
+    remedy = message.rpartition("forget the old key: ")[2]
     process = await asyncio.create_subprocess_shell(f"{remedy} 2>/dev/null")
     assert await process.wait() == 0
     await refusal(sshd, HostKeyUnknown)
 
 
-async def test_revoked_key_is_refused_though_it_is_known(sshd: Sshd) -> None:
+async def test_revoked_known_key_is_refused(sshd: Sshd) -> None:
     line = f"[127.0.0.1]:{sshd.port} {public(sshd.host_key)}\n"
     sshd.known_hosts.write_text(f"{line}@revoked {line}")
     assert "revoked" in await refusal(sshd, HostKeyChanged)
 
 
-async def test_one_of_several_known_keys_will_do(sshd: Sshd) -> None:
+async def test_one_matching_known_key_suffices(sshd: Sshd) -> None:
     sshd.trust(new_key("ecdsa-sha2-nistp256"), new_key(), sshd.host_key)
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
-async def test_entry_without_port_will_do(sshd: Sshd) -> None:
+async def test_entry_without_port_is_trusted(sshd: Sshd) -> None:
     sshd.trust(sshd.host_key, name="127.0.0.1")
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
-async def test_a_line_that_does_not_read_hides_no_other(sshd: Sshd) -> None:
+async def test_invalid_known_hosts_lines_are_skipped(sshd: Sshd) -> None:
     sshd.known_hosts.write_text("nonsense\n@what is this\n|1|x|y z\n" + sshd.known_hosts.read_text())
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
 @pytest.mark.parametrize("value", ["none", "/dev/null"])
-async def test_no_known_hosts_is_no_leave_to_trust(sshd: Sshd, value: str) -> None:
+async def test_host_key_is_refused_without_known_hosts(sshd: Sshd, value: str) -> None:
     sshd.write_config(UserKnownHostsFile=value, StrictHostKeyChecking="no")
     await refusal(sshd, HostKeyUnknown)
 
 
-async def test_known_hosts_file_with_tokens(sshd: Sshd) -> None:
+async def test_tokens_in_known_hosts_file_are_expanded(sshd: Sshd) -> None:
     sshd.known_hosts.rename(sshd.directory / "known_web_127.0.0.1")
     sshd.write_config(UserKnownHostsFile=f"{sshd.directory}/known_%n_%h")
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
-async def test_host_key_alias(sshd: Sshd) -> None:
+async def test_host_key_alias_is_used(sshd: Sshd) -> None:
     sshd.write_config(HostKeyAlias="the-web")
     sshd.trust(sshd.host_key, name="the-web")
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
-async def test_own_ssh_directory_is_used_without_a_file_given(sshd: Sshd) -> None:
+async def test_user_ssh_directory_is_default(sshd: Sshd) -> None:
     home = Path(os.environ["HOME"]) / ".ssh"
     home.mkdir()
     (home / "config").write_text(f"Host web\n  HostName 127.0.0.1\n  Port {sshd.port}\n  User root\n")
@@ -176,7 +176,7 @@ async def test_own_ssh_directory_is_used_without_a_file_given(sshd: Sshd) -> Non
     await shell.close()
 
 
-async def test_the_systems_file_is_read_after_ones_own(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_system_config_is_read_after_user_config(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     system = sshd.directory / "system"
     monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(system))
     home = Path(os.environ["HOME"]) / ".ssh"
@@ -192,7 +192,7 @@ async def test_the_systems_file_is_read_after_ones_own(sshd: Sshd, monkeypatch: 
     assert not read_settings(Destination("web"), sshd.ssh_config).options.is_on("hashknownhosts")
 
 
-async def test_a_systems_file_that_does_not_read_is_named(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_system_config_is_named(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     system = sshd.directory / "system"
     system.write_text("Host *\n  Port many\n")
     monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(system))
@@ -200,20 +200,20 @@ async def test_a_systems_file_that_does_not_read_is_named(sshd: Sshd, monkeypatc
         await connect(WEB)
 
 
-async def test_wrong_key_of_the_client(sshd: Sshd) -> None:
+async def test_wrong_client_key_is_refused(sshd: Sshd) -> None:
     sshd.client_key.unlink()
     new_key().write_private_key(sshd.client_key)
-    said = await refusal(sshd, AuthRefused)
-    assert str(sshd.client_key) in said
-    assert "no ssh agent" in said
-    assert "root's authorized_keys" in said
+    message = await refusal(sshd, AuthRefused)
+    assert str(sshd.client_key) in message
+    assert "no ssh agent" in message
+    assert "root's authorized_keys" in message
 
 
 @openssh
-async def test_key_under_a_passphrase_is_said_to_need_one(sshd: Sshd) -> None:
+async def test_encrypted_key_error_asks_for_passphrase(sshd: Sshd) -> None:
     await ssh_keygen("-p", "-N", "secret", "-f", str(sshd.client_key))
-    said = await refusal(sshd, Unanswered)
-    assert f"without the passphrase of {sshd.client_key}: give it on the screen, or ssh-add the key" in said
+    message = await refusal(sshd, Unanswered)
+    assert f"without the passphrase of {sshd.client_key}: give it on the screen, or ssh-add the key" in message
 
 
 @openssh
@@ -229,33 +229,33 @@ async def test_agent_is_used_and_named(sshd: Sshd, monkeypatch: pytest.MonkeyPat
         assert "the ssh agent's 0 keys" in await refusal(sshd, AuthRefused)
         adding = await asyncio.create_subprocess_exec("ssh-add", "-q", str(key))
         assert await adding.wait() == 0
-        assert await answer(sshd) == "hello"
+        assert await echo_hello(sshd) == "hello"
     finally:
         agent.terminate()
         await agent.communicate()
 
 
-async def test_identity_files_that_are_not_there_are_passed_over(sshd: Sshd) -> None:
+async def test_missing_identity_files_are_skipped(sshd: Sshd) -> None:
     sshd.write_config(IdentityFile=f"{sshd.directory}/nowhere\n    IdentityFile {sshd.directory}/nor-here")
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
-async def test_closed_port(sshd: Sshd) -> None:
+async def test_closed_port_is_reported(sshd: Sshd) -> None:
     await sshd.stop()
     assert f"127.0.0.1:{sshd.port}: connection refused" in await refusal(sshd, HostError)
 
 
-async def test_unknown_name(sshd: Sshd) -> None:
+async def test_unknown_hostname_is_reported(sshd: Sshd) -> None:
     sshd.write_config(HostName="no-such-host.invalid")
     assert "no-such-host.invalid" in await refusal(sshd, HostError)
 
 
 @pytest.mark.parametrize("name", ["x" * 80, "a..b"])
-async def test_impossible_name(sshd: Sshd, name: str) -> None:
+async def test_invalid_hostname_is_reported(sshd: Sshd, name: str) -> None:
     assert name in await refusal(sshd, HostError, HostConfig(name="web1", ssh=name))
 
 
-async def test_something_else_listens_there(sshd: Sshd) -> None:
+async def test_non_ssh_server_is_reported(sshd: Sshd) -> None:
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
@@ -267,24 +267,24 @@ async def test_something_else_listens_there(sshd: Sshd) -> None:
     await server.wait_closed()
 
 
-async def test_silence_is_given_up(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_server_times_out(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.hosts.ssh_login.CONNECT_TIMEOUT", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as deaf:
-        config = HostConfig(name="web1", ssh=f"web:{deaf.getsockname()[1]}")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = HostConfig(name="web1", ssh=f"web:{silent.getsockname()[1]}")
         assert "does not answer within 0.3 s" in await refusal(sshd, HostError, config)
 
 
-async def test_jump_hosts_in_a_circle(sshd: Sshd) -> None:
+async def test_cyclic_jump_hosts_are_refused(sshd: Sshd) -> None:
     sshd.ssh_config.write_text("Host web\n    ProxyJump other\nHost other\n    ProxyJump web\n")
     with pytest.raises(UsageError, match="round in a circle"):
-        await answer(sshd)
+        await echo_hello(sshd)
 
 
-async def test_certificate_of_a_known_authority(sshd: Sshd) -> None:
+async def test_host_certificate_of_known_authority_is_trusted(sshd: Sshd) -> None:
     authority = new_key()
     await sshd.certify(authority)
     sshd.known_hosts.write_text(f"@cert-authority [127.0.0.1]:{sshd.port} {public(authority)}\n")
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
     other = new_key()
     sshd.known_hosts.write_text(f"@cert-authority [127.0.0.1]:{sshd.port} {public(other)}\n")
     assert authority.get_fingerprint() in await refusal(sshd, HostKeyUnknown)
@@ -300,26 +300,26 @@ async def test_jump_host(sshd: Sshd, tmp_path: Path) -> None:
             + inner.ssh_config.read_text().replace("Host web\n", "Host inner\n    ProxyJump web\n")
         )
         config = HostConfig(name="web1", ssh="inner")
-        assert await answer(sshd, config) == "hello"
+        assert await echo_hello(sshd, config) == "hello"
         assert inner.commands
         assert not sshd.commands
         inner.trust(new_key())
         await refusal(sshd, HostKeyChanged, config)
         sshd.known_hosts.write_text("")
         with pytest.raises(HostKeyUnknown, match="web1, jump host web: "):
-            await answer(sshd, config)
+            await echo_hello(sshd, config)
     finally:
         await inner.stop()
 
 
 @pytest.mark.parametrize("config", ["nowhere", "Host web\n    Port many\n"])
-async def test_ssh_config_that_does_not_read(sshd: Sshd, config: str) -> None:
+async def test_unreadable_ssh_config_is_named(sshd: Sshd, config: str) -> None:
     if config == "nowhere":
         sshd.ssh_config.unlink()
     else:
         sshd.ssh_config.write_text(config)
     with pytest.raises(UsageError, match=f"ssh_config {sshd.ssh_config}: "):
-        await answer(sshd)
+        await echo_hello(sshd)
 
 
 @pytest.mark.parametrize(
@@ -333,12 +333,12 @@ async def test_ssh_config_that_does_not_read(sshd: Sshd, config: str) -> None:
         ("root@::1", Destination("::1", "root")),
     ],
 )
-def test_destination(text: str, expected: Destination) -> None:
+def test_destination_is_parsed(text: str, expected: Destination) -> None:
     assert Destination.parse(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "-oProxyCommand=x", "web1 -p 22", "root@", "web1:0", "web1:99999", "web1:ssh"])
-def test_destination_that_is_none(text: str) -> None:
+def test_invalid_destination_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="write user@host"):
         Destination.parse(text)
 

@@ -1,4 +1,4 @@
-"""Names out of ssh_config."""
+"""Host names in ssh_config."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from cockpit.hosts.ssh_aliases import aliases
 
 
-def test_plain_names_are_found_once_through_includes_and_patterns_are_none(tmp_path: Path) -> None:
+def test_host_names_are_listed_once_without_patterns(tmp_path: Path) -> None:
     home = tmp_path / "home" / ".ssh"
     (home / "conf.d").mkdir(parents=True)
     (home / "conf.d" / "b.conf").write_text("Host db1\n  HostName 10.0.0.9\n")
@@ -19,5 +19,5 @@ def test_plain_names_are_found_once_through_includes_and_patterns_are_none(tmp_p
     assert aliases(home / "config") == ["web1", "web2", "proxy1", "db1"]
 
 
-def test_no_file_has_no_names(tmp_path: Path) -> None:
+def test_missing_file_has_no_names(tmp_path: Path) -> None:
     assert aliases(tmp_path / "none") == []

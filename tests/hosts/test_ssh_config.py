@@ -1,4 +1,4 @@
-"""ssh_config and known_hosts mean what they mean to OpenSSH, whose client is asked the same questions."""
+"""ssh_config and known_hosts are read as by OpenSSH; the results are compared with its client."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from cockpit.model.errors import CockpitError, HostKeyChanged, HostKeyUnknown, U
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import examine_host
 from tests.hosts.sshd import Sshd, public
-from tests.hosts.test_ssh import WEB, answer, openssh, ssh_keygen
+from tests.hosts.test_ssh import WEB, echo_hello, openssh, ssh_keygen
 
 needs_ssh = pytest.mark.skipif(not shutil.which("ssh"), reason="needs OpenSSH's client")
 
-# Of each: a port and a user that depend on what applies to `web`.
+# Each sets a port and a user, depending on what applies to `web`.
 CONFIGS = {
     "exec with an equals sign": 'Match exec "test 1 = 1"\n Port 2201\nMatch all\n User last\n',
     "exec that fails": 'Match exec "test 1 = 2"\n Port 2201\n',
@@ -45,21 +45,21 @@ CONFIGS = {
 
 @needs_ssh
 @pytest.mark.parametrize("config", CONFIGS)
-def test_what_applies_is_what_ssh_says(tmp_path: Path, config: str) -> None:
+def test_settings_match_ssh_g(tmp_path: Path, config: str) -> None:
     """`Match` and `Host` in every form."""
     # ssh(1) takes relative includes from the home of the user database, whatever HOME says.
     part = tmp_path / "part"
     part.write_text("Host nobody\n Port 1\nMatch all\n Port 2203\n")
     file = tmp_path / "config"
     file.write_text(CONFIGS[config].replace("Include part", f"Include {part}"))
-    said = subprocess.run(["ssh", "-G", "-F", file, "web"], capture_output=True, text=True, timeout=60)
-    assert said.returncode == 0, said.stderr
-    wanted = dict(line.split(" ", 1) for line in said.stdout.splitlines())
+    output = subprocess.run(["ssh", "-G", "-F", file, "web"], capture_output=True, text=True, timeout=60)
+    assert output.returncode == 0, output.stderr
+    expected = dict(line.split(" ", 1) for line in output.stdout.splitlines())
     found = read_settings(Destination("web"), file)
-    assert (found.host, str(found.port), found.user) == (wanted["hostname"], wanted["port"], wanted["user"])
+    assert (found.host, str(found.port), found.user) == (expected["hostname"], expected["port"], expected["user"])
 
 
-def test_without_a_client_asyncssh_reads_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asyncssh_reads_config_without_openssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.hosts.ssh_config.PROGRAM", "no-such-ssh")
     file = tmp_path / "config"
     file.write_text(
@@ -75,29 +75,29 @@ def test_without_a_client_asyncssh_reads_the_file(tmp_path: Path, monkeypatch: p
         read_settings(Destination("web"), file)
 
 
-async def test_a_host_is_reached_without_a_client(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_host_is_reached_without_openssh(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.hosts.ssh_config.PROGRAM", "no-such-ssh")
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
 @needs_ssh
-def test_a_destination_takes_precedence(tmp_path: Path) -> None:
+def test_destination_takes_precedence(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text('Match user admin exec "test %p-%r = 2222-admin"\n HostName real\nHost *\n Port 1\n User nobody\n')
-    said = subprocess.run(
+    output = subprocess.run(
         ["ssh", "-G", "-F", file, "-p", "2222", "admin@web"], capture_output=True, text=True, timeout=60
     ).stdout
-    assert "hostname real\n" in said
+    assert "hostname real\n" in output
     found = read_settings(Destination("web", "admin", 2222), file)
     assert (found.host, found.port, found.user) == ("real", 2222, "admin")
 
 
-async def test_match_exec_reaches_the_host(sshd: Sshd) -> None:
+async def test_match_exec_is_evaluated(sshd: Sshd) -> None:
     sshd.ssh_config.write_text('Match exec "test 1 = 1"\n' + sshd.ssh_config.read_text().replace("Host web\n", ""))
-    assert await answer(sshd) == "hello"
+    assert await echo_hello(sshd) == "hello"
 
 
-async def test_a_value_that_does_not_read_is_named_by_its_own_line(sshd: Sshd) -> None:
+async def test_invalid_value_error_names_file_and_line(sshd: Sshd) -> None:
     included = sshd.directory / "included"
     included.write_text("# a comment\nCompression perhaps\n")
     sshd.ssh_config.write_text(f"Include {included}\n" + sshd.ssh_config.read_text())
@@ -113,7 +113,7 @@ async def test_a_value_that_does_not_read_is_named_by_its_own_line(sshd: Sshd) -
         ('Port "22\n', "line 1: "),
     ],
 )
-def test_a_line_that_does_not_read_is_named(tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_line_is_named(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "config"
     file.write_text(text)
     with pytest.raises(UsageError, match=f"{file}:? {problem}"):
@@ -125,20 +125,20 @@ def new_key() -> asyncssh.SSHKey:
 
 
 async def ssh_trusts(sshd: Sshd) -> bool:
-    """Whether ssh(1) accepts the server's key, without asking."""
+    """Whether ssh(1) accepts the server's key without a prompt."""
     client = await asyncio.create_subprocess_exec(
         *("ssh", "-F", sshd.ssh_config, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "web", "true"),
         stdin=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, said = await client.communicate()
-    assert client.returncode == 0 or b"erification failed" in said or b"evoked" in said, said
+    _, output = await client.communicate()
+    assert client.returncode == 0 or b"erification failed" in output or b"evoked" in output, output
     return client.returncode == 0
 
 
 async def cockpit_trusts(sshd: Sshd) -> bool:
     try:
-        await answer(sshd)
+        await echo_hello(sshd)
     except CockpitError:
         return False
     return True
@@ -148,10 +148,8 @@ async def cockpit_trusts(sshd: Sshd) -> bool:
 @pytest.mark.parametrize("alias", [False, True])
 @pytest.mark.parametrize("with_port", ["nothing", "the key", "another key", "another kind"])
 @pytest.mark.parametrize("without_port", ["nothing", "the key", "another key", "the key is revoked"])
-async def test_known_hosts_mean_what_they_mean_to_ssh(
-    sshd: Sshd, with_port: str, without_port: str, alias: bool
-) -> None:
-    """A plain entry counts for another port only if `[host]:port` has no key."""
+async def test_known_hosts_trust_matches_ssh(sshd: Sshd, with_port: str, without_port: str, alias: bool) -> None:
+    """An entry without port applies to another port only if `[host]:port` has no key."""
     entries = {
         "nothing": "",
         "the key": public(sshd.host_key),
@@ -176,15 +174,15 @@ async def test_known_hosts_mean_what_they_mean_to_ssh(
         assert trusted == await ssh_trusts(sshd)
 
 
-async def test_a_plain_entry_is_not_trusted_for_a_port_with_another_key(sshd: Sshd) -> None:
+async def test_plain_entry_is_ignored_if_port_has_another_key(sshd: Sshd) -> None:
     other = public(new_key())
     sshd.known_hosts.write_text(f"127.0.0.1 {public(sshd.host_key)}\n[127.0.0.1]:{sshd.port} {other}\n")
     with pytest.raises(HostKeyChanged, match=f"CHANGED.*{sshd.known_hosts} line 2"):
-        await answer(sshd)
+        await echo_hello(sshd)
 
 
 @pytest.mark.parametrize("plain", ["the authority", "another"])
-async def test_an_authority_for_a_port_takes_precedence(sshd: Sshd, plain: str) -> None:
+async def test_authority_for_port_takes_precedence(sshd: Sshd, plain: str) -> None:
     authority, other = new_key(), new_key()
     await sshd.certify(authority)
     with_port, without = (other, authority) if plain == "the authority" else (authority, other)
@@ -207,10 +205,10 @@ async def test_revoked_host_keys_are_refused(sshd: Sshd, listed: str) -> None:
     file.rename(sshd.directory / "revoked 127.0.0.1")
     sshd.write_config(RevokedHostKeys=f'"{sshd.directory}/revoked %h"')
     if listed == "another key":
-        assert await answer(sshd) == "hello"
+        assert await echo_hello(sshd) == "hello"
     else:
         with pytest.raises(HostKeyChanged, match=r"the key of 127\.0\.0\.1.* is refused: .*revoked"):
-            await answer(sshd)
+            await echo_hello(sshd)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +219,7 @@ async def test_revoked_host_keys_are_refused(sshd: Sshd, listed: str) -> None:
         (None, "No such file or directory; ssh refuses every host key then"),
     ],
 )
-async def test_revoked_host_keys_that_cannot_be_read_refuse_every_key(
-    sshd: Sshd, content: bytes | None, problem: str
-) -> None:
+async def test_unreadable_revoked_host_keys_refuse_all_keys(sshd: Sshd, content: bytes | None, problem: str) -> None:
     file = sshd.directory / "revoked"
     if content is not None:
         file.write_bytes(content)
@@ -233,7 +229,7 @@ async def test_revoked_host_keys_that_cannot_be_read_refuse_every_key(
 
 
 @openssh
-async def test_a_real_revocation_list_is_told_apart(sshd: Sshd) -> None:
+async def test_binary_krl_is_refused(sshd: Sshd) -> None:
     (sshd.directory / "listed.pub").write_text(public(sshd.host_key) + "\n")
     krl = sshd.directory / "krl"
     await ssh_keygen("-q", "-k", "-f", str(krl), str(sshd.directory / "listed.pub"))
@@ -242,7 +238,7 @@ async def test_a_real_revocation_list_is_told_apart(sshd: Sshd) -> None:
         await check_host(WEB, sshd.ssh_config)
 
 
-async def test_doctor_warns_about_what_is_not_followed(sshd: Sshd) -> None:
+async def test_doctor_warns_about_ignored_options(sshd: Sshd) -> None:
     sshd.write_config(KnownHostsCommand="/usr/bin/keys", RequiredRSASize="3072")
     profile = parse_profile(
         '[target]\nurl = "http://127.0.0.1/"\n[[host]]\nname = "web1"\nssh = "web"\n', "p", "p.toml"
@@ -256,14 +252,14 @@ async def test_doctor_warns_about_what_is_not_followed(sshd: Sshd) -> None:
     ]
 
 
-async def test_an_unknown_key_says_that_the_command_was_not_run(sshd: Sshd) -> None:
+async def test_unknown_key_error_mentions_ignored_command(sshd: Sshd) -> None:
     sshd.write_config(KnownHostsCommand=f"/bin/echo {public(sshd.host_key)}")
     sshd.known_hosts.write_text("")
     with pytest.raises(HostKeyUnknown, match="KnownHostsCommand is not run by cockpit"):
-        await answer(sshd)
+        await echo_hello(sshd)
 
 
-def test_what_is_not_followed_is_warned_about(tmp_path: Path) -> None:
+def test_ignored_options_are_listed(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text("Host web\n KnownHostsCommand /usr/bin/keys %H\n RequiredRSASize 3072\nHost *\n User root\n")
     assert [name for name, _ in read_settings(Destination("web"), file).not_followed] == [

@@ -1,4 +1,4 @@
-"""Status pages: parsed, asked for through the host, and what is in the way named."""
+"""Status pages: parsing, requests through the host, errors with a fix."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ PARSERS: list[Callable[[str], PageMetrics]] = [page.parse for page in STATUS_PAG
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives a busy machine time to answer."""
+def long_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow a busy machine more time to respond."""
     monkeypatch.setattr(status_feed, "PATIENCE", 60.0)
 
 
-def test_apache() -> None:
+def test_apache_page_is_parsed() -> None:
     values, text = STATUS_PAGES["apache"].parse(pages.APACHE)
     assert (values["BusyWorkers"], values["IdleWorkers"], values["Total Accesses"]) == (1, 49, 1234)
     assert (values["CPUUser"], values["ReqPerSec"], values["ConnsTotal"], values["Uptime"]) == (0.11, 20.2295, 1, 61)
@@ -49,13 +49,13 @@ def test_apache() -> None:
     assert text["ServerMPM"] == "event"
 
 
-def test_nginx() -> None:
+def test_nginx_page_is_parsed() -> None:
     values, text = STATUS_PAGES["nginx"].parse(pages.NGINX)
     assert list(values.values()) == [291, 16630948, 16630947, 31070465, 6, 179, 106]
     assert text == {}
 
 
-def test_squid() -> None:
+def test_squid_pages_are_parsed() -> None:
     values, _ = STATUS_PAGES["squid"].parse(pages.SQUID_COUNTERS)
     assert (values["client_http.requests"], values["client_http.hits"], values["cpu_time"]) == (120, 100, 0.5)
     assert values["sample_time"] == 1795273200.123456
@@ -73,7 +73,7 @@ def test_squid() -> None:
     assert values["Number of file desc currently in use"] == 10
 
 
-def test_tomcat() -> None:
+def test_tomcat_page_is_parsed() -> None:
     values, _ = STATUS_PAGES["tomcat"].parse(pages.TOMCAT)
     assert (values["memory.free"], values["memory.max"]) == (60_000_000, 256_000_000)
     assert (values["currentThreadsBusy"], values["currentThreadCount"], values["maxThreads"]) == (3, 15, 400)
@@ -83,7 +83,7 @@ def test_tomcat() -> None:
 
 @pytest.mark.parametrize("parse", PARSERS)
 @given(st.text(max_size=200))
-def test_whatever_comes_it_is_a_page_or_is_not(parse: Callable[[str], PageMetrics], text: str) -> None:
+def test_any_text_is_parsed_or_refused(parse: Callable[[str], PageMetrics], text: str) -> None:
     with suppress(NotThePageError):
         parse(text)
 
@@ -97,23 +97,23 @@ def test_whatever_comes_it_is_a_page_or_is_not(parse: Callable[[str], PageMetric
         '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><status>&c;</status>',
     ],
 )
-def test_another_page_is_refused_with_the_way_out(parse: Callable[[str], PageMetrics], text: str) -> None:
+def test_other_page_is_refused_with_hint(parse: Callable[[str], PageMetrics], text: str) -> None:
     with pytest.raises(NotThePageError, match=r"the URL should end in|stub_status;"):
         parse(text)
 
 
 class Server:
-    """Answers each request with the next of `replies`, then with the last again; keeps the heads of the requests."""
+    """Sends `responses` in order, repeating the last; records the request heads."""
 
-    def __init__(self, replies: list[bytes]) -> None:
-        self.replies = replies
+    def __init__(self, responses: list[bytes]) -> None:
+        self.responses = responses
         self.heads: list[bytes] = []
         self.port = 0
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             self.heads.append(await reader.readuntil(b"\r\n\r\n"))
-            writer.write(self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
+            writer.write(self.responses.pop(0) if len(self.responses) > 1 else self.responses[0])
             await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass
@@ -122,15 +122,15 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(*replies: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    server = Server(list(replies))
+async def serving(*responses: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    server = Server(list(responses))
     listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, ssl=tls)
     server.port = listening.sockets[0].getsockname()[1]
     async with listening:
         yield server
 
 
-def reply(body: str, status: str = "200 OK", *headers: str) -> bytes:
+def response(body: str, status: str = "200 OK", *headers: str) -> bytes:
     head = "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body.encode())}", *headers])
     return f"{head}\r\n\r\n{body}".encode()
 
@@ -151,83 +151,87 @@ async def shell(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await server.stop()
 
 
-async def test_a_page_is_asked_for_from_the_host(shell: Shell) -> None:
-    async with serving(reply(pages.APACHE)) as server:
+async def test_page_is_requested_through_host(shell: Shell) -> None:
+    async with serving(response(pages.APACHE)) as server:
         page = StatusPage(kind="apache", url=f"http://127.0.0.1:{server.port}/status;csv?auto", auth="me:sesame")
-        said = await read_page(shell, page)
-    assert said.values["BusyWorkers"] == 1
+        message = await read_page(shell, page)
+    assert message.values["BusyWorkers"] == 1
     assert server.heads[0].startswith(b"GET /status;csv?auto HTTP/1.1\r\n")
     assert b"connection: close" in server.heads[0].lower()
     assert b"authorization: basic bwu6c2vzyw1l" in server.heads[0].lower()
 
 
 REFUSALS = [
-    ("apache", reply("", "404 Not Found"), "404: is mod_status on? a2enmod status"),
-    ("squid", reply("", "403 Forbidden"), "403: does squid.conf let this host in? http_access allow localhost manager"),
-    ("tomcat", reply("", "401 Unauthorized"), '401: the server wants a user; give auth = "user:password"'),
-    ("nginx", reply("", "302 Found", "Location: /login"), "302: redirected to /login; redirects are not followed"),
-    ("nginx", reply("", "500 Oops"), "500 instead of the page"),
-    ("nginx", reply("It works!"), "no stub_status on it: the location of this URL needs `stub_status;`"),
+    ("apache", response("", "404 Not Found"), "404: is mod_status on? a2enmod status"),
+    (
+        "squid",
+        response("", "403 Forbidden"),
+        "403: does squid.conf let this host in? http_access allow localhost manager",
+    ),
+    ("tomcat", response("", "401 Unauthorized"), '401: the server wants a user; give auth = "user:password"'),
+    ("nginx", response("", "302 Found", "Location: /login"), "302: redirected to /login; redirects are not followed"),
+    ("nginx", response("", "500 Oops"), "500 instead of the page"),
+    ("nginx", response("It works!"), "no stub_status on it: the location of this URL needs `stub_status;`"),
     ("nginx", b"", "no HTTP response"),
     ("nginx", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP response"),
-    ("apache", reply("BusyWorkers: 1\n" + "x" * MOST_BYTES), "longer than 1024 KiB: no status page"),
+    ("apache", response("BusyWorkers: 1\n" + "x" * MOST_BYTES), "longer than 1024 KiB: no status page"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "answer", "said"), REFUSALS, ids=[said for *_, said in REFUSALS])
-async def test_what_is_in_the_way_is_named(shell: Shell, kind: str, answer: bytes, said: str) -> None:
+@pytest.mark.parametrize(("kind", "answer", "message"), REFUSALS, ids=[message for *_, message in REFUSALS])
+async def test_failed_request_names_cause_and_fix(shell: Shell, kind: str, answer: bytes, message: str) -> None:
     async with serving(answer) as server:
         page = StatusPage(kind=kind, url=f"http://127.0.0.1:{server.port}/")  # type: ignore[arg-type]
         with pytest.raises(HostError) as caught:
             await read_page(shell, page)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-async def test_a_user_that_is_refused_is_not_told(shell: Shell) -> None:
-    async with serving(reply("", "401 Unauthorized")) as server:
+async def test_rejected_password_is_not_in_error(shell: Shell) -> None:
+    async with serving(response("", "401 Unauthorized")) as server:
         page = StatusPage(kind="nginx", url=f"http://127.0.0.1:{server.port}/", auth="me:sesame")
         with pytest.raises(HostError) as caught:
             await read_page(shell, page)
     assert str(caught.value) == "401: the server does not take this user and password"
 
 
-async def test_nobody_there(shell: Shell) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+async def test_closed_port_is_unreachable(shell: Shell) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
         with pytest.raises(HostError, match=f"web1: 127.0.0.1:{port}: unreachable"):
             await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{port}/"))
 
 
-async def test_no_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_server_times_out(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_feed, "PATIENCE", 0.2)
 
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def never_respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
-    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(never_respond, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(HostError, match=r"no answer within 0\.2 s"):
             await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{port}/"))
 
 
-async def test_https_is_verified(shell: Shell, tmp_path: Path) -> None:
+async def test_https_certificate_is_verified(shell: Shell, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     pair = authority.issue("web1.example", "127.0.0.1")
-    own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    own.load_cert_chain(pair.cert, pair.key)
-    trusting = ssl.create_default_context(cafile=authority.cert)
-    async with serving(reply(pages.NGINX), tls=own) as server:
+    server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server_context.load_cert_chain(pair.cert, pair.key)
+    client_context = ssl.create_default_context(cafile=authority.cert)
+    async with serving(response(pages.NGINX), tls=server_context) as server:
         page = StatusPage(kind="nginx", url=f"https://127.0.0.1:{server.port}/")
-        assert (await read_page(shell, page, trusting)).values["requests"] == 31070465
+        assert (await read_page(shell, page, client_context)).values["requests"] == 31070465
         with pytest.raises(HostError, match="TLS: unable to get local issuer certificate"):
             await read_page(shell, page)
 
 
-async def test_the_feed_asks_again_and_keeps_the_secret(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_feed_retries_and_never_records_password(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_feed, "PACE", 0.05)
-    async with serving(reply("", "404 Not Found"), reply(pages.NGINX)) as server:
+    async with serving(response("", "404 Not Found"), response(pages.NGINX)) as server:
         page = StatusPage(kind="nginx", url=f"http://localhost:{server.port}/", auth="me:sesame")
         events: list[AnyEvent] = []
         config = HostConfig(name="web1", ssh="web", interval=0.1, status=(page,))
@@ -243,7 +247,7 @@ async def test_the_feed_asks_again_and_keeps_the_secret(sshd: Sshd, monkeypatch:
             await sshd.stop()
             await sshd.start()
             before = len(read())
-            await until(lambda: any(not told.detail for told in read()[before + 1 :]))
+            await until(lambda: any(not event.detail for event in read()[before + 1 :]))
         finally:
             for task in tasks:
                 task.cancel()
@@ -255,8 +259,8 @@ async def test_the_feed_asks_again_and_keeps_the_secret(sshd: Sshd, monkeypatch:
     assert json.loads(encode(second))["event"] == "status_read"
 
 
-async def test_haproxys_stats_socket(tmp_path: Path) -> None:
-    """Through whichever program of this machine can open it."""
+async def test_haproxy_stats_socket_is_read(tmp_path: Path) -> None:
+    """Opened with any program of this machine that can."""
     path = tmp_path / "admin.sock"
     page = StatusPage(kind="haproxy", url=f"unix:{path}")
     shell = await open_shell(HostConfig(name="web1"))

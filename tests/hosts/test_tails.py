@@ -1,4 +1,4 @@
-"""Tails: lines as a terminal has them, no more of them than can be kept, and nothing left on the host."""
+"""Tails: lines as on a terminal, bounded output, no leftover processes on the host."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from tests.hosts.sshd import Sshd
 PLENTY = 10**6
 
 
-def shown(*pieces: bytes) -> list[str]:
-    """The lines on the screen after these pieces."""
-    paper, lines = OutputLines(), []
-    for piece in pieces:
-        printed = paper.take(piece, PLENTY, PLENTY)
+def screen_lines(*chunks: bytes) -> list[str]:
+    """The lines on the screen after these chunks of output."""
+    output, lines = OutputLines(), []
+    for chunk in chunks:
+        printed = output.take(chunk, PLENTY, PLENTY)
         lines = [*(lines[:-1] if printed.continues else lines), *printed.lines]
-    rest = paper.rest()
+    rest = output.rest()
     return [*(lines[:-1] if rest.continues else lines), *rest.lines]
 
 
 @pytest.mark.parametrize(
-    ("pieces", "lines"),
+    ("chunks", "lines"),
     [
         ([b"one\ntwo\n"], ["one", "two"]),
         ([b"one\r\ntwo\r\n"], ["one", "two"]),
@@ -67,51 +67,51 @@ def shown(*pieces: bytes) -> list[str]:
         ([b"cut \xc3\n"], ["cut \ufffd"]),
     ],
 )
-def test_lines_are_as_a_terminal_has_them(pieces: list[bytes], lines: list[str]) -> None:
-    assert shown(*pieces) == lines
+def test_control_characters_are_rendered_as_in_terminal(chunks: list[bytes], lines: list[str]) -> None:
+    assert screen_lines(*chunks) == lines
 
 
 @given(
     st.lists(st.sampled_from([b"ab", b"\n", b"\r", b"\b", b"\t", b"\x1b[31m", b"\x1b[K", "é".encode()]), max_size=40)
 )
-def test_however_it_comes_in_pieces_it_reads_the_same(pieces: list[bytes]) -> None:
-    pieces = [*pieces, b"\n"]
-    whole = shown(b"".join(pieces))
-    assert shown(*pieces) == whole
-    assert shown(*(bytes([byte]) for byte in b"".join(pieces))) == whole
+def test_chunking_does_not_change_lines(chunks: list[bytes]) -> None:
+    chunks = [*chunks, b"\n"]
+    whole = screen_lines(b"".join(chunks))
+    assert screen_lines(*chunks) == whole
+    assert screen_lines(*(bytes([byte]) for byte in b"".join(chunks))) == whole
 
 
-def test_a_very_long_line_is_cut_and_says_so() -> None:
-    for line in shown(b"x" * 10**6 + b"\ny\n")[0], shown(*[b"x" * 1000] * 100)[0]:
+def test_long_line_is_truncated_with_ellipsis() -> None:
+    for line in screen_lines(b"x" * 10**6 + b"\ny\n")[0], screen_lines(*[b"x" * 1000] * 100)[0]:
         assert (len(line), line[-1]) == (LINE_CHARS, "…")
-    assert shown(b"x" * 10**6 + b"\rend\n")[0].startswith("end")
+    assert screen_lines(b"x" * 10**6 + b"\rend\n")[0].startswith("end")
 
 
-def test_more_than_there_is_room_for_is_counted() -> None:
-    paper = OutputLines()
-    first = paper.take(b"".join(b"%d\n" % number for number in range(100)), 10, PLENTY)
+def test_excess_lines_are_counted() -> None:
+    output = OutputLines()
+    first = output.take(b"".join(b"%d\n" % number for number in range(100)), 10, PLENTY)
     assert (first.lines, first.skipped) == (tuple(str(number) for number in range(90, 100)), 90)
-    second = paper.take(b"a" * 30 + b"\n" + b"b" * 30 + b"\n", 10, 40)
+    second = output.take(b"a" * 30 + b"\n" + b"b" * 30 + b"\n", 10, 40)
     assert (second.lines, second.skipped) == (("b" * 30,), 1)
-    third = paper.take(b"begun", 0, PLENTY)
+    third = output.take(b"begun", 0, PLENTY)
     assert (third.lines, third.skipped) == ((), 0)
-    assert paper.take(b" and done\n", 10, PLENTY).lines == ("begun and done",)
+    assert output.take(b" and done\n", 10, PLENTY).lines == ("begun and done",)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=60), st.integers(0, 5), st.integers(0, 80)), max_size=20))
-def test_every_line_is_shown_or_counted(pieces: list[tuple[bytes, int, int]]) -> None:
-    paper, full, skipped = OutputLines(), 0, 0
-    for data, lines, chars in pieces:
-        printed = paper.take(data + b"|", lines, chars)
+def test_every_line_is_shown_or_counted_as_skipped(chunks: list[tuple[bytes, int, int]]) -> None:
+    output, shown, skipped = OutputLines(), 0, 0
+    for data, lines, chars in chunks:
+        printed = output.take(data + b"|", lines, chars)
         assert len(printed.lines) <= max(lines, 0)
         assert sum(map(len, printed.lines)) <= chars
-        full += len(printed.lines) - printed.continues
+        shown += len(printed.lines) - printed.continues
         skipped += printed.skipped
-    ends = b"".join(data for data, _, _ in pieces).count(b"\n")
-    assert ends <= full + skipped <= ends + 1
+    ends = b"".join(data for data, _, _ in chunks).count(b"\n")
+    assert ends <= shown + skipped <= ends + 1
 
 
-def test_an_allowance_comes_back_with_time() -> None:
+def test_output_budget_refills_over_time() -> None:
     allowance = OutputBudget(10, 2)
     assert allowance.at(0) == 10
     allowance.spend(10)
@@ -119,7 +119,7 @@ def test_an_allowance_comes_back_with_time() -> None:
 
 
 class Tail:
-    """A feed with one tail, both running."""
+    """A feed with one tail."""
 
     def __init__(self, command: str, ssh_config: Path | None) -> None:
         self.config = HostConfig(name="web1", ssh="web" if ssh_config else None, interval=0.05, tail=(command,))
@@ -133,7 +133,7 @@ class Tail:
         return [event for event in self.events if isinstance(event, TailText)]
 
     @property
-    def counted(self) -> list[AccessCounts]:
+    def counts(self) -> list[AccessCounts]:
         return [event for event in self.events if isinstance(event, AccessCounts)]
 
     @property
@@ -142,8 +142,8 @@ class Tail:
 
     @property
     def pane(self) -> TailPane:
-        begun = SessionStarted(t=0.0, wall=0.0, version="", name="", hosts=(self.config,))
-        return fold_all([begun, *self.events]).hosts["web1"].tails[0]
+        started = SessionStarted(t=0.0, wall=0.0, version="", name="", hosts=(self.config,))
+        return fold_all([started, *self.events]).hosts["web1"].tails[0]
 
     @property
     def lines(self) -> list[str]:
@@ -166,8 +166,8 @@ async def tailing(command: str, ssh_config: Path | None) -> AsyncIterator[Tail]:
 
 
 @pytest.fixture(params=["ssh", "local"])
-async def way(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Path | None]:
-    """ssh_config of a host, or None for this machine."""
+async def ssh_config(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Path | None]:
+    """ssh_config of an SSH host, or None for this machine."""
     if request.param == "local":
         yield None
         return
@@ -179,44 +179,42 @@ async def way(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[P
 
 
 @pytest.fixture
-def mark() -> str:
-    """Stands in the command line of what a test has a host run."""
+def marker() -> str:
+    """Unique text for command lines, to find the processes of a test."""
     return uuid.uuid4().hex
 
 
-def alive(mark: str) -> list[int]:
-    """Processes whose command line or environment's shell script holds the mark."""
-    found = []
+def processes_with(marker: str) -> list[int]:
+    """PIDs of processes with the marker in their command line."""
+    pids = []
     for process in psutil.process_iter(["pid", "cmdline", "status"]):
-        if mark in " ".join(process.info["cmdline"] or ()) and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process.info["pid"])
-    return found
+        if marker in " ".join(process.info["cmdline"] or ()) and process.info["status"] != psutil.STATUS_ZOMBIE:
+            pids.append(process.info["pid"])
+    return pids
 
 
-async def test_requests_of_an_access_log_are_counted_and_few_lines_kept(way: Path | None, tmp_path: Path) -> None:
+async def test_access_log_requests_are_counted_few_lines_kept(ssh_config: Path | None, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     line = '1.1.1.1 - - [x] "GET / HTTP/1.1" {} 5 "-" "x" 0.010 {}\n'
     log.write_text(line.format(404, "-"))
-    async with tailing(f"tail -n 1 -F '{log}'", way) as tail:
+    async with tailing(f"tail -n 1 -F '{log}'", ssh_config) as tail:
         await until(lambda: len(tail.lines) == 1)
         with log.open("a") as file:
             file.write(line.format(200, "HIT") * 900 + line.format(500, "MISS") * 100)
-        await until(lambda: sum(event.lines for event in tail.counted) == 1000)
-        statuses = sum((Counter(event.statuses) for event in tail.counted), Counter[int]())
+        await until(lambda: sum(event.lines for event in tail.counts) == 1000)
+        statuses = sum((Counter(event.statuses) for event in tail.counts), Counter[int]())
         assert statuses == {200: 900, 500: 100}
-        assert sum(event.hits for event in tail.counted) == 900
-        assert (
-            sum(event.latency.count for event in tail.counted) == sum(event.lookups for event in tail.counted) == 1000
-        )
+        assert sum(event.hits for event in tail.counts) == 900
+        assert sum(event.latency.count for event in tail.counts) == sum(event.lookups for event in tail.counts) == 1000
         assert len(tail.lines) < 50
-        # Silence is a count of 0, not the last rate for ever.
+        # Without output the count is 0, not the last rate.
         await until(lambda: bool(tail.pane.counts) and not any(event.lines for event in tail.pane.counts))
 
 
-async def test_a_log_is_followed(way: Path | None, tmp_path: Path) -> None:
+async def test_log_is_followed(ssh_config: Path | None, tmp_path: Path) -> None:
     log = tmp_path / "error log"
     log.write_text("old\n")
-    async with tailing(f"tail -n 1 -F '{log}'", way) as tail:
+    async with tailing(f"tail -n 1 -F '{log}'", ssh_config) as tail:
         await until(lambda: tail.lines == ["old"])
         with log.open("a") as file:
             file.write("one\ntwo\thalf")
@@ -228,23 +226,23 @@ async def test_a_log_is_followed(way: Path | None, tmp_path: Path) -> None:
     assert [change.condition for change in tail.changes][:1] == ["running"]
 
 
-async def test_error_output_is_shown_and_the_end_said(way: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stderr_and_exit_status_are_shown(ssh_config: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tails, "FIRST_RETRY", 0.1)
     command = "echo good; echo 'cannot open that' >&2; exit 7"
-    async with tailing(command, way) as tail:
+    async with tailing(command, ssh_config) as tail:
         await until(lambda: len(tail.changes) >= 4)
     assert tail.lines[:4] == ["good", "cannot open that"] * 2
     assert tail.changes[1].detail == "exit status 7: cannot open that"
     assert [change.condition for change in tail.changes[:4]] == ["running", "ended"] * 2
 
 
-async def test_the_environment_is_the_one_that_sar_needs(way: Path | None) -> None:
-    async with tailing("echo $LC_ALL $S_COLORS $S_TIME_FORMAT; exec sleep 1000", way) as tail:
+async def test_environment_is_set_for_sar(ssh_config: Path | None) -> None:
+    async with tailing("echo $LC_ALL $S_COLORS $S_TIME_FORMAT; exec sleep 1000", ssh_config) as tail:
         await until(lambda: tail.lines == ["C never ISO"])
 
 
-async def test_a_flood_is_bounded_and_counted(way: Path | None) -> None:
-    async with tailing("yes 'a line of the flood'", way) as tail:
+async def test_output_flood_is_bounded_and_counted(ssh_config: Path | None) -> None:
+    async with tailing("yes 'a line of the flood'", ssh_config) as tail:
         await until(lambda: len(tail.texts) >= 8)
         texts = tail.texts
     span = texts[-1].t - texts[0].t
@@ -254,24 +252,24 @@ async def test_a_flood_is_bounded_and_counted(way: Path | None) -> None:
     assert all(later.t - earlier.t >= 0.99 * tails.PACE for earlier, later in itertools.pairwise(texts))
 
 
-async def test_nothing_is_left_when_the_cockpit_goes(way: Path | None, mark: str) -> None:
-    async with tailing(f"sh -c 'echo up; sleep 1000; : {mark}' | cat", way) as tail:
+async def test_cancelled_tail_leaves_no_process(ssh_config: Path | None, marker: str) -> None:
+    async with tailing(f"sh -c 'echo up; sleep 1000; : {marker}' | cat", ssh_config) as tail:
         await until(lambda: tail.lines == ["up"])
-        assert alive(mark)
-    await until(lambda: not alive(mark))
+        assert processes_with(marker)
+    await until(lambda: not processes_with(marker))
 
 
-async def test_nothing_is_left_when_the_connection_is_cut(sshd: Sshd, mark: str) -> None:
-    async with tailing(f"sh -c 'echo up; sleep 1000; : {mark}' | cat", sshd.ssh_config) as tail:
+async def test_lost_connection_leaves_no_process(sshd: Sshd, marker: str) -> None:
+    async with tailing(f"sh -c 'echo up; sleep 1000; : {marker}' | cat", sshd.ssh_config) as tail:
         await until(lambda: tail.lines == ["up"])
-        first = alive(mark)
+        first = processes_with(marker)
         sshd.cut()
-        await until(lambda: not set(first) & set(alive(mark)))
+        await until(lambda: not set(first) & set(processes_with(marker)))
         await until(lambda: tail.lines == ["up", "up"])
-    await until(lambda: not alive(mark))
+    await until(lambda: not processes_with(marker))
 
 
-async def test_a_login_shell_that_does_not_get_there_is_named(sshd: Sshd) -> None:
+async def test_failed_login_shell_is_reported(sshd: Sshd) -> None:
     tail = Tail("echo never", sshd.ssh_config)
     feeding = asyncio.ensure_future(tail.feed.run())
     await asyncio.wait_for(tail.feed.up(), DEADLINE)
@@ -291,10 +289,10 @@ SHELLS = [shell for shell in ("dash", "bash", "busybox sh") if shutil.which(shel
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("leads", [True, False])
-def test_every_shell_ends_all_of_it(shell: str, leads: bool, mark: str) -> None:
-    """`leads`: the shell leads its process group, as under sshd; where it does not, setsid makes one."""
-    line = f"exec {shell} -s" if leads else f"{shell} -s; exit $?"
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_all_processes_end_under_every_shell(shell: str, is_leader: bool, marker: str) -> None:
+    """`is_leader`: the shell leads its process group, as under sshd; otherwise setsid creates a group."""
+    line = f"exec {shell} -s" if is_leader else f"{shell} -s; exit $?"
     host = subprocess.Popen(
         ["/bin/sh", "-c", line],
         stdin=subprocess.PIPE,
@@ -303,23 +301,23 @@ def test_every_shell_ends_all_of_it(shell: str, leads: bool, mark: str) -> None:
         start_new_session=True,
     )
     assert host.stdin and host.stdout
-    host.stdin.write(script(f"sh -c 'echo up; sleep 1000; : {mark}' | cat").encode())
+    host.stdin.write(script(f"sh -c 'echo up; sleep 1000; : {marker}' | cat").encode())
     host.stdin.flush()
     while host.stdout.readline() != b"up\n":
         assert host.poll() is None
-    assert alive(mark)
+    assert processes_with(marker)
     host.stdin.close()
     host.stdout.read()
     host.wait(DEADLINE)
     host.stdout.close()
     deadline = time.monotonic() + DEADLINE
-    while alive(mark) or in_session(host.pid):
+    while processes_with(marker) or in_session(host.pid):
         assert time.monotonic() < deadline, in_session(host.pid)
         time.sleep(0.01)
 
 
 def in_session(session: int) -> list[str]:
-    """Names of the processes of a session that have not ended."""
+    """Names of the running processes of a session."""
     names = []
     for process in psutil.process_iter():
         with suppress(ProcessLookupError, psutil.NoSuchProcess):
@@ -328,6 +326,6 @@ def in_session(session: int) -> list[str]:
     return names
 
 
-async def test_counts_of_an_access_log_that_outruns_the_reader_are_late() -> None:
+async def test_counts_are_late_if_log_outruns_reader() -> None:
     async with tailing("""yes '1.1.1.1 - - [x] "GET / HTTP/1.1" 200 5'""", None) as tail:
-        await until(lambda: any(event.late for event in tail.counted))
+        await until(lambda: any(event.late for event in tail.counts))

@@ -1,4 +1,4 @@
-"""CPU time of watched processes: nothing that ended is lost, nothing is counted twice."""
+"""CPU time of watched processes: exited children are included, nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -13,63 +13,63 @@ HZ = 100
 OLD = 5000  # clock ticks after boot
 
 
-def counted(*readings: dict[tuple[int, int], Times]) -> int:
-    """The counter after readings a second apart, the first of them 100 s after boot."""
+def ticks_after(*readings: dict[tuple[int, int], Times]) -> int:
+    """Ticks after readings one second apart, the first 100 s after boot."""
     time = TreeTime(HZ)
     for second, reading in enumerate(readings):
         time.take(reading, 100.0 + second)
     return time.ticks
 
 
-def test_what_a_process_used_before_the_first_reading_does_not_count() -> None:
-    assert counted({(1, OLD): Times(0, 900, 50)}) == 0
-    assert counted({(1, OLD): Times(0, 900, 50)}, {(1, OLD): Times(0, 930, 50)}) == 30
+def test_time_before_first_reading_is_excluded() -> None:
+    assert ticks_after({(1, OLD): Times(0, 900, 50)}) == 0
+    assert ticks_after({(1, OLD): Times(0, 900, 50)}, {(1, OLD): Times(0, 930, 50)}) == 30
 
 
-def test_the_time_of_a_child_that_ended_is_counted_once() -> None:
+def test_exited_child_is_counted_once() -> None:
     parent, child = (1, OLD), (2, OLD)
-    # 40 of its 55 were read while it lived.
+    # 40 of its 55 ticks were read before it exited.
     before = {parent: Times(0, 10, 100), child: Times(1, 40, 0)}
-    assert counted(before, {parent: Times(0, 10, 155)}) == 15
+    assert ticks_after(before, {parent: Times(0, 10, 155)}) == 15
 
 
-def test_the_time_of_a_child_that_was_never_read_counts_whole() -> None:
-    assert counted({(1, OLD): Times(0, 10, 0)}, {(1, OLD): Times(0, 12, 70)}) == 72
+def test_child_that_was_never_read_counts_fully() -> None:
+    assert ticks_after({(1, OLD): Times(0, 10, 0)}, {(1, OLD): Times(0, 12, 70)}) == 72
 
 
-def test_a_grandchild_that_ended_with_its_parent_is_counted_once() -> None:
+def test_grandchild_exited_with_parent_is_counted_once() -> None:
     before = {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 20, 0), (3, OLD): Times(2, 30, 0)}
-    assert counted(before, {(1, OLD): Times(0, 0, 60)}) == 10
+    assert ticks_after(before, {(1, OLD): Times(0, 0, 60)}) == 10
 
 
-def test_a_defunct_process_counts_until_its_parent_has_waited_for_it() -> None:
+def test_defunct_process_counts_until_reaped() -> None:
     readings = [
         {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 20, 0)},
         {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 25, 0)},
         {(1, OLD): Times(0, 0, 25)},
     ]
-    assert counted(*readings) == 5
+    assert ticks_after(*readings) == 5
 
 
-def test_a_parent_that_ignores_its_children_loses_no_time_of_its_own() -> None:
+def test_parent_ignoring_sigchld_keeps_its_own_time() -> None:
     before = {(1, OLD): Times(0, 10, 0), (2, OLD): Times(1, 300, 0)}
-    assert counted(before, {(1, OLD): Times(0, 17, 0)}) == 7
+    assert ticks_after(before, {(1, OLD): Times(0, 17, 0)}) == 7
 
 
-def test_a_new_process_counts_whole_and_a_renamed_old_one_from_now_on() -> None:
+def test_new_process_counts_fully_renamed_from_now() -> None:
     before = {(1, OLD): Times(0, 0, 0)}
     new, renamed = (2, 10_050), (3, 20)
-    now = {(1, OLD): Times(0, 0, 0), new: Times(1, 8, 0), renamed: Times(1, 7777, 0)}
-    assert counted(before, now) == 8
-    assert counted(before, now, now | {renamed: Times(1, 7780, 0)}) == 11
+    after = {(1, OLD): Times(0, 0, 0), new: Times(1, 8, 0), renamed: Times(1, 7777, 0)}
+    assert ticks_after(before, after) == 8
+    assert ticks_after(before, after, after | {renamed: Times(1, 7780, 0)}) == 11
 
 
-def test_a_pid_that_was_given_again_is_another_process() -> None:
-    assert counted({(2, OLD): Times(1, 500, 0)}, {(2, 10_050): Times(1, 3, 0)}) == 3
+def test_reused_pid_counts_as_new_process() -> None:
+    assert ticks_after({(2, OLD): Times(1, 500, 0)}, {(2, 10_050): Times(1, 3, 0)}) == 3
 
 
-# Watches itself under another name. For each line it has children burn 0.08 s each, one of them with a child of its
-# own, waits for them, and prints the CPU time of all of them and of itself.
+# Runs under another name. Per line of input, four children use 0.08 s of CPU time each, one with a child of its own;
+# prints the CPU time of all of them and itself.
 TREE = """
 import os, sys, time
 open("/proc/self/comm", "w").write(sys.argv[1])
@@ -95,7 +95,7 @@ for line in sys.stdin:
 """
 
 
-async def test_short_lived_children_of_a_real_process_are_counted(host_shell: str) -> None:
+async def test_short_lived_children_are_counted(host_shell: str) -> None:
     name = f"{TAG}tree"
     tree = await asyncio.to_thread(
         subprocess.Popen, [sys.executable, "-ISc", TREE, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE

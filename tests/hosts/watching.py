@@ -1,4 +1,4 @@
-"""A host's feed that runs beside a test, and what came of it so far."""
+"""A host's feed that runs during a test, and its events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.hosts.conftest import until
 
 
 class Watch:
-    """A feed that runs, and its events so far."""
+    """A running feed and its events so far."""
 
     def __init__(self, config: HostConfig, ssh_config: Path | None, asker: Asker | None) -> None:
         self.config = config
@@ -40,16 +40,16 @@ class Watch:
         return [change.condition for change in self.changes]
 
     def state(self) -> State:
-        begun = SessionStarted(t=0.0, wall=0.0, version="", name="", hosts=(self.config,))
-        return fold_all([begun, *self.events])
+        started = SessionStarted(t=0.0, wall=0.0, version="", name="", hosts=(self.config,))
+        return fold_all([started, *self.events])
 
     @property
     def condition(self) -> str:
-        """The one that the host is in."""
+        """The host's current condition."""
         return self.conditions[-1] if self.changes else ""
 
     async def until(self, condition: str) -> HostChanged:
-        """Returns once the host's condition is this one, with the event that said so."""
+        """Wait until the host has this condition; return the event."""
         await self._until(lambda: self.condition == condition)
         return self.changes[-1]
 
@@ -57,22 +57,22 @@ class Watch:
         return self.state().hosts[self.config.name]
 
     async def sampled(self, more: int = 1) -> None:
-        """Returns after so many further samples."""
-        enough = len(self.samples) + more
-        await self._until(lambda: len(self.samples) >= enough)
+        """Wait for `more` further samples."""
+        target = len(self.samples) + more
+        await self._until(lambda: len(self.samples) >= target)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         try:
             await until(condition)
         except AssertionError:
-            raise AssertionError(f"waited in vain; {len(self.samples)} samples, {self.changes[-5:]}") from None
+            raise AssertionError(f"timed out; {len(self.samples)} samples, {self.changes[-5:]}") from None
 
 
 @asynccontextmanager
 async def watching(
     config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None
 ) -> AsyncIterator[Watch]:
-    """A feed that runs, and has not failed at the end."""
+    """Run the feed of this host; fail if it ended by itself."""
     watch = Watch(config, ssh_config, asker)
     task = asyncio.ensure_future(watch.feed.run())
     try:

@@ -15,7 +15,7 @@ from tests.lab.requirements import missing
 
 
 def describe(lab: Lab) -> str:
-    """What a person needs to use a lab: its hosts, a page of each, and commands to copy."""
+    """Return the hosts of a lab with a URL of each, and commands to copy."""
     pin = f"taskset -c {generator_cpu()} "
     cockpit = f"{pin}.venv/bin/cockpit run profiles/spare-servers.toml --ssh-config {lab.ssh_config}"
     served = {spec.name: ", ".join(service.name for service in spec.services) for spec in HOSTS}
@@ -28,14 +28,14 @@ def describe(lab: Lab) -> str:
 
 
 def up(names: list[str]) -> int:
-    """Brings up the hosts of these names, or all."""
+    """Bring up the named hosts (default all)."""
     lab = Lab.by_hand()
     if lab is not None:
         print(f"the lab is already up\n{describe(lab)}")
         return 0
-    lacking = missing()
-    if lacking:
-        print(f"the lab cannot run here; missing: {', '.join(lacking)}", file=sys.stderr)
+    absent = missing()
+    if absent:
+        print(f"the lab cannot run here; missing: {', '.join(absent)}", file=sys.stderr)
         return 1
     lab = Lab.start(*(names or NAMES), stay=True, share=quotas.SHARE)
     print(f"the lab is up\n{describe(lab)}")
@@ -43,7 +43,7 @@ def up(names: list[str]) -> int:
 
 
 def down() -> int:
-    """Takes down the lab that was brought up by hand, and sweeps what dead ones left; running tests keep theirs."""
+    """Take down the lab brought up by hand, and remove remains of dead labs; labs of running tests stay."""
     numbers = state.known()
     lab = Lab.by_hand()
     if lab is not None:
@@ -53,22 +53,22 @@ def down() -> int:
         if lab is not None and number == lab.number:
             continue
         if state.is_kept(number):
-            print(f"left alone: lab {number}, which a test run is using")
+            print(f"lab {number} stays: a test run uses it")
             continue
         state.clear(number)
-        print(f"cleared away what was left of lab {number}")
+        print(f"removed the remains of lab {number}")
     if not numbers:
         print("no lab is up")
     return 0
 
 
 def status() -> int:
-    """Exit status 0 when the lab is up by hand, 1 when not."""
+    """Return 0 if a lab is up by hand, otherwise 1."""
     lab = Lab.by_hand()
     print("the lab is not up" if lab is None else f"the lab is up\n{describe(lab)}")
     for number in state.known():
         if lab is None or number != lab.number:
-            owner = "in use by a test run" if state.is_kept(number) else "dead; `down` clears it away"
+            owner = "in use by a test run" if state.is_kept(number) else "dead; remove it with `down`"
             print(f"lab {number}: {owner} ({', '.join(state.leftovers(number))})")
     return int(lab is None)
 
@@ -76,11 +76,11 @@ def status() -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.lab", description="The lab, by hand.")
     parser.add_argument("action", choices=("up", "down", "status"))
-    parser.add_argument("host", nargs="*", help="with up: what to bring up (all)")
-    words = parser.parse_args()
-    actions = {"up": lambda: up(words.host), "down": down, "status": status}
+    parser.add_argument("host", nargs="*", help="with up: hosts to bring up (default all)")
+    options = parser.parse_args()
+    actions = {"up": lambda: up(options.host), "down": down, "status": status}
     try:
-        return actions[words.action]()
+        return actions[options.action]()
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1

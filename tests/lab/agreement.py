@@ -1,5 +1,5 @@
-"""One Apache, one plan, and what we, ab, wrk and httperf say it came to: for the test that holds the counts, and for
-the bench that holds rates and latencies."""
+"""Results of cockpit, ab, wrk and httperf for one plan on one Apache: a test compares the counts, a benchmark the
+rates and latencies."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ end
 
 
 class Result(NamedTuple):
-    """What a generator said: replies, bytes with and (where it says so) without heads, errors, requests a second and
-    percentiles (s); and what the server logged of it: replies and bytes."""
+    """Results of a generator, and responses and bytes in the server's log.
+
+    Responses, bytes with and (if reported) without headers, errors, requests/s, percentiles (s).
+    """
 
     requests: int
     total: int
@@ -51,15 +53,13 @@ class Result(NamedTuple):
     logged_bytes: int = 0
 
 
-Go = Callable[[], Result]
-
-
-Goes = dict[str, Go]
+Generator = Callable[[], Result]
+Generators = dict[str, Generator]
 Results = dict[str, list[Result]]
 
 
-def make_steady(web1: Host) -> None:
-    """As many workers of Apache's as the plan needs, none of which is ever replaced, until it is restarted."""
+def keep_workers(web1: Host) -> None:
+    """Give Apache enough workers for the plan, which are never replaced until its restart."""
     settings = "s/(MinSpareServers|StartServers) .*/\\1 20/; s/(MaxSpareServers) .*/\\1 40/; s/(PerChild) .*/\\1 0/"
     web1.run(f"sed -E -i '{settings}' {PREFORK_CONF}")
     web1.run("apachectl graceful")
@@ -68,21 +68,21 @@ def make_steady(web1: Host) -> None:
 
 
 def logged(web1: Host) -> tuple[int, int]:
-    """Replies in Apache's log, and bytes sent with them, heads included."""
-    words = web1.run(f"awk '/\"GET /{{n++; s += $10}} END {{print n + 0, s + 0}}' {LOG}").stdout.split()
-    return int(words[0]), int(words[1])
+    """Return the number of responses in Apache's log, and their bytes with headers."""
+    fields = web1.run(f"awk '/\"GET /{{n++; s += $10}} END {{print n + 0, s + 0}}' {LOG}").stdout.split()
+    return int(fields[0]), int(fields[1])
 
 
-def with_log(web1: Host, go: Go) -> Result:
-    """A go, and what Apache logged of it: it does so once a reply has left, so the last lines may take a moment."""
+def with_log(web1: Host, run: Generator) -> Result:
+    """Run a generator and add the counts of Apache's log, which may arrive after the responses."""
     web1.run(f": > {LOG}")
-    result = go()
+    result = run()
     state.wait_for(lambda: logged(web1)[0] >= result.requests)
     count, size = logged(web1)
     return result._replace(logged=count, logged_bytes=size)
 
 
-def ours(url: str, **values: object) -> Result:
+def cockpit(url: str, **values: object) -> Result:
     plan = LoadPlan(**{"url": url, "cpus": (generator_cpu(),), **values})  # type: ignore[arg-type]
     outcome = asyncio.run(load(plan))
     service, ticks = outcome.merged("service"), outcome.ticks
@@ -128,25 +128,25 @@ def ab(url: str, table: Path, requests: int, *flags: str) -> Result:
 def wrk(url: str, script: Path, *flags: str) -> Result:
     script.write_text(WRK_REPORT)
     text = _run("wrk", "-t1", f"-c{CONCURRENCY}", "-d1s", *flags, "-s", str(script), url)
-    words = text.split("exactly ")[1].split()
-    requests, size, microseconds, errors = (int(word) for word in words[:4])
-    p50, p99 = (float(word) / 1e6 for word in words[4:6])
+    fields = text.split("exactly ")[1].split()
+    requests, size, microseconds, errors = (int(field) for field in fields[:4])
+    p50, p99 = (float(field) / 1e6 for field in fields[4:6])
     return Result(requests, size, None, errors, requests / microseconds * 1e6, p50, p99)
 
 
 def httperf(url: str, requests: int) -> Result:
-    """One connection after the other at RATE, whatever the server does: the open model."""
+    """Open connections at RATE, independent of the server: open load."""
     parts = urlsplit(url)
     text = _run(
         *("httperf", "--hog", "--timeout", "5", "--server", str(parts.hostname), "--port", "80"),
         *("--uri", parts.path, "--rate", str(RATE), "--num-conns", str(requests), "--num-calls", "1"),
     )
-    replies = int(_number(r"replies (\d+)", text))
+    responses = int(_number(r"replies (\d+)", text))
     head, body = (_number(rf"Reply size \[B\]:.* {part} ([\d.]+)", text) for part in ("header", "content"))
     return Result(
-        requests=replies,
-        total=round(replies * (head + body)),
-        body=round(replies * body),
+        requests=responses,
+        total=round(responses * (head + body)),
+        body=round(responses * body),
         errors=int(_number(r"Errors: total (\d+)", text)),
         rate=_number(r"Request rate: ([\d.]+) req/s", text),
         p50=_number(r"Connection time \[ms\]: .* median ([\d.]+)", text) / 1000,
@@ -154,47 +154,47 @@ def httperf(url: str, requests: int) -> Result:
     )
 
 
-def closed(url: str, directory: Path, *, kept: bool, requests: int = REQUESTS) -> tuple[str, Goes]:
-    """A title, and a go of each generator that keeps CONCURRENCY requests in flight; their files go to `directory`."""
+def closed_load(url: str, directory: Path, *, kept: bool, requests: int = REQUESTS) -> tuple[str, Generators]:
+    """Return a title and the generators under closed load with CONCURRENCY; their files go to `directory`."""
     ab_flags = ("-k",) if kept else ()
     wrk_flags = () if kept else ("-H", "Connection: close")
-    how = "kept connections" if kept else "a new connection each"
-    return f"closed, c={CONCURRENCY}, n={requests} (wrk: 1 s), {how}", {
-        "cockpit": lambda: ours(url, requests=requests, concurrency=CONCURRENCY, keepalive=kept),
+    connections = "kept connections" if kept else "a new connection each"
+    return f"closed, c={CONCURRENCY}, n={requests} (wrk: 1 s), {connections}", {
+        "cockpit": lambda: cockpit(url, requests=requests, concurrency=CONCURRENCY, keepalive=kept),
         "ab": lambda: ab(url, directory / "ab.csv", requests, *ab_flags),
         "wrk": lambda: wrk(url, directory / "report.lua", *wrk_flags),
     }
 
 
-def opened(url: str, *, requests: int = REQUESTS) -> tuple[str, Goes]:
-    """As `closed`, of those that send at RATE whatever the server does."""
-    goes: Goes = {"cockpit": lambda: ours(url, requests=requests, rate=float(RATE), keepalive=False)}
+def open_load(url: str, *, requests: int = REQUESTS) -> tuple[str, Generators]:
+    """Return a title and the generators under open load at RATE."""
+    generators: Generators = {"cockpit": lambda: cockpit(url, requests=requests, rate=float(RATE), keepalive=False)}
     if shutil.which("httperf"):
-        goes["httperf"] = lambda: httperf(url, requests)
-    return f"open, {RATE}/s, n={requests}, a new connection each", goes
+        generators["httperf"] = lambda: httperf(url, requests)
+    return f"open, {RATE}/s, n={requests}, a new connection each", generators
 
 
-def in_turns(web1: Host, goes: Goes, rounds: int) -> Results:
-    """Every go in turn, round after round."""
-    results: Results = {name: [] for name in goes}
+def in_rounds(web1: Host, generators: Generators, rounds: int) -> Results:
+    """Run all generators in turn, for several rounds."""
+    results: Results = {name: [] for name in generators}
     for _ in range(rounds):
-        for name, go in goes.items():
-            results[name].append(with_log(web1, go))
+        for name, run in generators.items():
+            results[name].append(with_log(web1, run))
     return results
 
 
-def middle(results: list[Result], name: str) -> float:
+def median_of(results: list[Result], name: str) -> float:
     return float(median(getattr(result, name) for result in results))
 
 
 def table(results: Results) -> list[str]:
-    """A line each, under a line that names the columns."""
-    lines = [f"{'':10}{'replies':>9}{'bytes':>12}{'errors':>8}{'req/s':>10}{'p50 ms':>9}{'p99 ms':>9}"]
+    """Return a heading and one line per generator."""
+    lines = [f"{'':10}{'resp.':>9}{'bytes':>12}{'errors':>8}{'req/s':>10}{'p50 ms':>9}{'p99 ms':>9}"]
     for name, rounds in results.items():
         last = rounds[-1]
-        p99 = "-" if last.p99 is None else f"{middle(rounds, 'p99') * 1000:.2f}"
+        p99 = "-" if last.p99 is None else f"{median_of(rounds, 'p99') * 1000:.2f}"
         lines.append(
             f"{name:10}{last.requests:9}{last.total:12}{last.errors:8}"
-            f"{middle(rounds, 'rate'):10.0f}{middle(rounds, 'p50') * 1000:9.2f}{p99:>9}"
+            f"{median_of(rounds, 'rate'):10.0f}{median_of(rounds, 'p50') * 1000:9.2f}{p99:>9}"
         )
     return lines

@@ -1,16 +1,16 @@
-"""Apache as the lab's hosts run it: Debian's own configuration, with the modules that a host asks for."""
+"""Apache on the lab's hosts: Debian's configuration with the modules of the host."""
 
 from tests.lab.services import DOCUMENTS, HELLO, PREFORK_CONF, SMALL, TINY, File, Fill, Service, stop_all
 
 PID_FILE = "/run/apache2/apache2.pid"
 
-# What Debian enables, without an MPM.
+# Modules that Debian enables, without the MPM.
 DEBIAN_MODULES = (
     "access_compat alias auth_basic authn_core authn_file authz_core authz_host authz_user autoindex deflate dir env"
     " filter mime negotiation reqtimeout setenvif status"
 )
 
-# Small spare-server limits and short-lived workers: the situation that tuning starts from.
+# Small spare-server limits and short-lived workers: the start of the tuning.
 UNTUNED_PREFORK = """\
 # prefork MPM
 # StartServers: number of server processes to start
@@ -28,7 +28,7 @@ UNTUNED_PREFORK = """\
 </IfModule>
 """
 
-# What joins an Apache to the Tomcat of app1, over AJP.
+# Connects Apache to the Tomcat of app1, over AJP.
 JK_FILES = (
     File(
         "/etc/libapache2-mod-jk/workers.properties",
@@ -51,7 +51,7 @@ JkMount /shop/* app1
 def apache(
     mpm: str, modules: tuple[str, ...] = (), files: tuple[File, ...] = (), fills: tuple[Fill, ...] = ()
 ) -> Service:
-    """An Apache with an MPM and modules beyond Debian's, none of the sites and modules that this machine may use."""
+    """Return an Apache with an MPM and additional modules, without the sites and modules of this machine."""
     enabled = " ".join((DEBIAN_MODULES, f"mpm_{mpm}", *modules))
     return Service(
         name="apache2",
@@ -73,7 +73,7 @@ def apache(
             " [ ! -e ../mods-available/$module.$part ] || ln -s ../mods-available/$module.$part .; done; done",
             "install -d -o root -g adm -m 750 /var/log/apache2",
         ),
-        # The port is open before the PID file is there, without which neither a reload nor a stop finds Apache.
+        # Wait for the PID file: it appears after the port is open, and reload and stop need it.
         start=f"apachectl start && until [ -s {PID_FILE} ]; do pgrep -x apache2 >/dev/null || exit 1; sleep 0.02; done",
         stop=f"{stop_all('apache2')}; rm -f {PID_FILE}",
     )

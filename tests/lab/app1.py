@@ -1,7 +1,7 @@
-"""app1: Tomcat with a small shop that answers SOAP posts from three database queries, and an Apache in front of it.
+"""app1: Tomcat with a small shop that answers SOAP requests from three database queries, and Apache in front of it.
 
-Port 8080 is Tomcat alone, port 80 is Apache with mod_jk on the same machine; web1 with mod_jk is the third way to it.
-The shop is in webapp/, its database is HSQLDB in Tomcat's memory. `service tomcat10 restart` reads JAVA_OPTS anew.
+Port 8080 is Tomcat, port 80 is Apache with mod_jk on the same host; web1 reaches the shop through mod_jk, too. The shop
+is in webapp/, its database is HSQLDB in Tomcat's memory. `service tomcat10 restart` activates JAVA_OPTS.
 """
 
 from pathlib import Path
@@ -10,13 +10,13 @@ from tests.lab.apache import JK_FILES, apache
 from tests.lab.services import HELLO, File, Service
 
 WEBAPP = Path(__file__).with_name("webapp")
-# The posts that profiles/topologies.toml sends.
+# The requests of profiles/topologies.toml.
 REQUESTS = tuple(sorted((WEBAPP.parents[2] / "profiles/requests").glob("*.xml")))
 BASE = "/var/lib/tomcat10"
 SHOP = f"{BASE}/webapps/shop"
 SOURCES = "/usr/src/shop"
 OPTIONS = "/etc/default/tomcat10"
-# For its manager's status page, which it shows to the host itself alone.
+# The manager's status page; it answers only requests from the host itself.
 STATUS_PATH = "/manager/status"
 STATUS_LOGIN = ("lab", "lab")
 
@@ -28,7 +28,7 @@ SERVER = """\
               factory="org.apache.catalina.users.MemoryUserDatabaseFactory" pathname="conf/tomcat-users.xml" />
   </GlobalNamingResources>
   <Service name="Catalina">
-    <!-- bindOnInit: the ports open once the applications stand, no sooner. -->
+    <!-- bindOnInit: open the ports after the applications have started. -->
     <Connector port="8080" protocol="HTTP/1.1" bindOnInit="false" />
     <Connector port="8009" protocol="AJP/1.3" address="0.0.0.0" secretRequired="false" bindOnInit="false" />
     <Engine name="Catalina" defaultHost="localhost">
@@ -42,7 +42,7 @@ SERVER = """\
 </Server>
 """
 
-# No search through every library for tag libraries and annotations, which nothing here has.
+# Do not scan all libraries for tag libraries and annotations: there are none.
 CONTEXT = """\
 <Context>
   <JarScanner scanClassPath="false">
@@ -66,11 +66,11 @@ java.util.logging.ConsoleHandler.formatter = org.apache.juli.OneLineFormatter
 """
 
 JAVA_OPTS = """\
-# What Tomcat is started with.
+# JVM options of Tomcat.
 JAVA_OPTS="-server -Xms128m -Xmx128m -Djava.awt.headless=true -Djava.security.egd=file:/dev/urandom"
 """
 
-# Debian's package has a systemd unit only. A start is over when the shop can be asked for.
+# Debian's package has only a systemd unit. The start returns when the shop accepts requests.
 INIT = """\
 #!/bin/sh
 ### BEGIN INIT INFO
@@ -94,7 +94,7 @@ start() {
     export JAVA_OPTS
     install -d -o tomcat -g tomcat /run/tomcat10
     setpriv --reuid tomcat --regid tomcat --init-groups "$CATALINA_HOME/bin/catalina.sh" start >/dev/null || exit 1
-    # A try costs two processes, which a host with a small CPU quota takes from Tomcat's start.
+    # Each attempt starts two processes, which slow down Tomcat's start on a host with a small CPU quota.
     until answers; do
         running || { echo "tomcat10 ended: $(tail -n 1 "$CATALINA_OUT")" >&2; exit 1; }
         sleep 0.25
@@ -120,7 +120,7 @@ esac
 
 
 def _shop() -> tuple[File, ...]:
-    """The application's files: sources apart, the rest where Tomcat looks for it."""
+    """Return the application's files: sources in SOURCES, the rest in Tomcat's webapps."""
     places = {"src": SOURCES, "WEB-INF": f"{SHOP}/WEB-INF", "META-INF": f"{SHOP}/META-INF"}
     return tuple(
         File(f"{place}/{path.relative_to(WEBAPP / part)}", path.read_text())
@@ -129,7 +129,7 @@ def _shop() -> tuple[File, ...]:
     )
 
 
-# The compiler that Tomcat itself has for its pages, so that a Java runtime is enough.
+# Tomcat's own compiler for JSPs: a Java runtime is sufficient.
 COMPILE = (
     "java -XX:TieredStopAtLevel=1 -cp /usr/share/java/eclipse-jdt-core.jar"
     " org.eclipse.jdt.internal.compiler.batch.Main -17 -proc:none -nowarn"

@@ -1,6 +1,6 @@
-"""A real container: podman and runc over this machine's root as an overlay, with nginx as its first process.
+"""A real container: podman and runc with this machine's root as an overlay, and nginx as process 1.
 
-It shares this machine's network, so that nothing of it is left there. It has a quota of CPU and a limit of memory.
+It shares this machine's network, so no network has to be removed. It has a CPU quota and a memory limit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.lab import quotas
 
-# Not systemd, which a container on a test machine may lack; limits that need no right to raise them.
+# cgroupfs: a test machine may lack systemd. The limits need no right to raise them.
 _PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--runtime=runc")
 _LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000", f"--cpus={quotas.SHARE}", "--memory=200m")
 _CONFIGURATION = """\
@@ -36,12 +36,12 @@ http {{
     }}
 }}
 """
-# Where the container has its configuration.
+# Directory of the configuration in the container.
 INSIDE = "/etc/nginx-mounted"
 
 
 class Container(NamedTuple):
-    """`file` is the configuration as this machine has it, `inside` as the container has it."""
+    """A container; `file` is the path of its configuration on this machine, `inside` its path in the container."""
 
     name: str
     port: int
@@ -57,22 +57,22 @@ class Container(NamedTuple):
         return f"podman restart -t 3 {self.name}"
 
     def run(self, command: str, check: bool = True) -> str:
-        """The output of a command in the container."""
+        """Run a command in the container and return its output."""
         return podman("exec", self.name, "sh", "-c", command, check=check)
 
     def start(self) -> None:
-        """Start it, if it has ended."""
+        """Start the container if it has ended."""
         podman("start", self.name)
 
     @property
     def processes(self) -> set[int]:
-        """Those of nginx, by their numbers in the container."""
+        """PIDs of nginx in the container."""
         return set(map(int, self.run("pgrep -x nginx").split()))
 
 
 @contextmanager
 def container(directory: Path, *, whole: bool = True) -> Iterator[Container]:
-    """Run one; its configuration is in a mounted directory, or, not `whole`, is mounted as a single file."""
+    """Run a container; mount the directory of its configuration, or without `whole` the single file."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -91,15 +91,15 @@ def container(directory: Path, *, whole: bool = True) -> Iterator[Container]:
         )
         serve = ("nginx", "-c", inside, "-g", "daemon off;")
         podman("run", "--detach", *options, "--rootfs", "/:O", *serve)
-        # The overlay shows what cockpit left on this machine itself.
+        # The overlay also shows cockpit's state of this machine.
         podman("exec", name, "rm", "-rf", "/root/.local/state/cockpit")
         yield Container(name, port, file, inside)
     finally:
         podman("rm", "--force", "--time=1", name, check=False)
 
 
-def podman(*words: str, check: bool = True) -> str:
-    done = subprocess.run([*_PODMAN, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+def podman(*arguments: str, check: bool = True) -> str:
+    done = subprocess.run([*_PODMAN, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     if check and done.returncode != 0:
-        raise RuntimeError(f"podman {words[0]}: {done.stderr.strip()}")
+        raise RuntimeError(f"podman {arguments[0]}: {done.stderr.strip()}")
     return done.stdout

@@ -1,5 +1,5 @@
-"""The lab's own error."""
+"""The error of the lab."""
 
 
 class LabError(Exception):
-    """The lab cannot do what was asked; the message says why in one line."""
+    """A failed operation of the lab; the message is one line with the reason."""

@@ -1,4 +1,4 @@
-"""HAProxy in front of web1's Apache, with Debian's own configuration, a frontend, and its statistics."""
+"""HAProxy in front of web1's Apache: Debian's configuration with a frontend and the statistics page."""
 
 from tests.lab.services import Service, stop_all
 

@@ -1,4 +1,4 @@
-"""The hosts of the lab. A further host is a further row here, its servers a module of their own."""
+"""The hosts of the lab: one row in HOSTS per host, one module for its servers."""
 
 from dataclasses import dataclass
 
@@ -17,10 +17,10 @@ class Disk:
 
 @dataclass(frozen=True)
 class HostSpec:
-    """A host: its name, the last number of its address, what it serves (sshd comes with every host), its disks.
+    """A host: name, last number of its address, servers (besides sshd), and disks.
 
-    `page` is what comes after its address in the URL of a page of it. `after`: hosts that must answer on port 80
-    before it starts its servers, where they are in the same lab.
+    `page` is the rest of the URL of a page, after the address. `after`: hosts that must answer on port 80 before this
+    host starts its servers, if they are in the same lab.
     """
 
     name: str
@@ -34,7 +34,7 @@ class HostSpec:
 HOSTS = (
     HostSpec("web1", 11, (web1.APACHE,), disks=(Disk(web1.ATIME_MOUNT, 16), Disk(web1.CACHE_MOUNT, 512))),
     HostSpec("app1", 12, (app1.TOMCAT, app1.APACHE), ":8080/hello.html"),
-    # squid asks its origin for nothing at first when that did not answer as squid started.
+    # squid does not use its origin for a while if the origin did not answer when squid started.
     HostSpec(
         "proxy1",
         13,
@@ -49,7 +49,7 @@ NAMES = tuple(spec.name for spec in HOSTS)
 
 
 def chosen(names: tuple[str, ...]) -> tuple[HostSpec, ...]:
-    """The hosts of these names, in the order of HOSTS. Raises LabError naming one that there is not."""
+    """Return the named hosts in the order of HOSTS. Raises LabError for an unknown name."""
     unknown = sorted(set(names) - set(NAMES))
     if unknown or not names:
         raise LabError(f"no such host: {', '.join(unknown) or '(none named)'}; there are {', '.join(NAMES)}")

@@ -1,12 +1,12 @@
 """Process 1 of a lab host: builds the host's root, network and servers, then reaps orphans until it is killed.
 
-Started by the keeper in new mount, network, PID, UTS and IPC namespaces. It says `{"state": "new"}` on stdout, takes
-its orders as one JSON line on stdin, and says `ready`, or `failed` with the reason. All it needs is loaded before the
-machine's root is left, so the interpreter need not be visible in the host.
+Started by the keeper in new mount, network, PID, UTS and IPC namespaces. It prints `{"state": "new"}`, reads its orders
+as one JSON line from stdin, and prints the state `ready`, or `failed` with the reason. It loads all modules before it
+leaves the machine's root: the interpreter need not exist in the host.
 """
 
 import ctypes
-import encodings.idna  # noqa: F401  what socket loads when it is first given a name or address
+import encodings.idna  # noqa: F401  loaded by socket with the first name or address
 import json
 import os
 import random
@@ -20,14 +20,14 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-START_DEADLINE = 300.0  # seconds that a server may take to accept connections
+START_DEADLINE = 300.0  # s until a server accepts connections
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MNT_DETACH = 1, 2, 4, 8, 4096, 2
-SERVERS = "/run/lab-servers"  # a process that writes its number there is in the cgroup of the host's servers
-# Found before Debian's own: as a service manager does, it starts servers in their cgroup, not in that of a login.
+SERVERS = "/run/lab-servers"  # a process that writes its PID here enters the cgroup of the host's servers
+# Earlier in PATH than Debian's `service`: starts servers in their cgroup, not in that of a login.
 SERVICE = f'#!/bin/sh\necho $$ >{SERVERS}\nexec /usr/sbin/service "$@"\n'
-DISKS = "/var/tmp"  # where this machine keeps files on a disk
-FILLED = 1_600_000_000  # when made-up files were last written: long ago, as caches like it (s since 1970)
-# Trees that some machines keep on filesystems of their own, which an overlay over / does not reach.
+DISKS = "/var/tmp"  # a directory on a disk of this machine
+FILLED = 1_600_000_000  # mtime of generated files (s since 1970): old enough for caches
+# Trees that are separate file systems on some machines: an overlay over / does not include them.
 SYSTEM_TREES = ("/usr", "/var", "/etc", "/opt", "/srv")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
@@ -41,14 +41,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount(source: str, target: Path, kind: str, flags: int = 0, options: str = "") -> None:
-    """mount(2) itself: mount(8) keeps notes in /run, which at that point is still the machine's."""
+    """Call mount(2): mount(8) would write into /run, which is still the machine's at this point."""
     arguments = (source.encode(), bytes(target), kind.encode(), ctypes.c_ulong(flags), options.encode())
     if _libc.mount(*arguments) != 0:
         raise OSError(ctypes.get_errno(), f"mounting {kind} on {target}: {os.strerror(ctypes.get_errno())}")
 
 
 def overlay(label: str, lower: str, stage: Path, name: str, target: Path) -> None:
-    """Mounts `lower` on `target`, copy-on-write: what the host writes stays in `stage`."""
+    """Mount `lower` on `target`, copy-on-write: writes of the host stay in `stage`."""
     upper, work = stage / f"{name}.upper", stage / f"{name}.work"
     upper.mkdir()
     work.mkdir()
@@ -56,10 +56,10 @@ def overlay(label: str, lower: str, stage: Path, name: str, target: Path) -> Non
 
 
 def build_root(stage: Path, label: str) -> Path:
-    """Makes a copy-on-write root out of the machine's, and returns where it is.
+    """Create a copy-on-write root from the machine's root, and return its path.
 
-    `stage` is an empty directory. All that is written goes to memory, into mounts that only this namespace has, so the
-    kernel drops it with the host's last process.
+    `stage` is an empty directory. All writes go to memory, into mounts of this namespace only: the kernel drops them
+    with the host's last process.
     """
     mount(label, stage, "tmpfs")
     root = stage / "root"
@@ -78,7 +78,7 @@ def build_root(stage: Path, label: str) -> Path:
 
 
 def separate_servers(root: Path, cgroup: str | None) -> None:
-    """Makes SERVERS the list of processes `cgroup` (None: a file that nobody reads), and `service` enter it."""
+    """Bind SERVERS to the process list `cgroup` (None: an unused file), and let `service` enter it."""
     group = root / SERVERS.lstrip("/")
     group.touch()
     if cgroup:
@@ -89,16 +89,16 @@ def separate_servers(root: Path, cgroup: str | None) -> None:
 
 
 def mount_disk(root: Path, label: str, disk: dict[str, Any]) -> None:
-    """Mounts an ext4 file system of its own on a path of the host, from an image on this machine's disk.
+    """Mount a new ext4 file system on a path of the host, from an image on this machine's disk.
 
-    The image has no name by the time this returns: the kernel drops it, and the loop device, with the mount.
+    The image is unlinked on return: the kernel drops it and the loop device with the mount.
     """
     target = root / disk["path"].lstrip("/")
     target.mkdir(parents=True, exist_ok=True)
     handle, image = tempfile.mkstemp(prefix=f"{label}-", dir=DISKS)
     try:
         os.truncate(handle, disk["megabytes"] << 20)
-        # All of it is laid out now: else the kernel would do so later, in the midst of what is measured.
+        # Initialize everything now: otherwise the kernel would do so later, during measurements.
         layout = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
         execute(["mkfs.ext4", "-q", "-F", "-i", "8192", "-J", "size=4", "-E", layout, image])
         execute(["mount", "-n", "-t", "ext4", "-o", "loop,relatime", image, str(target)])
@@ -106,21 +106,21 @@ def mount_disk(root: Path, label: str, disk: dict[str, Any]) -> None:
         Path(image).unlink()
         os.close(handle)
     (target / "lost+found").rmdir()
-    # mount(8) on the host wants to see the device.
+    # mount(8) on the host needs the device node.
     number = target.stat().st_dev
     name = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").readlink().name
     os.mknod(root / "dev" / name, 0o660 | stat.S_IFBLK, number)
 
 
-def execute(words: list[str]) -> None:
-    """Runs a command of this machine; raises RuntimeError with what it said when it fails."""
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+def execute(command: list[str]) -> None:
+    """Run a command of this machine. Raises RuntimeError with its stderr if it fails."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(f"{words[0]} failed with status {done.returncode}: {done.stderr.strip()[-400:]}")
+        raise RuntimeError(f"{command[0]} failed with status {done.returncode}: {done.stderr.strip()[-400:]}")
 
 
 def enter_root(root: Path) -> None:
-    """Makes `root` the root of every process in this mount namespace, and lets go of the machine's."""
+    """Make `root` the root of all processes in this mount namespace, and detach the machine's root."""
     os.chdir(root)
     subprocess.run(["pivot_root", ".", "."], check=True, capture_output=True, text=True)
     if _libc.umount2(b".", MNT_DETACH) != 0:
@@ -129,14 +129,14 @@ def enter_root(root: Path) -> None:
 
 
 def separate_trees() -> list[str]:
-    """Mount points at or under SYSTEM_TREES, outer ones first."""
+    """Return the mount points at or below SYSTEM_TREES, outer ones first."""
     rows = Path("/proc/self/mountinfo").read_text().splitlines()
     points = {row.split()[4] for row in rows}
     return sorted(point for point in points if point.startswith(SYSTEM_TREES) and Path(point).is_dir())
 
 
 def build_devices(dev: Path) -> None:
-    """The few devices that servers need, terminals of the host's own, and shared memory."""
+    """Create the few devices that servers need, private terminals, and shared memory."""
     mount("dev", dev, "tmpfs", MS_NOSUID, "mode=755")
     for name in DEVICES:
         (dev / name).touch()
@@ -150,7 +150,7 @@ def build_devices(dev: Path) -> None:
 
 
 def run(command: str, log: Path) -> None:
-    """Runs a shell command; its output goes to `log`, whose end is the reason when it fails."""
+    """Run a shell command with its output in `log`. Raises RuntimeError with the end of `log` if it fails."""
     with log.open("a") as out:
         status = subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
     if status != 0:
@@ -158,22 +158,22 @@ def run(command: str, log: Path) -> None:
 
 
 def name_host(orders: dict[str, Any]) -> None:
-    """Gives the host its name, and the names and addresses of all hosts of the lab."""
+    """Set the host's name, and write the names and addresses of all hosts of the lab."""
     socket.sethostname(orders["name"])
     Path("/etc/hostname").write_text(f"{orders['name']}\n")
     names = "".join(f"{address} {name}\n" for name, address in orders["names"].items())
     Path("/etc/hosts").write_text(f"127.0.0.1 localhost\n::1 localhost\n{names}")
     Path("/etc/resolv.conf").unlink(missing_ok=True)
-    Path("/etc/resolv.conf").write_text("# A host of the lab reaches none but those of the lab.\n")
+    Path("/etc/resolv.conf").write_text("# A host of the lab reaches only hosts of the lab.\n")
 
 
 def made_up(path: str, size: int) -> bytes:
-    """The bytes of a made-up file: none like another's, the same each time, framed as a JPEG is."""
+    """Return the bytes of a generated file: unique for its path, reproducible, framed as a JPEG."""
     return b"\xff\xd8\xff\xe0" + random.Random(path).randbytes(size - 6) + b"\xff\xd9"
 
 
 def write_files(service: dict[str, Any]) -> None:
-    """Writes a server's files, those of given content and those that are made up."""
+    """Write a server's files: those with content, and generated files."""
     for file in service["files"]:
         path = Path(file["path"])
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,21 +190,21 @@ def write_files(service: dict[str, Any]) -> None:
 
 
 def start(service: dict[str, Any], address: str) -> None:
-    """Writes a server's files, starts it and waits until it accepts connections."""
+    """Write a server's files, start it and wait until it accepts connections."""
     log = Path(f"/var/log/lab-{service['name']}.log")
     write_files(service)
     enter = "" if service["name"] == "sshd" else f"echo $$ >{SERVERS}; "
     for command in (*service["prepare"], service["start"]):
         run(enter + command, log)
     try:
-        wait_until_it_answers(address, service["port"])
+        wait_until_reachable(address, service["port"])
     except OSError as error:
         reason = f"{error}; {log.read_text().strip()[-400:]}"
         raise RuntimeError(f"{service['name']} does not answer on {address}:{service['port']}: {reason}") from error
 
 
-def wait_until_it_answers(address: str, port: int) -> None:
-    """Returns when something accepts connections there; raises the last OSError when nothing does in time."""
+def wait_until_reachable(address: str, port: int) -> None:
+    """Wait until the port accepts connections. Raises the last OSError after START_DEADLINE."""
     deadline = time.monotonic() + START_DEADLINE
     while True:
         try:
@@ -217,7 +217,7 @@ def wait_until_it_answers(address: str, port: int) -> None:
 
 
 def build_host(orders: dict[str, Any]) -> None:
-    """The whole host, in the order in which each part needs the one before."""
+    """Build the whole host: each step needs the steps before it."""
     root = build_root(Path(orders["stage"]), orders["label"])
     for disk in orders["disks"]:
         mount_disk(root, orders["label"], disk)
@@ -228,13 +228,13 @@ def build_host(orders: dict[str, Any]) -> None:
     run("ip link set lo up", log)
     run(f"ip address add {orders['address']}/{orders['prefix']} dev eth0 && ip link set eth0 up", log)
     for address in orders["after"]:
-        wait_until_it_answers(address, 80)
+        wait_until_reachable(address, 80)
     for service in orders["services"]:
         start(service, orders["address"])
 
 
 def reap_forever() -> NoReturn:
-    """What process 1 is for: takes in orphans and lets go of them when they end."""
+    """Reap orphans forever, as process 1."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     while True:
         try:
@@ -245,8 +245,8 @@ def reap_forever() -> NoReturn:
         signal.sigwait({signal.SIGCHLD})
 
 
-def say(**words: str) -> None:
-    print(json.dumps(words), flush=True)
+def report(**fields: str) -> None:
+    print(json.dumps(fields), flush=True)
 
 
 def main() -> None:
@@ -254,7 +254,7 @@ def main() -> None:
     os.environ.update(ENVIRONMENT)
     os.umask(0o022)
     Path("/proc/self/comm").write_text("init")
-    say(state="new")
+    report(state="new")
     orders = sys.stdin.readline()
     if not orders:
         return
@@ -262,9 +262,9 @@ def main() -> None:
         build_host(json.loads(orders))
     except Exception as error:
         detail = getattr(error, "stderr", None) or error
-        say(state="failed", reason=f"{type(error).__name__}: {detail}")
+        report(state="failed", reason=f"{type(error).__name__}: {detail}")
         sys.exit(1)
-    say(state="ready")
+    report(state="ready")
     null = os.open("/dev/null", os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)

@@ -1,12 +1,12 @@
-"""The keeper of a lab: builds it, holds it, and takes it away when its owner is gone.
+"""The keeper of a lab: builds it, keeps it running, and removes it when its owner has ended.
 
-    python -m tests.lab.keeper HOST...               the owner is whoever holds the other end of stdin
-    python -m tests.lab.keeper --stay HOST...        it stays until SIGTERM
-    python -m tests.lab.keeper --share 0.3 HOST...   each host has a quota of this much of one CPU, if that is possible
+    python -m tests.lab.keeper HOST...               until stdin is closed
+    python -m tests.lab.keeper --stay HOST...        until SIGTERM
+    python -m tests.lab.keeper --share 0.3 HOST...   with a quota of 30% of one CPU for each host, if possible
 
-Says one JSON line on stdout: {"number": N} when all hosts are ready, {"failed": reason} otherwise. All that it starts
-is killed by the kernel when the keeper dies, whatever it dies of, and namespaces, mounts and network go with their
-processes; only the lab's small directory and its empty cgroups would then be left, for the next lab or `down` to sweep.
+Prints one JSON line: {"number": N} when all hosts are ready, otherwise {"failed": reason}. If the keeper dies for any
+reason, the kernel kills all its children; namespaces, mounts and network disappear with their processes. Only the lab's
+small directory and its empty cgroups remain, and the next lab or `down` removes them.
 """
 
 import argparse
@@ -34,7 +34,7 @@ NEW_HOST = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", 
 
 
 class Stop(BaseException):
-    """The lab's time is over."""
+    """The request to take the lab down."""
 
 
 def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -51,20 +51,20 @@ class Running:
     cgroup: Path | None
     pid: int = 0
 
-    def hear(self, log: Path) -> str:
-        """The state the host says it has reached; raises LabError when it has failed or died."""
+    def read_state(self, log: Path) -> str:
+        """Read and return the state of the host. Raises LabError if it has failed or died."""
         line = _pipe(self.outer.stdout).readline()
-        said = json.loads(line) if line else {"state": "failed", "reason": log.read_text().strip()[-400:] or "it died"}
-        if said["state"] == "failed":
-            raise LabError(f"{self.spec.name}: {said['reason']}")
-        return str(said["state"])
+        message = json.loads(line) if line else {"state": "failed", "reason": log.read_text().strip()[-400:] or "died"}
+        if message["state"] == "failed":
+            raise LabError(f"{self.spec.name}: {message['reason']}")
+        return str(message["state"])
 
-    def order(self, orders: dict[str, object]) -> None:
+    def send_orders(self, orders: dict[str, object]) -> None:
         _pipe(self.outer.stdin).write(json.dumps(orders) + "\n")
         _pipe(self.outer.stdin).flush()
 
     def end(self) -> None:
-        """Kills process 1, and with it every process of the host; returns when all are gone."""
+        """Kill process 1 and with it all processes of the host, and wait for their end."""
         with suppress(ProcessLookupError):
             os.kill(self.pid or self.outer.pid, signal.SIGKILL)
         self.outer.wait()
@@ -74,23 +74,23 @@ class Running:
 
 @dataclass
 class Keeper:
-    """Holds one lab. `share`: the quota of each host, of one CPU; None for none."""
+    """The keeper of one lab. `share`: the quota of each host, of one CPU; None without quotas."""
 
     stay: bool
     specs: tuple[HostSpec, ...]
     share: float | None = None
-    obstacle: str | None = None  # to a quota that was asked for
+    obstacle: str | None = None  # the reason if requested quotas are impossible
     number: int = -1
-    mark: socket.socket | None = None  # the claim on the number; the kernel drops it with this process
+    claim: socket.socket | None = None  # of the number; the kernel drops it with this process
     hosts: list[Running] = field(default_factory=list)
     holder: subprocess.Popen[str] | None = None
 
     def build(self) -> None:
-        """Builds the lab; returns when every server of every host answers.
+        """Build the lab; return when all servers of all hosts answer.
 
-        Quotas are set last: they would slow that down.
+        Quotas are set last: they would slow down the start.
         """
-        self.number, self.mark = network.claim_free()
+        self.number, self.claim = network.claim_free()
         self.directory = state.directory(self.number)
         quotas.remove(self.number)
         state.remove_files(self.number)
@@ -103,9 +103,9 @@ class Keeper:
         for spec in self.specs:
             self.hosts.append(self.new_host(spec))
         self.build_network()
-        self.order_hosts()
+        self.start_hosts()
         for host in self.hosts:
-            host.hear(self.log)
+            host.read_state(self.log)
         for host in self.hosts:
             if host.cgroup is not None and self.share is not None:
                 quotas.limit(host.cgroup, self.share)
@@ -124,24 +124,24 @@ class Keeper:
             stay=self.stay,
             share=self.granted,
             obstacle=self.obstacle,
-            generator=self.prefer_generator(),
+            generator=self.generator_cgroup(),
             hosts=states,
         )
         state.write(running)
 
-    def prefer_generator(self) -> str | None:
-        """The new cgroup of the load generator; None if the hosts have none."""
+    def generator_cgroup(self) -> str | None:
+        """Create the cgroup of the load generator and return its path; None without quotas."""
         if self.granted is None:
             return None
         return str(quotas.create_generator(self.number))
 
     @property
     def granted(self) -> float | None:
-        """The quota that each host has."""
+        """The quota of each host; None without quotas."""
         return None if self.obstacle else self.share
 
     def new_host(self, spec: HostSpec) -> Running:
-        """A process in new namespaces, and in a cgroup of its own if it has a quota, that waits for its orders."""
+        """Start a process that waits for its orders, in new namespaces, and with a quota in its own cgroup."""
         cgroup = None if self.granted is None else quotas.create_host(self.number, spec.name)
         new = quotas.entering(cgroup and cgroup / quotas.LOGINS, on_server_cpu(NEW_HOST))
         command = [*DIES_WITH_US, *new, sys.executable, "-m", "tests.lab.inside"]
@@ -159,7 +159,7 @@ class Keeper:
         return Running(spec, network.address(self.number, spec.number), outer, cgroup)
 
     def build_network(self) -> None:
-        """The switch first, then a cable to each host once its namespaces stand."""
+        """Build the bridge, then connect each host as soon as its namespaces exist."""
         self.holder = subprocess.Popen(
             [*DIES_WITH_US, "unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -168,14 +168,14 @@ class Keeper:
         _pipe(self.holder.stdout).readline()
         network.build_switch(self.number, self.holder.pid, os.getpid())
         for host in self.hosts:
-            host.hear(self.log)
+            host.read_state(self.log)
             host.pid = child_of(host.outer.pid)
             network.plug(host.spec.name, self.holder.pid, host.pid)
 
-    def order_hosts(self) -> None:
-        """Gives each host its orders; they all build themselves at the same time.
+    def start_hosts(self) -> None:
+        """Send each host its orders; the hosts build themselves in parallel.
 
-        Every host knows the names of all that there can be, so that each configuration is valid on each lab.
+        Every host resolves the names of all possible hosts: each configuration is valid in each lab.
         """
         client_key = ssh.make_key(self.directory / "key")
         keys = {host.spec.name: ssh.make_host_key(self.directory) for host in self.hosts}
@@ -186,7 +186,7 @@ class Keeper:
             stage = self.directory / host.spec.name
             stage.mkdir()
             services = (sshd(keys[host.spec.name].private, client_key.public), *host.spec.services)
-            host.order(
+            host.send_orders(
                 {
                     "name": host.spec.name,
                     "names": names,
@@ -202,11 +202,11 @@ class Keeper:
             )
 
     def take_down(self) -> None:
-        """Ends every process of the lab and removes what it had on this machine."""
+        """End all processes of the lab and remove its remains from this machine."""
         for host in self.hosts:
             host.end()
         if self.holder is not None:
-            with suppress(LabError):  # it may not have come to that
+            with suppress(LabError):  # it may not exist yet
                 network.ip("link", "delete", network.interface(self.number))
             _pipe(self.holder.stdin).close()
             self.holder.wait()
@@ -222,17 +222,17 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 
 
 def child_of(parent: int) -> int:
-    """The only child of a process."""
+    """Return the PID of the only child of a process."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            # After the command's name, which may hold spaces and brackets: state, then the parent.
+            # After the command's name, which may contain spaces and brackets: state, parent.
             if int(path.read_text().rpartition(")")[2].split()[1]) == parent:
                 return int(path.parts[2])
     raise LabError(f"process {parent} has no child")
 
 
-def wait_for_the_end(stay: bool) -> None:
-    """Returns when the owner lets go of stdin; SIGTERM, or a host that dies, raise Stop."""
+def wait_for_owner(stay: bool) -> None:
+    """Wait until the owner closes stdin. Raises Stop at SIGTERM, or if a host dies."""
     while stay:
         signal.pause()
     while os.read(0, 4096):
@@ -244,20 +244,20 @@ def main() -> None:
     parser.add_argument("--stay", action="store_true")
     parser.add_argument("--share", type=float)
     parser.add_argument("host", nargs="*")
-    words = parser.parse_args()
+    options = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)
     for ignored in (signal.SIGINT, signal.SIGHUP):
-        # A handler that does nothing: unlike SIG_IGN, what runs in the hosts does not inherit it.
+        # An empty handler: unlike SIG_IGN, processes of the hosts do not inherit it.
         signal.signal(ignored, lambda _signal, _frame: None)
-    keeper = Keeper(words.stay, chosen(tuple(words.host)), words.share)
+    keeper = Keeper(options.stay, chosen(tuple(options.host)), options.share)
     try:
         keeper.build()
         signal.signal(signal.SIGCHLD, stop)
         if any(host.outer.poll() is not None for host in keeper.hosts):
-            raise LabError("a host died as soon as it stood")
+            raise LabError("a host died right after its start")
         print(json.dumps({"number": keeper.number}), flush=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        wait_for_the_end(words.stay)
+        wait_for_owner(options.stay)
     except Stop:
         pass
     except Exception as error:

@@ -1,9 +1,9 @@
-"""A lab as its users see it: real servers on hosts of their own, reached by SSH and HTTP.
+"""A lab: real servers on separate hosts, reached by SSH and HTTP.
 
 with Lab.start("web1", "app1") as lab:
     lab.web1.url, lab.ssh_config, lab.web1.run("ps ax").stdout
 
-with Lab.start("web1", "app1", share=quotas.SHARE) as lab:   # each a slow machine of its own, for what is measured
+with Lab.start("web1", "app1", share=quotas.SHARE) as lab:   # hosts with CPU quotas, for measurements
     lab.cpus
 """
 
@@ -23,20 +23,20 @@ from tests.lab import quotas, state
 from tests.lab.cpus import on_generator_cpu, on_server_cpu, server_cpu
 from tests.lab.errors import LabError
 from tests.lab.hosts import HOSTS, chosen
-from tests.lab.inside import wait_until_it_answers
+from tests.lab.inside import wait_until_reachable
 from tests.lab.keeper import REPOSITORY
 from tests.lab.requirements import SYSTEM_PATH
 from tests.lab.services import Service
 
-RUN_TIMEOUT = 300.0  # seconds; no command takes as long, on a busy machine either
+RUN_TIMEOUT = 300.0  # s; longer than any command takes on a busy machine
 
 
 class Host:
     """A running host of a lab.
 
-    `name` is its ssh alias and its host name, `address` its IPv4 address, `url` a page of it (92 bytes, of proxy1 an
-    image), `pid` the machine's pid of its process 1, `cgroup` the directory of its quota (None without one),
-    `ssh_config` the file for `ssh -F`.
+    `name`: its ssh alias and host name; `address`: its IPv4 address; `url`: a page (92 bytes; on proxy1 an image);
+    `pid`: PID of its process 1 on the machine; `cgroup`: directory of its cgroup (None without a quota); `ssh_config`:
+    the file for `ssh -F`.
     """
 
     def __init__(self, name: str, running: state.HostState, ssh_config: Path) -> None:
@@ -50,9 +50,9 @@ class Host:
     def run(
         self, command: str, *, check: bool = True, timeout: float = RUN_TIMEOUT
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a shell command as root in the host, past its sshd: for checks, and for what a test prepares.
+        """Run a shell command as root in the host without sshd: for checks, and for the preparation of tests.
 
-        Raises LabError with its stderr when it fails (unless `check` is false), TimeoutExpired after `timeout` s.
+        Raises LabError with its stderr if it fails (unless `check` is false), TimeoutExpired after `timeout` (s).
         """
         enter = ["nsenter", "--target", str(self.pid), "--mount", "--uts", "--ipc", "--net", "--pid"]
         group = self.cgroup and self.cgroup / quotas.SERVERS
@@ -62,7 +62,7 @@ class Host:
     def ssh(
         self, command: str, *, check: bool = True, timeout: float = RUN_TIMEOUT
     ) -> subprocess.CompletedProcess[str]:
-        """The same through the real ssh client and the host's sshd."""
+        """Run a shell command through the real ssh client and the host's sshd."""
         client = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", self.name, command]
         return self._finish(client, command, check, timeout)
 
@@ -74,12 +74,12 @@ class Host:
         return done
 
     def service(self, name: str) -> Service:
-        """What the host was told about one of its servers."""
+        """Return the definition of one of the host's servers."""
         spec = next(spec for spec in HOSTS if spec.name == self.name)
         return next(service for service in spec.services if service.name == name)
 
     def restart(self, name: str) -> None:
-        """Puts a server's files back as they were when the lab came up, and starts it anew."""
+        """Restore a server's initial files and restart it."""
         service = self.service(name)
         steps = [
             f"printf %s {shlex.quote(file.content)} >{file.path} && chmod {file.mode:o} {file.path}"
@@ -88,19 +88,19 @@ class Host:
         steps += [service.stop, *service.prepare, service.start]
         self.run(f"{{ {' && '.join(f'( {step} )' for step in steps)}; }} >/dev/null 2>&1")
         try:
-            wait_until_it_answers(self.address, service.port)
+            wait_until_reachable(self.address, service.port)
         except OSError as error:
             raise LabError(f"{self.name}: {name} does not answer after its restart: {error}") from error
 
     def processes(self, name: str) -> dict[int, int]:
-        """The host's processes called `name`, defunct ones too: its own pid of each -> that of its parent."""
+        """Return the host's processes called `name`, including defunct ones: PID -> parent PID, in the host."""
         rows = self.run("ps -e -o pid=,ppid=,comm=").stdout.splitlines()
-        parted = (row.split(maxsplit=2) for row in rows)
-        return {int(pid): int(parent) for pid, parent, command in parted if command.split()[0] == name}
+        fields = (row.split(maxsplit=2) for row in rows)
+        return {int(pid): int(parent) for pid, parent, command in fields if command.split()[0] == name}
 
     @contextmanager
     def unplugged(self) -> Iterator[None]:
-        """Pulls the host's network cable for a while."""
+        """Cut the host's network until the end of the block."""
         self.run("ip link set eth0 down")
         try:
             yield
@@ -111,9 +111,9 @@ class Host:
 class Lab:
     """A running lab. Each host is an attribute (`lab.web1`), and in `hosts` by name.
 
-    `number` tells labs on one machine apart, `directory` holds `ssh_config`, the client's key and known_hosts,
-    `keeper_pid` is the process that holds it all, `share` the quota of each host, of one CPU (None without quotas),
-    `obstacle` why there are no quotas, if they were asked for.
+    `number`: unique on this machine; `directory`: contains `ssh_config`, the client's key and known_hosts;
+    `keeper_pid`: the PID of its keeper; `share`: the quota of each host, of one CPU (None without quotas); `obstacle`:
+    why requested quotas are impossible.
     """
 
     def __init__(self, running: state.LabState, keeper: subprocess.Popen[str] | None = None) -> None:
@@ -136,26 +136,26 @@ class Lab:
 
     @property
     def cpus(self) -> str:
-        """The CPU that the hosts have, in a sentence."""
+        """A description of the CPU of the hosts."""
         if self.share is not None:
             return f"each host has {self.share:.0%} of CPU {server_cpu()}"
         return f"all hosts share CPU {server_cpu()}" + (f" (no CPU quotas: {self.obstacle})" if self.obstacle else "")
 
     def as_generator(self, command: list[str]) -> list[str]:
-        """The command on the generator's CPU, ahead of other work if the hosts have quotas; what it starts is, too."""
+        """Return the command, pinned with its children to the generator's CPU; with priority if hosts have quotas."""
         return quotas.entering(self._generator, on_generator_cpu(command))
 
     @classmethod
     def start(cls, *names: str, stay: bool = False, share: float | None = None) -> Self:
-        """Brings up the hosts of these names (web1); returns when every server answers. Raises LabError saying why not.
+        """Bring up the named hosts (default web1); return when all servers answer. Raises LabError with the reason.
 
-        `share` is the CPU quota of each host, of one CPU; if the machine grants none, `obstacle` says why.
-        It goes away with this process, or with `stop`; one that is told to stay only with `stop`.
+        `share`: the quota of each host, of one CPU; if quotas are impossible, `obstacle` has the reason.
+        The lab ends with `stop`, and without `stay` also with this process.
         """
         names = names or ("web1",)
         chosen(names)
         for number in state.known():
-            state.clear(number)  # those whose keeper is dead
+            state.clear(number)  # only labs with a dead keeper
         options = [*(["--stay"] if stay else []), *([] if share is None else ["--share", str(share)])]
         keeper = subprocess.Popen(
             [sys.executable, "-m", "tests.lab.keeper", *options, *names],
@@ -164,24 +164,24 @@ class Lab:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=REPOSITORY,
-            start_new_session=True,  # Ctrl-C is for the owner; the keeper follows when the owner has ended
+            start_new_session=True,  # no Ctrl-C for the keeper: it ends after its owner
         )
         try:
-            said = json.loads(_read_line(keeper))
-            if "failed" in said:
-                raise LabError(said["failed"])
+            message = json.loads(_read_line(keeper))
+            if "failed" in message:
+                raise LabError(message["failed"])
         except BaseException:
             keeper.terminate()
             _reap(keeper)
             raise
-        running = state.read(said["number"])
+        running = state.read(message["number"])
         if running is None:
-            raise LabError("the lab went away as soon as it stood")
+            raise LabError("the lab ended right after its start")
         return cls(running, keeper)
 
     @classmethod
     def by_hand(cls) -> Self | None:
-        """The lab that a person has brought up; None when there is none."""
+        """Return the lab brought up by hand; None if there is none."""
         for number in state.known():
             running = state.read(number)
             if running is not None and running.stay and state.is_kept(number):
@@ -189,12 +189,12 @@ class Lab:
         return None
 
     def stop(self) -> None:
-        """Takes the lab down; raises LabError when anything of it stays."""
+        """Take the lab down. Raises LabError if anything remains."""
         if self._keeper is None:
             with suppress(ProcessLookupError):
                 os.kill(self.keeper_pid, signal.SIGTERM)
             if not state.wait_for(lambda: not state.is_kept(self.number)):
-                raise LabError(f"the lab's keeper, process {self.keeper_pid}, does not end")
+                raise LabError(f"the lab's keeper, process {self.keeper_pid}, has not ended")
         else:
             self._keeper.terminate()
             _reap(self._keeper)
@@ -216,7 +216,7 @@ def _read_line(keeper: subprocess.Popen[str]) -> str:
 
 
 def _reap(keeper: subprocess.Popen[str]) -> None:
-    """Waits for the keeper to end and lets go of its pipes."""
+    """Wait for the keeper to end and close its pipes."""
     for pipe in (keeper.stdin, keeper.stdout):
         if pipe is not None:
             pipe.close()

@@ -1,4 +1,4 @@
-"""lighttpd beside web1's Apache, with Debian's own configuration but for the port; its status page on."""
+"""lighttpd beside web1's Apache: Debian's configuration with another port and the status page."""
 
 from tests.lab.services import Service, stop_all
 

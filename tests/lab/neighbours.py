@@ -1,10 +1,10 @@
-"""Other load on a host of the lab: A-A changes under load, with a hog that starts between the sides and without one.
+"""Other load on a host of the lab: A/A changes under load, with and without a hog that starts between the sides.
 
     python -m tests.lab.neighbours [TIMES [SECONDS]]
 
-applies a change that changes nothing TIMES times each way, SECONDS of load before and after it, and prints each
-verdict. The hog is `yes`, on the servers' CPU. All processes of the machine but the hog's and this program's are
-watched, as if they were servers, so that the experiment shows the hog alone, on a machine that is not idle, too.
+applies a change without effect TIMES times with and without the hog, SECONDS of load before and after it, and prints
+each verdict. The hog is `yes` on the servers' CPU. All processes of the machine except the hog and this program are
+watched as servers: only the hog is other load, even on a busy machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.lab.cpus import generator_cpu, on_server_cpu
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Host, Lab
 
-# Names of the hog and of this program, and all others.
+# Process names of the hog and of this program; MACHINE watches all others.
 HOG, OWN = "zz-hog", "zz-cockpit"
 MACHINE = HostConfig(name="machine", processes=("[!z]*",))
 
@@ -50,15 +50,15 @@ def profile_for(web1: Host) -> Profile:
 
 
 async def judged(web1: Host, seconds: float, value: str, hog: Path | None) -> Verdict:
-    """The verdict on a change of MaxSpareServers that makes no difference under this load."""
+    """Return the verdict on a change of MaxSpareServers that has no effect under this load."""
     source = LiveSource(profile_for(web1), Clock(), ssh_config=web1.ssh_config)
     session = Session(source)
     running = asyncio.create_task(session.run())
     hogs: list[asyncio.subprocess.Process] = []
 
-    def lasted(row: int) -> bool:
-        rows = session.state.segments
-        return len(rows) >= row and rows[-1].seconds >= seconds
+    def lasted(number: int) -> bool:
+        segments = session.state.segments
+        return len(segments) >= number and segments[-1].seconds >= seconds
 
     def read(state: State) -> bool:
         known = all(knob.known for knob in state.knobs.values())
@@ -86,14 +86,14 @@ async def judged(web1: Host, seconds: float, value: str, hog: Path | None) -> Ve
 
 
 def main() -> None:
-    """Start `measure` by a link to Python, so that its processes have another name than other programs in Python."""
+    """Start `measure` through a link to Python, so that its processes have a unique name."""
     if Path(sys.executable).name == OWN:
         measure(Path(sys.executable).with_name(HOG))
         return
     with TemporaryDirectory() as folder:
         for name, program in ((OWN, sys.executable), (HOG, shutil.which("yes") or "yes")):
             Path(folder, name).symlink_to(os.path.realpath(program))
-        path = os.pathsep.join(one for one in sys.path if one)
+        path = os.pathsep.join(filter(None, sys.path))
         command = [str(Path(folder, OWN)), "-m", "tests.lab.neighbours", *sys.argv[1:]]
         sys.exit(subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode)
 
@@ -101,18 +101,18 @@ def main() -> None:
 def measure(hog: Path) -> None:
     times = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 30.0
-    right = 0
+    correct = 0
     with Lab.start("web1", share=quotas.SHARE) as lab:
         for number in range(times):
-            for chosen in (None, hog):
-                value = str(20 + 2 * number + (chosen is not None))
-                verdict = asyncio.run(judged(lab.web1, seconds, value, chosen))
+            for load in (None, hog):
+                value = str(20 + 2 * number + (load is not None))
+                verdict = asyncio.run(judged(lab.web1, seconds, value, load))
                 invalid = verdict.objection is not None and verdict.objection.cause is Cause.OTHER_LOAD
-                right += invalid == (chosen is not None)
-                loads = ", ".join(f"{one.host} {one.before:.1%} {one.after:.1%}" for one in verdict.other_loads)
-                word = verdict_words(verdict) if verdict.outcome is Outcome.INVALID else str(verdict.outcome)
-                print(f"{'hog   ' if chosen else 'no hog'}  {word}  ({loads})", flush=True)
-    print(f"{right} of {2 * times} right")
+                correct += invalid == (load is not None)
+                loads = ", ".join(f"{each.host} {each.before:.1%} {each.after:.1%}" for each in verdict.other_loads)
+                text = verdict_words(verdict) if verdict.outcome is Outcome.INVALID else str(verdict.outcome)
+                print(f"{'hog   ' if load else 'no hog'}  {text}  ({loads})", flush=True)
+    print(f"{correct} of {2 * times} correct")
 
 
 if __name__ == "__main__":

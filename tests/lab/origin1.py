@@ -1,4 +1,4 @@
-"""origin1: an Apache that has what the caches stand in front of: 15000 images of 3 kB and one of 6,224,340 bytes."""
+"""origin1: Apache as the origin of the caches, with 15000 images of 3 kB and one of 6,224,340 bytes."""
 
 from tests.lab.apache import apache
 from tests.lab.services import DOCUMENTS, File, Fill
@@ -6,7 +6,7 @@ from tests.lab.services import DOCUMENTS, File, Fill
 IMAGES = Fill(f"{DOCUMENTS}/img/{{:05}}.jpg", 3072, 15000)
 LARGE_IMAGE = Fill(f"{DOCUMENTS}/img/large.jpg", 6_224_340)
 
-# A day, so that every cache keeps them by its own rules.
+# One day: every cache may store the images.
 EXPIRES = 'ExpiresActive on\nExpiresByType image/jpeg "access plus 1 day"\n'
 
 APACHE = apache(

@@ -1,8 +1,9 @@
 """proxy1: squid on port 80 and nginx on 8080, each in front of origin1.
 
-squid has a store of the ufs kind; rock is at hand. nginx has a cache on a disk and one in memory, both switched off.
+squid has a ufs store; rock is available. nginx has a cache on a disk and one in memory, both off.
 
-To change it: `service squid stop`, the cache_dir line, an empty store, `squid -z --foreground`, `service squid start`.
+To change squid's store: `service squid stop`, edit the cache_dir line, empty the store, `squid -z --foreground`,
+`service squid start`.
 """
 
 from tests.lab.services import File, Service, stop_all
@@ -74,7 +75,7 @@ NGINX = Service(
     port=8080,
     files=(File(NGINX_CONFIG, NGINX_CONF),),
     prepare=(
-        # nginx does not start with the name of an origin that is not in this lab.
+        # nginx does not start if it cannot resolve the origin.
         "getent hosts origin1 >/dev/null || echo 127.0.0.1 origin1 >>/etc/hosts",
         "install -d /run/nginx /var/log/nginx",
         f"chown www-data:www-data {NGINX_MOUNT}",

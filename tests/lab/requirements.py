@@ -1,4 +1,4 @@
-"""What a machine must have for the lab to run on it."""
+"""Requirements of the lab."""
 
 import os
 import shutil
@@ -8,9 +8,9 @@ from pathlib import Path
 TABLE = Path(__file__).with_name("packages")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# What every lab does first; run in namespaces of its own, so it leaves nothing.
+# Operations of every lab, tried in new namespaces that leave nothing.
 PROBE = "mount -n -t tmpfs none /mnt && ip link add bridge0 type bridge && ip link add veth0 type veth peer name veth1"
-# What a host with a disk of its own does: an ext4 file system in a file, mounted from it.
+# Operations of a host with a disk: create an ext4 file system in a file and mount it.
 DISK_PROBE = (
     "mount -n -t tmpfs none /mnt && truncate -s 1M /mnt/image && mkdir /mnt/point && mkfs.ext4 -q -F /mnt/image"
     " && mount -n -t ext4 -o loop /mnt/image /mnt/point"
@@ -18,13 +18,13 @@ DISK_PROBE = (
 
 
 def required() -> list[str]:
-    """The commands and files of the package table that the lab cannot do without; a file's path may hold "*"."""
+    """Return the required commands and files of the package table; a file's path may contain "*"."""
     rows = (line.split() for line in TABLE.read_text().splitlines() if line and not line.startswith("#"))
     return [row[0] for row in rows if not row[1].startswith("?")]
 
 
 def missing() -> list[str]:
-    """What keeps the lab from running here, in words; empty when nothing does."""
+    """Return the missing requirements; empty if the lab can run here."""
     if not Path("/etc/debian_version").exists():
         return ["Debian"]
     found = [] if os.geteuid() == 0 else ["root"]
@@ -39,7 +39,7 @@ def _present(name: str) -> bool:
 
 
 def _missing_rights() -> list[str]:
-    """A container may have root and the packages, but no leave to make namespaces."""
+    """Return missing rights: a container may have root and the packages, but no right to create namespaces."""
     for right, probe in (("make namespaces", PROBE), ("mount an ext4 file system over a loop device", DISK_PROBE)):
         unshare = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "sh", "-c", probe]
         done = subprocess.run(

@@ -1,6 +1,6 @@
 """profiles/README.md: the shipped studies with their questions, sources, expectations and results.
 
-Each study has a section between two marks. A result is written into its own section; the others stay as they are.
+Each study has a section between two markers. A result replaces only the section of its study.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ NO_RESULT = "No result yet: `make studies`.\n"
 
 @dataclass(frozen=True)
 class About:
-    """What a profile says of its study: in its comments a title, the source of the original, what to expect, and a
-    remark (or "") on what differs from the original."""
+    """Description of a study in its profile: title, source of the original, expectation, and a remark (or "") about
+    differences from the original."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class About:
 
 @dataclass(frozen=True)
 class Tally:
-    """Planned comparisons of studies by outcome, without the A/A controls; how many an A/A control contradicts."""
+    """Planned comparisons of studies by outcome, without A/A controls, and the number contradicted by a control."""
 
     outcomes: Counter[str]
     contradicted: int
@@ -52,16 +52,16 @@ class Tally:
 
     @property
     def conclusive(self) -> int:
-        """Those that ended better, worse or equivalent."""
+        """Number of comparisons that are better, worse or equivalent."""
         return sum(self.outcomes[outcome] for outcome in CONCLUSIVE)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(self.outcomes + other.outcomes, self.contradicted + other.contradicted)
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
         conclusive = f"{self.conclusive} of {self.total} comparisons conclusive"
-        return f"{conclusive} ({told}), {self.contradicted} contradicted by the A/A control"
+        return f"{conclusive} ({outcomes}), {self.contradicted} contradicted by the A/A control"
 
 
 def about(name: str) -> About:
@@ -73,29 +73,29 @@ def about(name: str) -> About:
             break
         lines.append(line.removeprefix("#").strip())
     title, *rest = re.split(r"(Source|Expect|Remark): ", " ".join(line for line in lines if line))
-    told = {key: part.strip() for key, part in zip(rest[::2], rest[1::2], strict=True)}
+    parts = {key: part.strip() for key, part in zip(rest[::2], rest[1::2], strict=True)}
     question = " ".join(tomllib.loads(text)["question"].split())
-    return About(name, title.strip(), question, told["Source"], told["Expect"], told.get("Remark", ""))
+    return About(name, title.strip(), question, parts["Source"], parts["Expect"], parts.get("Remark", ""))
 
 
-def section(told: About, result: str) -> str:
-    """Return a study's section, its marks included."""
-    begin, end = _marks(told.name)
+def section(description: About, result: str) -> str:
+    """Return a study's section with its markers."""
+    begin, end = _markers(description.name)
     paragraphs = [
-        f"## {told.name}: {told.title}",
-        told.question,
-        f"**Source** {_sentence(told.source)}",
-        f"**Expected, with the server as the limit** {_sentence(told.expect)}",
-        *([f"**Remark** {told.remark}"] if told.remark else []),
+        f"## {description.name}: {description.title}",
+        description.question,
+        f"**Source** {_sentence(description.source)}",
+        f"**Expected, with the server as the limit** {_sentence(description.expect)}",
+        *([f"**Remark** {description.remark}"] if description.remark else []),
         result.strip(),
     ]
     return begin + "\n\n".join(paragraphs) + "\n" + end
 
 
 def result_of(folder: Path, run: str) -> str:
-    """Return a study's markdown without heading and question, its details folded away. `run`: when and on what."""
+    """Return a study's markdown without heading and question, with folded details. `run`: time and machine."""
     text = (folder / "result.md").read_text()
-    # Heading and question are the section's own.
+    # The section has its own heading and question.
     _, _, body = text.partition("\n\n`")
     head, found, details = f"`{body}".partition(DETAILS)
     folded = f"\n<details><summary>{DETAILS.rstrip(':')}</summary>{details}\n\n</details>" if found else ""
@@ -105,43 +105,43 @@ def result_of(folder: Path, run: str) -> str:
 def tally(folder: Path) -> Tally:
     """Count the planned comparisons of a study's result."""
     verdicts = _verdicts(folder)
-    outcomes = Counter(one["verdict"]["outcome"] for one in verdicts)
-    return Tally(outcomes, sum(one["contradiction"] is not None for one in verdicts))
+    outcomes = Counter(each["verdict"]["outcome"] for each in verdicts)
+    return Tally(outcomes, sum(each["contradiction"] is not None for each in verdicts))
 
 
 def disagreements(earlier: Path, later: Path) -> list[str]:
-    """Return the comparisons of two results of a study that are better or worse in one of them and not in the other."""
+    """Return the comparisons that are better or worse in one of two results of a study, but not in the other."""
     first, second = (
         {
-            (one["other"], one["first"], one["level"], one["part"]): one["verdict"]["outcome"]
-            for one in _verdicts(folder)
+            (each["other"], each["first"], each["level"], each["part"]): each["verdict"]["outcome"]
+            for each in _verdicts(folder)
         }
         for folder in (earlier, later)
     )
     found = []
     for key in first.keys() & second.keys():
-        words = (first[key], second[key])
-        if words[0] != words[1] and set(words) & set(DIFFERENT):
+        outcomes = (first[key], second[key])
+        if outcomes[0] != outcomes[1] and set(outcomes) & set(DIFFERENT):
             other, base, level, part = key
             place = "".join([f" at {level:g}" if level is not None else "", f" {part}" if part else ""])
-            found.append(f"{other} vs {base}{place}: {words[0]}, then {words[1]}")
+            found.append(f"{other} vs {base}{place}: {outcomes[0]}, then {outcomes[1]}")
     return sorted(found)
 
 
 def _verdicts(folder: Path) -> list[dict[str, Any]]:
     """Return the verdicts on the planned comparisons of a study's result."""
-    told = json.loads((folder / "result.json").read_text())["verdicts"]
-    return [one for one in told if not one["control"]]
+    verdicts = json.loads((folder / "result.json").read_text())["verdicts"]
+    return [verdict for verdict in verdicts if not verdict["control"]]
 
 
 def run_words(form: str, cpus: str, seconds: float) -> str:
-    """Return when, where and how long a study ran, in a sentence."""
+    """Return date, form, duration, machine and CPUs of a study in one line."""
     when = time.strftime("%Y-%m-%d %H:%M")
     return f"{when}, {form} form, {seconds / 60:.0f} min; {machine()}; {cpus}."
 
 
 def machine() -> str:
-    """The machine in a line."""
+    """Return CPUs, memory, kernel and Python version in one line."""
     rows = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((row.partition(":")[2].strip() for row in rows if row.startswith("model name")), platform.machine())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -150,9 +150,9 @@ def machine() -> str:
 
 
 def write(name: str, new: str, page: Path = PAGE) -> None:
-    """Put a study's section into the page, in place of the one that is there or at the end."""
+    """Replace a study's section in the page, or append it."""
     text = page.read_text()
-    begin, end = _marks(name)
+    begin, end = _markers(name)
     if begin not in text:
         page.write_text(f"{text.rstrip()}\n\n{new}")
         return
@@ -160,7 +160,7 @@ def write(name: str, new: str, page: Path = PAGE) -> None:
     page.write_text(f"{before}{new}{rest.partition(end)[2]}")
 
 
-def _marks(name: str) -> tuple[str, str]:
+def _markers(name: str) -> tuple[str, str]:
     return f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
 
 

@@ -1,7 +1,7 @@
 """`python -m tests.lab.searches [--budget TIME] [NAME...]`: searches on real servers of a lab with CPU quotas.
 
-Each ends in a claim, which a run of rounds by hand (`cockpit tune rounds`) is then compared with: the intervals of both
-have to overlap. Exit status 1: a search failed, or they do not.
+Each search ends in a claim. A separate `cockpit tune rounds` measures the same change: both intervals must overlap.
+Exit status 1: a search failed, or the intervals do not overlap.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ ssh = "root@web1"
 processes = ["php-fpm*", "nginx"]
 """
 _POOL = "/etc/php/8.2/fpm/pool.d/www.conf"
-# A page that waits as for a database and computes a little, and one that is worth compressing.
+# A page that sleeps like a database query and computes a little.
 _WORK = "<?php usleep(20000); for ($i = 0, $x = 0; $i < 2000; $i++) { $x += sqrt($i); } echo round($x);"
 _START_NGINX = """
 install -d /var/log/nginx
@@ -103,7 +103,7 @@ nginx
 
 
 class Case(NamedTuple):
-    """A search: its profile (a name, or the text of one), what starts its server, and the flags of the search."""
+    """A search: its profile (name or text), the command that starts its server, and its flags."""
 
     profile: str
     start: str
@@ -124,7 +124,7 @@ CASES = {
             *("--knob", "MaxSpareServers=10..60", "--where", "failed == 0"),
         ),
     ),
-    # It stalls for seconds: a claim is hard to prove.
+    # Apache stalls for seconds here: a claim is hard to prove.
     "apache-stalls": Case(
         "spare-servers",
         "",
@@ -161,19 +161,19 @@ CASES = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.lab.searches")
     parser.add_argument("--budget", default="12m", metavar="TIME")
-    parser.add_argument("names", nargs="*", choices=[*CASES, []], help=f"which (all): {', '.join(CASES)}")
+    parser.add_argument("names", nargs="*", choices=[*CASES, []], help=f"searches (default all): {', '.join(CASES)}")
     options = parser.parse_args()
-    good = []
+    agreed = []
     with Lab.start("web1", share=quotas.SHARE) as lab, tempfile.TemporaryDirectory() as folder:
         print(f"lab: {lab.cpus}")
         for name in options.names or CASES:
             print(f"=== {name}")
-            good.append(_searched(lab, CASES[name], Path(folder) / f"{name}.toml", options.budget))
-    return int(not all(good))
+            agreed.append(_searched(lab, CASES[name], Path(folder) / f"{name}.toml", options.budget))
+    return int(not all(agreed))
 
 
 def _searched(lab: Lab, case: Case, file: Path, budget: str) -> bool:
-    """Search, repeat the comparison by hand, and return whether both agree."""
+    """Search, measure the proposed change by rounds, and return whether both intervals overlap."""
     profile = case.profile
     if "\n" in profile:
         file.write_text(profile)
@@ -190,18 +190,18 @@ def _searched(lab: Lab, case: Case, file: Path, budget: str) -> bool:
     if not found["values"]:
         return True
     changed = [f"{name}={value}" for name, value in found["values"].items() if value != found["original"][name]]
-    by_hand = _cockpit(lab, "tune", profile, "rounds", *changed, "--seed", "2")
-    claimed, again = (_interval(verdict) for verdict in (found["verdict"], by_hand))
-    print(f"rate, claimed {_words(claimed)}, by hand {_words(again)}")
-    return claimed is not None and again is not None and claimed[0] <= again[1] and again[0] <= claimed[1]
+    rounds = _cockpit(lab, "tune", profile, "rounds", *changed, "--seed", "2")
+    claimed, measured = (_interval(verdict) for verdict in (found["verdict"], rounds))
+    print(f"rate, claimed {_words(claimed)}, by rounds {_words(measured)}")
+    return claimed is not None and measured is not None and claimed[0] <= measured[1] and measured[0] <= claimed[1]
 
 
 def _cockpit(lab: Lab, command: str, *arguments: str) -> dict[str, Any] | None:
-    """Run a command on the generator's CPU; its JSON. Progress goes to stderr."""
-    words = [sys.executable, "-m", "cockpit", command, *arguments, "--trust", "--json"]
-    words += ["--ssh-config", str(lab.ssh_config)]
+    """Run a command on the generator's CPU; return its JSON, None if it failed. Progress goes to stderr."""
+    command_line = [sys.executable, "-m", "cockpit", command, *arguments, "--trust", "--json"]
+    command_line += ["--ssh-config", str(lab.ssh_config)]
     done = subprocess.run(
-        lab.as_generator(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+        lab.as_generator(command_line), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
     )
     if done.returncode:
         return None
@@ -210,9 +210,9 @@ def _cockpit(lab: Lab, command: str, *arguments: str) -> dict[str, Any] | None:
 
 
 def _interval(verdict: dict[str, Any] | None) -> tuple[float, float] | None:
-    """The interval of the rate."""
+    """Return the interval of the rate; None if it is unknown."""
     effects = [] if verdict is None else verdict["effects"]
-    ends = [(one["low"], one["high"]) for one in effects if one["metric"] == "rate"]
+    ends = [(effect["low"], effect["high"]) for effect in effects if effect["metric"] == "rate"]
     return ends[0] if ends and None not in ends[0] else None
 
 

@@ -1,11 +1,11 @@
-"""The servers that lab hosts run, as data: what is written, what is run before, how it starts."""
+"""Servers of lab hosts as data: files, preparation, start and stop."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class File:
-    """A file on a host. Directories above it are made."""
+    """A file on a host; its parent directories are created."""
 
     path: str
     content: str
@@ -14,9 +14,9 @@ class File:
 
 @dataclass(frozen=True)
 class Fill:
-    """Files of made-up bytes (`inside.made_up`), the same on every lab: `count` of them, each of `size` bytes.
+    """`count` files of `size` pseudorandom bytes (`inside.made_up`), the same in every lab.
 
-    Where `path` holds a `{:05}` or the like, it takes the numbers from 1 on.
+    A placeholder in `path`, e.g. `{:05}`, is replaced by the number of the file, from 1.
     """
 
     path: str
@@ -28,9 +28,9 @@ class Fill:
 class Service:
     """A server of a host.
 
-    `prepare` are shell commands run after the files are written and before each start of the lab's own; to run them
-    again does no harm. `start` returns when the server runs by itself; it is ready when `port` accepts connections on
-    the host's address. `stop` returns when no process of it is left.
+    `prepare`: idempotent shell commands, run after the files are written and before each start by the lab. `start`
+    returns when the server runs in the background; it is ready when `port` accepts connections on the host's address.
+    `stop` returns when all its processes have ended.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Service:
     prepare: tuple[str, ...] = ()
 
 
-# The 92 bytes that the load asks for.
+# The page of the load: 92 bytes.
 HELLO = "<!DOCTYPE html><html><head><title>hello</title></head><body>Hello from Apache</body></html>\n"
-# The smallest replies: 31 bytes and 44.
+# The smallest responses: 31 and 44 bytes.
 TINY = "thirty-one bytes of plain text\n"
 SMALL = "forty-four bytes, asked for again and again\n"
 DOCUMENTS = "/var/www/html"
@@ -52,12 +52,12 @@ PREFORK_CONF = "/etc/apache2/mods-available/mpm_prefork.conf"
 
 
 def stop_all(name: str) -> str:
-    """A shell command that ends all processes of this name. A server that is just starting may miss one signal."""
+    """Return a shell command that ends all processes of this name; a starting server may miss the first signal."""
     return f"while pkill -x {name}; do sleep 0.05; done"
 
 
 def sshd(host_key: str, authorized_key: str) -> Service:
-    """An sshd that lets in one key, as root, and nothing else. Both keys are in OpenSSH's own text format."""
+    """Return an sshd that accepts one key, as root only. Both keys are in OpenSSH's text format."""
     config = """\
         HostKey /etc/ssh/lab_host_key
         AuthorizedKeysFile /etc/ssh/lab_authorized_keys
@@ -77,7 +77,7 @@ def sshd(host_key: str, authorized_key: str) -> Service:
             File("/etc/ssh/lab_host_key", host_key, 0o600),
             File("/etc/ssh/lab_authorized_keys", authorized_key, 0o600),
         ),
-        # Without PAM sshd turns locked accounts away, and root's often is: "*" means no password, not locked.
+        # Without PAM sshd refuses locked accounts, and root is often locked: "*" means no password, not locked.
         prepare=("usermod -p '*' root", "install -d -m 755 /run/sshd"),
         start="/usr/sbin/sshd -E /var/log/sshd.log",
         stop="kill $(cat /run/sshd.pid); while pgrep -x sshd; do sleep 0.02; done",

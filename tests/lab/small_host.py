@@ -1,4 +1,4 @@
-"""A small host inside a lab host: dropbear for SSH, busybox for everything else, and nothing more in its root."""
+"""A small host inside a lab host: only dropbear and busybox in its root."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ rm -rf --one-file-system {ROOT}
 
 @contextmanager
 def small_host(host: Host, directory: Path) -> Iterator[Path]:
-    """Builds it on `host` and lets dropbear run; gives the ssh_config that leads to it as `small`."""
+    """Build the small host on `host` and run dropbear; yield an ssh_config with the alias `small`."""
     try:
         public = " ".join(host.run(BUILD).stdout.split()[:2])
         known_hosts = directory / "known_hosts"

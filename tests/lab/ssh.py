@@ -14,14 +14,14 @@ class Key:
 
 
 def make_key(path: Path) -> Key:
-    """Makes an ed25519 key pair at `path` and `path`.pub."""
+    """Create an ed25519 key pair at `path` and `path`.pub."""
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "cockpit-lab", "-f", str(path)]
     subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
     return Key(path.read_text(), path.with_suffix(".pub").read_text())
 
 
 def make_host_key(directory: Path) -> Key:
-    """A host's key pair; the files are gone again, for the private half belongs on the host alone."""
+    """Return a host's key pair without leaving its files: the private key belongs only on the host."""
     path = directory / "host_key"
     key = make_key(path)
     path.unlink()
@@ -30,9 +30,9 @@ def make_host_key(directory: Path) -> Key:
 
 
 def write_client_config(directory: Path, addresses: dict[str, str], host_keys: dict[str, Key]) -> Path:
-    """Writes known_hosts and ssh_config for the hosts; the client's key is `key` in the same directory.
+    """Write known_hosts and ssh_config for the hosts; the client's key is `key` in the same directory.
 
-    The paths in it are absolute: `ssh -F` takes relative ones from ~/.ssh.
+    Paths are absolute: `ssh -F` resolves relative paths from ~/.ssh.
     """
     lines = (f"{name},{address} {host_keys[name].public}" for name, address in addresses.items())
     known_hosts = directory / "known_hosts"

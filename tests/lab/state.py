@@ -1,4 +1,4 @@
-"""Where labs are recorded, and what is left of one: so that any process can find a lab and take it down."""
+"""Records and remains of labs, by which any process can find a lab and take it down."""
 
 import json
 import os
@@ -15,14 +15,14 @@ from tests.lab import network, quotas
 from tests.lab.errors import LabError
 from tests.lab.inside import DISKS
 
-BASE = Path("/run/cockpit-lab")  # one directory a lab, named by its number
-DEADLINE = 180.0  # seconds for a lab to come or go
+BASE = Path("/run/cockpit-lab")  # one directory per lab, named by its number
+DEADLINE = 180.0  # s for the start or the end of a lab
 LABEL = re.compile(r"cockpit-lab-(\d+)\b")
 
 
 @dataclass(frozen=True)
 class HostState:
-    """A running host: its address, the machine's pid of its process 1, a URL of it to load, its cgroup (if any)."""
+    """A running host: address, PID of its process 1 on the machine, URL of a page, cgroup (if any)."""
 
     address: str
     pid: int
@@ -32,10 +32,10 @@ class HostState:
 
 @dataclass(frozen=True)
 class LabState:
-    """A running lab. `stay`: brought up by hand, to be taken down by hand.
+    """A running lab. `stay`: brought up and taken down by hand.
 
-    `share`: the quota of each host, of one CPU; None if there is none. `obstacle`: why not, if one was asked for.
-    `generator`: the cgroup of the load generator, if hosts have theirs.
+    `share`: the quota of each host, of one CPU; None without quotas. `obstacle`: why there are no quotas although
+    requested. `generator`: the cgroup of the load generator, if hosts have quotas.
     """
 
     number: int
@@ -52,7 +52,7 @@ def directory(number: int) -> Path:
 
 
 def label(number: int) -> str:
-    """The name that every mount of the lab bears, by which its processes are known."""
+    """Return the source name of the lab's mounts, which identifies its processes."""
     return f"cockpit-lab-{number}"
 
 
@@ -64,7 +64,7 @@ def write(state: LabState) -> None:
 
 
 def read(number: int) -> LabState | None:
-    """The lab's record; None when there is none (yet)."""
+    """Return the lab's record; None if there is none (yet)."""
     try:
         raw = json.loads((directory(number) / "state.json").read_text())
     except FileNotFoundError:
@@ -74,34 +74,34 @@ def read(number: int) -> LabState | None:
 
 
 def is_kept(number: int) -> bool:
-    """Whether the lab's keeper lives."""
-    mark = network.claim(number)
-    if mark is None:
+    """Return whether the lab's keeper runs."""
+    claimed = network.claim(number)
+    if claimed is None:
         return True
-    mark.close()
+    claimed.close()
     return False
 
 
 def known() -> list[int]:
-    """The numbers of all labs of which anything can be seen on this machine."""
+    """Return the numbers of all labs with remains on this machine."""
     found = {int(path.name) for path in BASE.glob("[0-9]*")}
-    found.update(network.legs())
+    found.update(network.labs_with_interface())
     found.update(quotas.numbers())
     found.update(number for numbers in _labelled_processes().values() for number in numbers)
     return sorted(found)
 
 
 def images(number: int) -> list[Path]:
-    """Disk images of the lab; they have names for no longer than it takes to mount them."""
+    """Return the disk images of the lab, which are unlinked as soon as they are mounted."""
     return sorted(Path(DISKS).glob(f"{label(number)}-*"))
 
 
 def leftovers(number: int) -> list[str]:
-    """What is still there of a lab, in words: processes, mounts, its network leg, cgroups, its directory."""
+    """List the remains of a lab as text: processes, mounts, network interface, cgroups, images, directory."""
     found = [f"process {pid}" for pid, numbers in _labelled_processes().items() if number in numbers]
     if label(number) in re.findall(r"cockpit-lab-\d+", Path("/proc/self/mountinfo").read_text()):
         found.append(f"mount {label(number)}")
-    if number in network.legs():
+    if number in network.labs_with_interface():
         found.append(f"network interface {network.interface(number)}")
     found += [f"cgroup {path}" for path in quotas.cgroups(number)]
     found += [f"file {path}" for path in images(number)]
@@ -114,24 +114,24 @@ def remove_files(number: int) -> None:
     for image in images(number):
         image.unlink(missing_ok=True)
     shutil.rmtree(directory(number), ignore_errors=True)
-    with suppress(OSError):  # other labs may live there
+    with suppress(OSError):  # other labs may use it
         BASE.rmdir()
 
 
 def clear(number: int) -> None:
-    """Clears away what is left of a lab whose keeper is dead; raises LabError naming what stays.
+    """Remove the remains of a lab whose keeper is dead; raises LabError with the remains that stay.
 
-    The number is claimed meanwhile; one that a keeper has claimed is a living lab and is not touched.
+    The number is claimed during the removal; a number claimed by a keeper is a running lab and is not touched.
     """
-    mark = network.claim(number)
-    if mark is None:
+    claimed = network.claim(number)
+    if claimed is None:
         return
-    with mark:
+    with claimed:
         for pid, numbers in _labelled_processes().items():
             if number in numbers:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        with suppress(LabError):  # gone with its namespace, as a rule
+        with suppress(LabError):  # usually it has disappeared with its namespace
             network.ip("link", "delete", network.interface(number))
         quotas.remove(number)
         remove_files(number)
@@ -140,7 +140,7 @@ def clear(number: int) -> None:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE) -> bool:
-    """Waits for a condition; whether it came true in time."""
+    """Wait for a condition; return whether it became true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -150,10 +150,10 @@ def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE) -> bool:
 
 
 def _labelled_processes() -> dict[int, set[int]]:
-    """Processes that see the mounts of a lab (those in it), and of which."""
+    """Return the processes that see mounts of a lab, with the numbers of these labs."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/mountinfo"):
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # the process has ended
             numbers = {int(number) for number in LABEL.findall(path.read_text())}
             if numbers:
                 found[int(path.parts[2])] = numbers

@@ -1,10 +1,10 @@
-"""`make studies`: every shipped study in its short form on a lab, and its result in profiles/README.md.
+"""`make studies`: run all shipped studies in short form on a lab, with results in profiles/README.md.
 
     python -m tests.lab.studies [--publish] [--full] [--keep DIR] [--agree-with DIR] [NAME...]
 
-brings the lab up, runs the studies named (all), prints their results, and takes the lab down again. Exit status 1: a
-study did not end, fewer than 90% of the planned comparisons are conclusive, an A/A control contradicts one, or one that
-is better or worse is not so in the results that an earlier --keep left.
+brings the lab up, runs the named studies (default all), prints their results, and takes the lab down. Exit status 1: a
+study did not end, fewer than 90% of the planned comparisons are conclusive, an A/A control contradicts a comparison, or
+a comparison is better or worse only here or only in the results of an earlier --keep.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tests.lab.hosts import NAMES
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Lab
 
-# In the order of the questions, from the oldest.
+# By the age of the question, oldest first.
 STUDIES = (
     "spare-servers",
     "apache-tomcat",
@@ -36,13 +36,13 @@ STUDIES = (
     "large-file",
     "atime",
 )
-# Exit codes of a study that came to its end: stable, or not.
+# Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)
 LEAST_CONCLUSIVE = 0.9
 
 
 def run(lab: Lab, name: str, form: str, folder: Path) -> int:
-    """Run a study into a folder; its exit code. Progress goes to stderr."""
+    """Run a study into a folder; return its exit code. Progress goes to stderr."""
     profile = str(results_page.PROFILES / f"{name}.toml")
     command = [sys.executable, "-m", "cockpit", "study", profile, f"--{form}", "--fresh", "--no-tui"]
     command += ["--ssh-config", str(lab.ssh_config), "-o", str(folder)]
@@ -51,7 +51,7 @@ def run(lab: Lab, name: str, form: str, folder: Path) -> int:
 
 @contextmanager
 def folder_for(keep: Path | None) -> Iterator[Path]:
-    """Give the folder for the studies' results: one that is kept, or else one that is removed."""
+    """Yield the folder for the results: `keep`, or a temporary folder."""
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep
@@ -66,41 +66,41 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--full", dest="form", action="store_const", const="full", default="short", help="hours")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep recordings and results, a folder per study")
     parser.add_argument(
-        "--agree-with", type=Path, metavar="DIR", help="compare the words with those of an earlier --keep"
+        "--agree-with", type=Path, metavar="DIR", help="compare the outcomes with those of an earlier --keep"
     )
-    parser.add_argument("name", nargs="*", help=f"which (all): {', '.join(STUDIES)}")
-    words = parser.parse_args()
-    unknown = [name for name in words.name if name not in STUDIES]
+    parser.add_argument("name", nargs="*", help=f"studies (default all): {', '.join(STUDIES)}")
+    options = parser.parse_args()
+    unknown = [name for name in options.name if name not in STUDIES]
     if unknown:
         parser.error(f"no such study: {', '.join(unknown)}; there are {', '.join(STUDIES)}")
-    return words
+    return options
 
 
 def main() -> int:
-    words = arguments()
+    options = arguments()
     counted, failed, began = results_page.Tally(Counter(), 0), [], time.monotonic()
     disagreed: list[str] = []
-    with folder_for(words.keep) as directory, Lab.start(*NAMES, share=quotas.SHARE) as lab:
+    with folder_for(options.keep) as directory, Lab.start(*NAMES, share=quotas.SHARE) as lab:
         print(f"lab: {lab.cpus}", file=sys.stderr)
-        for name in words.name or STUDIES:
+        for name in options.name or STUDIES:
             folder, begun = directory / name, time.monotonic()
-            if run(lab, name, words.form, folder) not in ENDED:
+            if run(lab, name, options.form, folder) not in ENDED:
                 failed.append(name)
                 continue
-            told = results_page.run_words(words.form, lab.cpus, time.monotonic() - begun)
-            if words.publish:
-                result = results_page.result_of(folder, told)
+            description = results_page.run_words(options.form, lab.cpus, time.monotonic() - begun)
+            if options.publish:
+                result = results_page.result_of(folder, description)
                 results_page.write(name, results_page.section(results_page.about(name), result))
-            one = results_page.tally(folder)
-            counted += one
-            print(f"{name}: {told} {one}", file=sys.stderr)
-            if words.agree_with is not None:
-                disagreed += results_page.disagreements(words.agree_with / name, folder)
+            tally = results_page.tally(folder)
+            counted += tally
+            print(f"{name}: {description} {tally}", file=sys.stderr)
+            if options.agree_with is not None:
+                disagreed += results_page.disagreements(options.agree_with / name, folder)
     print(f"all studies: {(time.monotonic() - began) / 60:.0f} min; {counted}", file=sys.stderr)
     if failed:
-        print(f"did not come to their end: {', '.join(failed)}", file=sys.stderr)
+        print(f"not completed: {', '.join(failed)}", file=sys.stderr)
     for line in disagreed:
-        print(f"disagrees with {words.agree_with}: {line}", file=sys.stderr)
+        print(f"disagrees with {options.agree_with}: {line}", file=sys.stderr)
     enough = counted.conclusive >= LEAST_CONCLUSIVE * counted.total and not counted.contradicted
     return int(bool(failed or disagreed) or not enough)
 

@@ -1,6 +1,6 @@
-"""A real systemd: PID 1 of a container over this machine's root, with none of its units, and a web server as a unit.
+"""A real systemd: PID 1 of a container over this machine's root, without its units, and a web server as a unit.
 
-Its control groups of CPU, memory and processes can be written, so that the kernel enforces what systemd asks for.
+Its cgroups of CPU, memory and processes are writable: the kernel enforces systemd's limits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.lab.containers import podman
 
 UNIT = "web.service"
 _LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000")
-# In place of the machine's: its units and its journal stay out.
+# Empty directories in place of the machine's: they hide its units and its journal.
 _EMPTY = ("/tmp", "/run", "/run/lock", "/var/log/journal", "/etc/systemd/system", "/etc/rc2.d")
-# Podman mounts those of version 1 read-only; whole hierarchies, as podman names the container's place from their roots.
+# Podman mounts hierarchies of version 1 read-only. Mount them whole: podman's paths start at their roots.
 _CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
 _INIT = ("/lib/systemd/systemd", "--system", "--unit=basic.target")
 _SETUP = """\
@@ -58,11 +58,11 @@ class Booted(NamedTuple):
         return f"http://127.0.0.1:{self.port}/hello"
 
     def run(self, command: str) -> str:
-        """The output of a command in it."""
+        """Run a command in the container and return its output."""
         return podman("exec", self.name, "sh", "-c", command)
 
     def limit(self) -> str:
-        """The open files that the running server may have, soft and hard."""
+        """Return the soft and hard limit of open files of the running server."""
         of = f"/proc/$(systemctl show -P MainPID {UNIT})/limits"
         return self.run(f"awk '/^Max open files/ {{ print $4, $5 }}' {of}")
 
@@ -74,13 +74,13 @@ def booted() -> Iterator[Booted]:
         port = probe.getsockname()[1]
     name = f"cockpit-test-{os.getpid()}-{secrets.token_hex(3)}"
     empty = (f"--tmpfs={place}:notmpcopyup" for place in _EMPTY)
-    hierarchies = {Path("/sys/fs/cgroup", one).resolve() for one in _CONTROLLERS}
-    groups = (f"--volume={one}:{one}:rw" for one in hierarchies if one.is_dir())
+    hierarchies = {Path("/sys/fs/cgroup", name).resolve() for name in _CONTROLLERS}
+    groups = (f"--volume={path}:{path}:rw" for path in hierarchies if path.is_dir())
     options = (f"--name={name}", "--network=host", "--workdir=/", "--systemd=always", *_LIMITS, *empty, *groups)
     try:
         podman("run", "--detach", *options, "--rootfs", "/:O", *_INIT)
-        made = Booted(name, port)
-        made.run(_SETUP.format(unit=UNIT, port=port))
-        yield made
+        container = Booted(name, port)
+        container.run(_SETUP.format(unit=UNIT, port=port))
+        yield container
     finally:
         podman("rm", "--force", "--time=1", name, check=False)

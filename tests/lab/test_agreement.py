@@ -1,7 +1,7 @@
-"""The agreement run: one Apache, one plan, and what we, ab, wrk and httperf say it came to, in a table.
+"""Agreement of cockpit, ab, wrk and httperf on the counts of one plan on one Apache.
 
-Counts, bytes and errors are held exactly against Apache's own log. Rates and latencies are the machine's as much as the
-generators': `python -m tests.bench agreement` holds those.
+Counts, bytes and errors must equal those of Apache's log. Rates and latencies depend on the machine, too:
+`python -m tests.bench agreement` compares them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import pytest
 from tests.lab.agreement import (
     CONCURRENCY,
     REQUESTS,
-    Goes,
+    Generators,
     Result,
     Results,
-    closed,
-    in_turns,
-    make_steady,
-    opened,
+    closed_load,
+    in_rounds,
+    keep_workers,
+    open_load,
     table,
 )
 from tests.lab.lab import Host
@@ -28,22 +28,22 @@ from tests.lab.services import HELLO
 
 
 @pytest.fixture
-def steady_web1(fresh_web1: Host) -> Iterator[Host]:
-    make_steady(fresh_web1)
+def web1(fresh_web1: Host) -> Iterator[Host]:
+    keep_workers(fresh_web1)
     yield fresh_web1
 
 
-def told(web1: Host, plan: tuple[str, Goes], capsys: pytest.CaptureFixture[str]) -> Results:
-    """One go of each, and the table of them on the terminal."""
-    title, goes = plan
-    results = in_turns(web1, goes, 1)
+def run_and_print(web1: Host, plan: tuple[str, Generators], capsys: pytest.CaptureFixture[str]) -> Results:
+    """Run each generator once and print the table of results."""
+    title, generators = plan
+    results = in_rounds(web1, generators, 1)
     with capsys.disabled():
         print("", title, *table(results), sep="\n")
     return results
 
 
-def all_counted(result: Result) -> None:
-    """Every reply and every byte that Apache sent, and nothing else."""
+def assert_exact_counts(result: Result) -> None:
+    """Compare the counts with the responses and bytes that Apache sent."""
     assert result.errors == 0
     assert result.requests == result.logged == REQUESTS
     assert result.total == result.logged_bytes
@@ -51,19 +51,19 @@ def all_counted(result: Result) -> None:
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["new connections", "kept connections"])
-def test_closed(kept: bool, steady_web1: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results = told(steady_web1, closed(steady_web1.url, tmp_path, kept=kept), capsys)
-    all_counted(results["cockpit"][0])
-    all_counted(results["ab"][0])
+def test_counts_of_closed_load(kept: bool, web1: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = run_and_print(web1, closed_load(web1.url, tmp_path, kept=kept), capsys)
+    assert_exact_counts(results["cockpit"][0])
+    assert_exact_counts(results["ab"][0])
     [result] = results["wrk"]
-    # It has a time and no count: what was in flight at its end is in the log alone.
+    # wrk runs for a time: requests in flight at its end are only in the log.
     assert 0 <= result.logged - result.requests <= CONCURRENCY
 
 
-def test_open(steady_web1: Host, capsys: pytest.CaptureFixture[str]) -> None:
-    results = told(steady_web1, opened(steady_web1.url), capsys)
-    all_counted(results["cockpit"][0])
+def test_counts_of_open_load(web1: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    results = run_and_print(web1, open_load(web1.url), capsys)
+    assert_exact_counts(results["cockpit"][0])
     for result in results.get("httperf", []):
-        # It rounds what it says of sizes, and leaves the ends of heads out.
+        # httperf rounds sizes and omits the ends of headers.
         assert (result.requests, result.logged, result.errors) == (REQUESTS, REQUESTS, 0)
         assert result.body == REQUESTS * len(HELLO)

@@ -1,4 +1,4 @@
-"""A passphrase, a password and an unknown host key asked about by OpenSSH's own server and files."""
+"""Prompts for a passphrase, a password and an unknown host key with OpenSSH's server and files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cockpit.hosts.ssh import connect
 from cockpit.model.errors import HostKeyUnknown
 from cockpit.model.hosts import HostConfig
-from tests.hosts.test_asking import PASSPHRASE, PASSWORD, Person
+from tests.hosts.test_asking import PASSPHRASE, PASSWORD, ScriptedUser
 from tests.lab.lab import Host, Lab
 
 PID_FILE = "/run/sshd-asking.pid"
@@ -20,7 +20,7 @@ OPTIONS = f"-p 2224 -o PasswordAuthentication=yes -o PidFile={PID_FILE}"
 
 @pytest.fixture
 def address(lab: Lab) -> Iterator[str]:
-    """What follows `ssh` to a server of web1 that takes the password of a user as well as the lab's key of root."""
+    """Run an sshd on web1 that accepts a user's password and the lab's key of root; yield its address for `ssh`."""
     lab.web1.run("useradd -m -s /bin/sh asked; echo 'asked:" + PASSWORD + "' | chpasswd")
     lab.web1.run(f"/usr/sbin/sshd -E /var/log/sshd.log {OPTIONS}")
     yield "web1:2224"
@@ -29,7 +29,7 @@ def address(lab: Lab) -> Iterator[str]:
 
 @pytest.fixture
 def config(lab: Lab, tmp_path: Path) -> Path:
-    """The lab's ssh_config with a key under a passphrase and a known_hosts file of its own, empty as yet."""
+    """The lab's ssh_config with an encrypted key and an empty known_hosts file."""
     key = tmp_path / "key"
     key.write_text((lab.directory / "key").read_text())
     key.chmod(0o600)
@@ -41,26 +41,26 @@ def config(lab: Lab, tmp_path: Path) -> Path:
     return config
 
 
-async def test_all_that_a_real_server_asks(lab: Lab, address: str, config: Path) -> None:
+async def test_prompts_of_openssh_server(lab: Lab, address: str, config: Path) -> None:
     with pytest.raises(HostKeyUnknown):
         await connect(HostConfig(name="web1", ssh=f"root@{address}"), config)
-    person = Person(PASSPHRASE, trusts=True)
+    person = ScriptedUser(PASSPHRASE, trusts=True)
     shell = await connect(HostConfig(name="web1", ssh=f"root@{address}"), config, person)
     assert (await shell.run("id -un")).stdout == b"root\n"
     await shell.close()
     assert [question.partition("passphrase of ")[2] for question in person.questions] == [str(config.parent / "key")]
     assert [key.fingerprint for key in person.keys] == [fingerprint(lab.web1)]
     assert (config.parent / "known_hosts").read_text().startswith("|1|")
-    person = Person("wrong", PASSWORD)
+    person = ScriptedUser("wrong", PASSWORD)
     shell = await connect(HostConfig(name="web1", ssh=f"asked@{address}"), config, person)
     assert (await shell.run("id -un")).stdout == b"asked\n"
     await shell.close()
     assert [question.startswith("web1: password of asked@") for question in person.questions] == [True, True]
-    assert "Permission denied" in said_by_ssh(config)  # it knows the host by the line added, and has no passphrase
+    assert "Permission denied" in ssh_errors(config)  # the host key is known, the passphrase is not
 
 
-def said_by_ssh(config: Path) -> str:
-    """What the real client complains of, when it may ask nothing."""
+def ssh_errors(config: Path) -> str:
+    """Return the errors of the real client without prompts."""
     options = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-p", "2224"]
     done = subprocess.run(
         ["ssh", "-F", str(config), *options, "web1"],
@@ -73,5 +73,5 @@ def said_by_ssh(config: Path) -> str:
 
 
 def fingerprint(host: Host) -> str:
-    """As the server's own owner would read it off."""
+    """Return the fingerprint as printed on the server."""
     return host.run("ssh-keygen -lf /etc/ssh/lab_host_key").stdout.split()[1]

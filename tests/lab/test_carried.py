@@ -1,4 +1,4 @@
-"""A host that is entered by a command, `nsenter` in place of a container's own, without its sshd."""
+"""A host reached by a command (`nsenter`, in place of a container's `exec`), without its sshd."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
-from tests.lab.entered import entered
-from tests.lab.killed import Killed
+from tests.lab.command_host import by_command
+from tests.lab.killed_client import KilledClient
 from tests.lab.lab import Host
-from tests.lab.test_transaction_faults import FEWEST_STEPS, HELD, KINDS, LOCK, STATE, TIME_PASSED
+from tests.lab.test_transaction_faults import FEWEST_STEPS, KINDS, LEVEL_FILE, LOCK, STATE, TIME_PASSED
 from tests.tuning.conftest import until
 
 
 @pytest.fixture
 async def shell(fresh_web1: Host) -> AsyncIterator[Shell]:
-    fresh_web1.run(f"echo 5 >{HELD}; rm -rf /root/.local/state/cockpit")
-    shell = await open_shell(entered(fresh_web1))
+    fresh_web1.run(f"echo 5 >{LEVEL_FILE}; rm -rf /root/.local/state/cockpit")
+    shell = await open_shell(by_command(fresh_web1))
     yield shell
     await shell.close()
 
 
-async def test_its_own_processes_and_pages_are_read(fresh_web1: Host, shell: Shell) -> None:
+async def test_processes_and_status_pages_of_host_are_read(fresh_web1: Host, shell: Shell) -> None:
     probe = await Probe.start(shell, HostConfig(name="web1", processes=("apache2",)))
     reading = await probe.read()
     probe.close()
@@ -41,7 +41,7 @@ async def test_its_own_processes_and_pages_are_read(fresh_web1: Host, shell: She
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_each_kind_of_knob_is_set_and_undone(fresh_web1: Host, shell: Shell, kind: str) -> None:
+async def test_knob_of_each_kind_is_set_and_undone(fresh_web1: Host, shell: Shell, kind: str) -> None:
     before, (knob, value) = fresh_web1.run(STATE).stdout, KINDS[kind]
     applied = await Tuner().apply(shell, "web1", [(knob, value)])
     assert await Tuner().read(shell, knob) == value and fresh_web1.run(STATE).stdout != before
@@ -49,12 +49,14 @@ async def test_each_kind_of_knob_is_set_and_undone(fresh_web1: Host, shell: Shel
     assert fresh_web1.run(STATE).stdout == before
 
 
-async def test_a_client_killed_at_every_step(fresh_web1: Host, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host ends up as it was, by itself, whichever command the client was killed in."""
+async def test_change_is_rolled_back_if_client_is_killed_at_any_step(
+    fresh_web1: Host, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host rolls the change back by itself, for a kill during each command."""
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
     before, (knob, value) = fresh_web1.run(STATE).stdout, KINDS["directive"]
     for step in itertools.count(1):
-        killed = Killed(shell, step)
+        killed = KilledClient(shell, step)
         try:
             applied = await Tuner(patience=Patience(reach=0.05, lease=30)).apply(killed, "web1", [(knob, value)])
         except CockpitError:
@@ -64,7 +66,7 @@ async def test_a_client_killed_at_every_step(fresh_web1: Host, shell: Shell, mon
         fresh_web1.run(TIME_PASSED, check=False)
         await until(lambda: fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
         if fresh_web1.run(STATE).stdout != before:
-            # The confirmation arrived, and only its answer was lost.
+            # The confirmation arrived and only its response was lost.
             newest = (await Tuner().history(shell, "web1"))[0]
             await Tuner().undo(shell, await Tuner().kept(shell, "web1", newest))
         assert fresh_web1.run(STATE).stdout == before

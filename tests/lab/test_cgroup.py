@@ -1,4 +1,4 @@
-"""The control group of a server with a CPU quota, as the kernel of this machine has it."""
+"""The cgroup of a server with a CPU quota, on this machine's kernel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cockpit.model import sar
 from tests.hosts.conftest import TAG, running
 from tests.lab import quotas
 
-# Of one CPU.
+# Quota, of one CPU.
 SHARE = 0.2
-# Version 1 may count the CPU of groups in a hierarchy of its own.
+# Version 1 may account CPU usage in a separate hierarchy.
 USAGE = Path("/sys/fs/cgroup/cpuacct")
 
 
 @pytest.fixture
 def busy(tmp_path: Path) -> Iterator[str]:
-    """The name of a process that would take a whole CPU, in a group that has less."""
+    """Run a CPU-bound process in a cgroup with a quota; yield its name."""
     controller = quotas.controller()
     assert controller is not None
     name = f"cockpit-test-{os.getpid()}"
@@ -44,13 +44,13 @@ def busy(tmp_path: Path) -> Iterator[str]:
             each.rmdir()
 
 
-async def test_a_quota_that_is_used_up_is_seen(busy: str) -> None:
+async def test_used_quota_and_throttling_are_measured(busy: str) -> None:
     async with running(busy) as probe:
         first = await probe.read()
         while (last := await probe.read()).uptime < first.uptime + 2:
             pass
     levels, rates = sar.levels(last), sar.rates(first, last, last.uptime - first.uptime)
     assert levels["cgroup.quota"] == pytest.approx(100 * SHARE)
-    # On a busy machine it gets less than its quota, and never more.
+    # On a busy machine the process gets less than its quota.
     assert 0 < rates["cgroup.cpu"] <= 100 * SHARE * 1.2
     assert rates["cgroup.throttled"] > 0

@@ -1,4 +1,4 @@
-"""The servers behind the target's are found by its configuration, and drafted with it. On real servers."""
+"""Backends of a proxy are found by its configuration and included in the profile draft. On real servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.profiles.writing import profile_text
 from cockpit.setup.profile_draft import Surveyed, draft_of
 from cockpit.tuning.server_discovery import discover
 from tests.lab.lab import Lab
-from tests.lab.test_two_masters import await_end, started
+from tests.lab.test_two_masters import running_server, wait_for_end
 
 NAME = "php-fpm8.2"
 POOL = """\
@@ -53,18 +53,20 @@ def php(root: Path) -> Iterator[None]:
     finally:
         tree = [master, *master.children()]
         master.terminate()
-        await_end(tree)
+        wait_for_end(tree)
 
 
-async def test_the_servers_behind_a_proxy_are_drafted_with_it(
+async def test_backends_of_proxy_are_in_draft(
     lab_allowed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     shell = LocalShell("here")
     with (
         php(tmp_path),
-        started("nginx", tmp_path / "nginx", more=BEHIND_NGINX.format(root=tmp_path)) as nginx,
-        started("haproxy", tmp_path / "haproxy", more=f"backend b\n    server n 127.0.0.1:{nginx.port}\n") as haproxy,
+        running_server("nginx", tmp_path / "nginx", more=BEHIND_NGINX.format(root=tmp_path)) as nginx,
+        running_server(
+            "haproxy", tmp_path / "haproxy", more=f"backend b\n    server n 127.0.0.1:{nginx.port}\n"
+        ) as haproxy,
     ):
         found = await discover(shell, "here", haproxy.port, answers=True)
     await shell.close()
@@ -75,13 +77,13 @@ async def test_the_servers_behind_a_proxy_are_drafted_with_it(
     assert found.chain[0].words == f"HAProxy :{haproxy.port} -> nginx {steps[0]}"
     assert found.chain[1].front == found.chain[2].front == f"nginx {steps[0]}"
     draft = draft_of(f"http://127.0.0.1:{haproxy.port}/", [Surveyed(HostConfig(name="here"), found)])
-    *proxies, behind = draft.hosts[0].processes
-    assert proxies == ["haproxy", "nginx"] and fnmatchcase(NAME, behind)
+    *proxies, backend = draft.hosts[0].processes
+    assert proxies == ["haproxy", "nginx"] and fnmatchcase(NAME, backend)
     assert {str(haproxy.file), str(nginx.file)} <= {knob.file for knob in draft.knobs}
     assert "192.0.2.7:8080, on another host" in profile_text(draft)
 
 
-async def test_tomcat_behind_mod_jk_is_drafted_with_apache(whole_lab: Lab) -> None:
+async def test_tomcat_behind_mod_jk_is_in_draft(whole_lab: Lab) -> None:
     shell = await connect(HostConfig(name="app1", ssh="app1"), whole_lab.app1.ssh_config)
     found = await discover(shell, "app1", 80, answers=True)
     await shell.close()

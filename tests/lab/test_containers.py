@@ -1,4 +1,4 @@
-"""A real container: entered by `podman exec`, or changed from outside and restarted."""
+"""A real container: tuned inside by `podman exec`, or from outside with a restart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cockpit.tuning.effect import Probe
 from cockpit.tuning.tuner import Tuner
 from tests.lab import quotas
 from tests.lab.containers import Container, container
-from tests.lab.killed import Killed
+from tests.lab.killed_client import KilledClient
 from tests.lab.test_transaction_faults import FEWEST_STEPS, LOCK, TIME_PASSED
 from tests.tuning.conftest import until
 
@@ -50,8 +50,8 @@ def inside(nginx: Container) -> HostConfig:
     return HostConfig(name="web1", via=f"podman:{nginx.name}", processes=("nginx",))
 
 
-def answering(nginx: Container) -> Probe:
-    """Asks it for a good response."""
+def probe_of(nginx: Container) -> Probe:
+    """Return a probe that requests a page from nginx."""
 
     async def probe() -> str:
         try:
@@ -65,7 +65,7 @@ def answering(nginx: Container) -> Probe:
 
 
 def connections(nginx: Container) -> Knob:
-    """A setting that a reload in the container activates."""
+    """Return a knob that a reload in the container activates."""
     return Knob(
         name="worker_connections",
         host="web1",
@@ -92,7 +92,7 @@ KINDS = {
 }
 
 
-async def test_its_own_processes_limits_and_pages_are_read(nginx: Container, shell: Shell) -> None:
+async def test_processes_limits_and_status_pages_of_container_are_read(nginx: Container, shell: Shell) -> None:
     probe = await HostProbe.start(shell, inside(nginx))
     first = await probe.read()
     while (reading := await probe.read()).uptime < first.uptime + 1:
@@ -103,30 +103,30 @@ async def test_its_own_processes_limits_and_pages_are_read(nginx: Container, she
     assert levels["cgroup.quota"] == pytest.approx(100 * quotas.SHARE)
     assert levels["cgroup.kblimit"] == 200 << 10
     assert 0 < levels["cgroup.kbmemory"] < levels["cgroup.kblimit"]
-    # Beside them the machine's own.
+    # The machine's memory is reported separately.
     assert reading.memory.total > levels["cgroup.kblimit"]
     page = await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{nginx.port}/status"))
     assert page.values["Active connections"] >= 1
 
 
 @pytest.mark.parametrize("kind", ["nginx", *KINDS])
-async def test_each_kind_of_knob_is_set_and_undone_inside(nginx: Container, shell: Shell, kind: str) -> None:
+async def test_knob_of_each_kind_is_set_and_undone_inside(nginx: Container, shell: Shell, kind: str) -> None:
     before, knob = nginx.run(STATE), KINDS.get(kind) or connections(nginx)
-    tuner = Tuner(answering(nginx))
+    tuner = Tuner(probe_of(nginx))
     applied = await tuner.apply(shell, "web1", [(knob, "7")])
     assert await tuner.read(shell, knob) == "7" and nginx.run(STATE) != before
     await tuner.undo(shell, applied)
     assert nginx.run(STATE) == before
 
 
-async def test_a_client_killed_at_every_step_inside(
+async def test_change_inside_is_rolled_back_if_client_is_killed(
     nginx: Container, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The container ends up as it was, by itself, whichever command the client was killed in."""
+    """The container rolls the change back by itself, for a kill during each command."""
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
     before, knob = nginx.run(STATE), connections(nginx)
     for step in itertools.count(1):
-        killed = Killed(shell, step)
+        killed = KilledClient(shell, step)
         try:
             applied = await Tuner(patience=Patience(reach=0.05, lease=30)).apply(killed, "web1", [(knob, "128")])
         except CockpitError:
@@ -136,19 +136,19 @@ async def test_a_client_killed_at_every_step_inside(
         # A command that outlives its client renews the lease at its end.
         await until(lambda: not nginx.run(f"{TIME_PASSED}; ls {LOCK} 2>/dev/null", check=False), 60)
         if nginx.run(STATE) != before:
-            # The confirmation arrived, and only its answer was lost.
+            # The confirmation arrived and only its response was lost.
             newest = (await Tuner().history(shell, "web1"))[0]
             await Tuner().undo(shell, await Tuner().kept(shell, "web1", newest))
         assert nginx.run(STATE) == before
     assert killed.left and step > FEWEST_STEPS
     await Tuner().undo(shell, applied)
     assert nginx.run(STATE) == before
-    assert await answering(nginx)() == ""
+    assert await probe_of(nginx)() == ""
 
 
 @pytest.fixture
 async def outer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Shell]:
-    """This machine, from which the container is reached and changed."""
+    """A shell on this machine, from which the container is changed."""
     (tmp_path / "state").mkdir(mode=0o700)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     shell = await open_shell(HostConfig(name="web1"))
@@ -156,17 +156,18 @@ async def outer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
     await shell.close()
 
 
-def over(changes: Path) -> bool:
-    """Whether no change has a guard; the time for a confirmation is over for those that have.
+def expire(changes: Path) -> bool:
+    """Let the confirmation time of all changes expire; return whether no change has a guard.
 
-    A client killed before the guard was there leaves a lock, which the next change takes."""
+    A client killed before the start of the guard leaves a lock, which the next change takes over.
+    """
     for deadline in changes.glob("*/*/deadline"):
         deadline.write_text("0")
     return not any(lock.readlink().with_name("pid").exists() for lock in changes.glob("*/lock"))
 
 
 def restarting(nginx: Container, directive: str = "worker_processes", test: str = "") -> Knob:
-    """A setting in the mounted file that a restart of the container activates."""
+    """Return a knob in the mounted file that a restart of the container activates."""
     return Knob(
         name=directive,
         host="web1",
@@ -179,16 +180,16 @@ def restarting(nginx: Container, directive: str = "worker_processes", test: str 
     )
 
 
-def on_no_port(host: str) -> None:
-    """The target's port on a host that is a container: unknown."""
+def unknown_port(host: str) -> None:
+    """Return None: the target's port on the container is unknown."""
 
 
-async def test_a_container_is_changed_from_outside_and_restarted(nginx: Container, outer: Shell) -> None:
+async def test_container_is_changed_from_outside_and_restarted(nginx: Container, outer: Shell) -> None:
     before, knob = (
         nginx.file.read_bytes(),
         restarting(nginx, test=f"podman exec {nginx.name} nginx -t -c {nginx.inside}"),
     )
-    tuner = Tuner(answering(nginx), port_on=on_no_port)
+    tuner = Tuner(probe_of(nginx), port_on=unknown_port)
     assert len(nginx.processes) == 2
     applied = await tuner.apply(outer, "web1", [(knob, "3")])
     assert not applied.notes and len(nginx.processes) == 4
@@ -196,52 +197,50 @@ async def test_a_container_is_changed_from_outside_and_restarted(nginx: Containe
     assert nginx.file.read_bytes() == before and len(nginx.processes) == 2
 
 
-async def test_a_container_that_does_not_come_back_is_rolled_back(nginx: Container, outer: Shell) -> None:
+async def test_change_is_rolled_back_if_container_does_not_restart(nginx: Container, outer: Shell) -> None:
     before = nginx.file.read_bytes()
-    tuner = Tuner(answering(nginx), Patience(effect=5), port_on=on_no_port)
+    tuner = Tuner(probe_of(nginx), Patience(effect=5), port_on=unknown_port)
     with pytest.raises(ChangeUndone, match="rolled back and reloaded"):
         await tuner.apply(outer, "web1", [(restarting(nginx, "user"), "nobody-here")])
     assert nginx.file.read_bytes() == before
-    assert await answering(nginx)() == ""
+    assert await probe_of(nginx)() == ""
 
 
-async def test_a_client_killed_at_every_step_outside(
+async def test_change_outside_is_rolled_back_if_client_is_killed(
     nginx: Container, outer: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The guard is outside: a container that its reload restarts does not take it along."""
+    """The guard runs outside: a restart of the container does not end it."""
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
     before, knob = nginx.file.read_bytes(), restarting(nginx)
     changes = tmp_path / "state" / "cockpit" / "changes"
-    tuner = Tuner(answering(nginx), Patience(reach=0.05, lease=30), port_on=on_no_port)
+    tuner = Tuner(probe_of(nginx), Patience(reach=0.05, lease=30), port_on=unknown_port)
     for step in itertools.count(1):
-        killed = Killed(outer, step)
+        killed = KilledClient(outer, step)
         try:
             applied = await tuner.apply(killed, "web1", [(knob, "2")])
         except CockpitError:
             pass
         else:
             break
-        await until(lambda: over(changes), 60)
+        await until(lambda: expire(changes), 60)
         if nginx.file.read_bytes() != before:
             newest = (await tuner.history(outer, "web1"))[0]
             await tuner.undo(outer, await tuner.kept(outer, "web1", newest))
         assert nginx.file.read_bytes() == before
-        assert await answering(nginx)() == "" and len(nginx.processes) == 2
+        assert await probe_of(nginx)() == "" and len(nginx.processes) == 2
     assert killed.left and step > FEWEST_STEPS
     await tuner.undo(outer, applied)
     assert nginx.file.read_bytes() == before and len(nginx.processes) == 2
 
 
-async def test_a_single_mounted_file_needs_a_restart_from_outside(
-    lab_allowed: None, outer: Shell, tmp_path: Path
-) -> None:
+async def test_single_mounted_file_needs_restart_from_outside(lab_allowed: None, outer: Shell, tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir(mode=0o755)
     with container(tmp_path / "conf", whole=False) as nginx:
-        before, tuner = nginx.file.read_bytes(), Tuner(answering(nginx), port_on=on_no_port)
-        entered = await open_shell(inside(nginx))
+        before, tuner = nginx.file.read_bytes(), Tuner(probe_of(nginx), port_on=unknown_port)
+        inner = await open_shell(inside(nginx))
         with pytest.raises(ChangeRefused, match=r"mounted on its own into this container.*changes_outside"):
-            await tuner.apply(entered, "web1", [(connections(nginx), "128")])
-        await entered.close()
+            await tuner.apply(inner, "web1", [(connections(nginx), "128")])
+        await inner.close()
         reload = f"podman exec {nginx.name} nginx -s reload -c {nginx.inside}"
         with pytest.raises(ChangeRefused, match="keeps the old one until it is restarted"):
             await tuner.apply(outer, "web1", [(replace(restarting(nginx), reload=reload), "2")])

@@ -1,4 +1,4 @@
-"""A reload that nginx accepts and then drops: the change is rolled back, and says why. On a real nginx of its own."""
+"""A reload that nginx accepts and then drops: the change is rolled back with the reason. On a real nginx."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ class Nginx(NamedTuple):
             log=f"{self.root}/error.log",
         )
 
-    async def serves(self) -> str:
-        """A probe: "" while it answers."""
+    async def probe(self) -> str:
+        """Request a page; return "" if nginx answers."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
             return "" if b" 204 " in connection.recv(4096) else "no 204"
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port: int = bound.getsockname()[1]
         return port
 
 
@@ -82,8 +82,8 @@ def nginx(lab_allowed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     server = Nginx(tmp_path, free_port())
     (tmp_path / "nginx.conf").write_text(CONFIG.format(root=tmp_path, port=server.port))
-    started = f"nginx -p {shlex.quote(str(tmp_path))} -c {shlex.quote(str(tmp_path))}/nginx.conf"
-    with subprocess.Popen(["sh", "-c", f"exec {started}"], stderr=subprocess.DEVNULL) as process:
+    command = f"nginx -p {shlex.quote(str(tmp_path))} -c {shlex.quote(str(tmp_path))}/nginx.conf"
+    with subprocess.Popen(["sh", "-c", f"exec {command}"], stderr=subprocess.DEVNULL) as process:
         try:
             deadline = time.monotonic() + 60
             while not (tmp_path / "nginx.pid").exists():
@@ -102,13 +102,13 @@ async def shell() -> AsyncIterator[LocalShell]:
 
 
 @pytest.mark.parametrize("workers", ["nginx", ""])
-async def test_a_reload_that_nginx_dropped_says_why(nginx: Nginx, shell: LocalShell, workers: str) -> None:
+async def test_dropped_reload_is_rolled_back_with_reason(nginx: Nginx, shell: LocalShell, workers: str) -> None:
     before = nginx.config
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        occupied = f"127.0.0.1:{taken.getsockname()[1]}"
-        tuner = Tuner(nginx.serves, Patience(effect=3.0))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        occupied = f"127.0.0.1:{listener.getsockname()[1]}"
+        tuner = Tuner(nginx.probe, Patience(effect=3.0))
         with pytest.raises(ChangeUndone) as undone:
             await tuner.apply(shell, "web1", [(nginx.knob(workers), occupied)])
-    why = f"{nginx.root}/error.log says: bind() to {occupied} failed (98: Address already in use)"
-    assert why in str(undone.value) and "rolled back" in str(undone.value)
-    assert nginx.config == before and await nginx.serves() == ""
+    reason = f"{nginx.root}/error.log says: bind() to {occupied} failed (98: Address already in use)"
+    assert reason in str(undone.value) and "rolled back" in str(undone.value)
+    assert nginx.config == before and await nginx.probe() == ""

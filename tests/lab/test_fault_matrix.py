@@ -1,7 +1,7 @@
-"""Each way in which a change can go wrong x each kind of knob, on a real Apache over a real sshd: a test a cell.
+"""Faults of a change x kinds of knobs, on a real Apache over a real sshd: one test per combination.
 
-After each: the original bytes and a serving server or, where somebody else wrote, their bytes and a loud message;
-nothing left in the configuration. A connection that is cut is in test_transaction_faults, at every step.
+Afterwards the original bytes are restored and the server answers. After a foreign edit the foreign bytes stay and the
+error says so. No files remain in the configuration. Cut connections are in test_transaction_faults.
 """
 
 from __future__ import annotations
@@ -29,35 +29,37 @@ from cockpit.tuning.effect import Probe
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
-from tests.lab.inside import wait_until_it_answers
+from tests.lab.inside import wait_until_reachable
 from tests.lab.lab import Host
-from tests.lab.test_transaction_faults import CONF, LOCK, STATE, TIME_PASSED, said, tune
+from tests.lab.test_transaction_faults import CONF, LOCK, STATE, TIME_PASSED, output_of, tune
 from tests.tuning.conftest import until
 
 ENABLED = "/etc/apache2/mods-enabled"
-HELD = "/tmp/level"
+LEVEL_FILE = "/tmp/level"
 COMMANDS = {"test": "apachectl -t", "reload": "apachectl graceful", "workers": "apache2"}
 
 
 def module(name: str, other: str) -> Option:
-    """One of two modules is enabled, with the other out."""
+    """Return the option that enables one of two modules and disables the other."""
     return Option(name=name, when=f"test -e {ENABLED}/{name}.load", set=f"a2dismod -q -f {other} && a2enmod -q {name}")
 
 
-class Cell(NamedTuple):
-    """A knob of a kind, its value before, the one it is given, another that somebody else gives it by `foreign`, and
-    the file that all of it ends in."""
+class KnobCase(NamedTuple):
+    """A knob of one kind, its old and new value, and the file that it changes.
+
+    `foreign`: a command that sets another value; `has_foreign`: a command that succeeds while that value is set.
+    """
 
     knob: Knob
     before: str
     value: str
     foreign: str
-    theirs: str
+    has_foreign: str
     file: str
 
 
-CELLS = {
-    "directive": Cell(
+CASES = {
+    "directive": KnobCase(
         Knob(
             name="MaxSpareServers",
             host="web1",
@@ -72,7 +74,7 @@ CELLS = {
         f"grep -q 'MaxSpareServers 44' {CONF}",
         CONF,
     ),
-    "choice": Cell(
+    "choice": KnobCase(
         Knob(
             name="Module",
             host="web1",
@@ -94,33 +96,33 @@ CELLS = {
         f"test -e {ENABLED}/headers.load && ! test -e {ENABLED}/expires.load",
         ENABLED,
     ),
-    "command": Cell(
+    "command": KnobCase(
         Knob(
             name="Level",
             host="web1",
             kind="command",
-            get=f"cat {HELD}",
-            set=f'printf "%s\\n" "$1" >{HELD}',
+            get=f"cat {LEVEL_FILE}",
+            set=f'printf "%s\\n" "$1" >{LEVEL_FILE}',
             **COMMANDS,  # type: ignore[arg-type]
         ),
         "5",
         "7",
-        f"echo 6 >{HELD}",
-        f"grep -qx 6 {HELD}",
-        HELD,
+        f"echo 6 >{LEVEL_FILE}",
+        f"grep -qx 6 {LEVEL_FILE}",
+        LEVEL_FILE,
     ),
 }
 FIRST = "/run/first"
 
 
-@pytest.fixture(params=CELLS)
-def cell(request: pytest.FixtureRequest) -> Cell:
-    return CELLS[request.param]
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> KnobCase:
+    return CASES[request.param]
 
 
 @pytest.fixture
 def web1(fresh_web1: Host) -> Iterator[Host]:
-    fresh_web1.run(f"echo 5 >{HELD}; rm -rf /root/.local/state/cockpit {FIRST}; a2dismod -q -f expires headers")
+    fresh_web1.run(f"echo 5 >{LEVEL_FILE}; rm -rf /root/.local/state/cockpit {FIRST}; a2dismod -q -f expires headers")
     yield fresh_web1
     fresh_web1.run("a2dismod -q -f expires headers")
 
@@ -132,29 +134,29 @@ async def shell(web1: Host) -> AsyncIterator[SshShell]:
     await shell.close()
 
 
-async def must_stand(web1: Host, before: str) -> None:
-    """Everything is as it was, no change waits, and the server serves."""
+async def assert_restored(web1: Host, before: str) -> None:
+    """Check that the host has its original state, no pending change, and an answering server."""
     assert web1.run(STATE).stdout == before
-    await must_serve(web1)
+    await assert_answers(web1)
 
 
-async def must_serve(web1: Host) -> None:
+async def assert_answers(web1: Host) -> None:
     assert web1.run(f"test -L {LOCK}", check=False).returncode == 1
-    with await asyncio.to_thread(urllib.request.urlopen, web1.url, timeout=20) as reply:
-        assert reply.status == 200 and len(reply.read()) == 92
+    with await asyncio.to_thread(urllib.request.urlopen, web1.url, timeout=20) as response:
+        assert response.status == 200 and len(response.read()) == 92
 
 
-async def fails(
+async def error_of(
     shell: Remote, knob: Knob, value: str, probe: Probe | None = None, effect: float = 20.0
 ) -> CockpitError:
-    """The change is asked for and does not come about."""
+    """Apply a change that must fail, and return its error."""
     tuner = Tuner(probe, Patience(effect=effect))
     with pytest.raises(CockpitError) as failed:
         await tuner.apply(shell, "web1", [(knob, value)])
     return failed.value
 
 
-class AsNobody:
+class UnprivilegedShell:
     """A shell without root's rights."""
 
     def __init__(self, shell: SshShell) -> None:
@@ -165,12 +167,12 @@ class AsNobody:
         return await self.shell.run(program, input=input, timeout=timeout, interpreter=f"{drop} {interpreter}")
 
 
-async def test_no_permission(web1: Host, shell: SshShell, cell: Cell) -> None:
+async def test_missing_permission(web1: Host, shell: SshShell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
-    error = await fails(AsNobody(shell), replace(cell.knob, test="", reload="", workers=""), cell.value)
-    assert any(words in str(error) for words in ("ermission", "not permitted", "read-only for this user"))
+    error = await error_of(UnprivilegedShell(shell), replace(case.knob, test="", reload="", workers=""), case.value)
+    assert any(text in str(error) for text in ("ermission", "not permitted", "read-only for this user"))
     web1.run("rm -rf /var/tmp/cockpit-33")
-    await must_stand(web1, before)
+    await assert_restored(web1, before)
 
 
 @contextmanager
@@ -182,82 +184,82 @@ def read_only(web1: Host, place: str) -> Iterator[None]:
         web1.run(f"umount {place}")
 
 
-async def test_a_read_only_file(web1: Host, shell: SshShell, cell: Cell) -> None:
+async def test_read_only_file(web1: Host, shell: SshShell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
-    with read_only(web1, str(Path(cell.file).parent) if cell.file == CONF else cell.file):
-        error = await fails(shell, cell.knob, cell.value)
-    assert any(words in str(error) for words in ("ead-only file system", "read-only for this user"))
-    await must_stand(web1, before)
+    with read_only(web1, str(Path(case.file).parent) if case.file == CONF else case.file):
+        error = await error_of(shell, case.knob, case.value)
+    assert any(text in str(error) for text in ("ead-only file system", "read-only for this user"))
+    await assert_restored(web1, before)
 
 
-async def test_a_full_disk(web1: Host, shell: SshShell, cell: Cell) -> None:
-    """The one that the originals are kept on: nothing is begun."""
+async def test_full_disk_for_backups(web1: Host, shell: SshShell, case: KnobCase) -> None:
+    """The disk of the backups is full: the change does not start."""
     before, place = web1.run(STATE).stdout, "/root/.local/state/cockpit"
     web1.run(f"mkdir -p {place} && mount -t tmpfs -o size=16k,mode=700 small {place}")
     try:
         web1.run(f"cat /dev/zero >{place}/filler", check=False)
-        error = await fails(shell, cell.knob, cell.value)
+        error = await error_of(shell, case.knob, case.value)
         assert isinstance(error, ChangeRefused)
-        assert any(words in str(error) for words in ("No space left on device", "is the disk full?"))
+        assert any(text in str(error) for text in ("No space left on device", "is the disk full?"))
     finally:
         web1.run(f"umount {place}")
-    await must_stand(web1, before)
+    await assert_restored(web1, before)
 
 
-async def test_the_configuration_is_refused(web1: Host, shell: SshShell, cell: Cell) -> None:
+async def test_rejected_configuration(web1: Host, shell: SshShell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     refusing = f"if mkdir {FIRST}; then echo AH00526: no >&2; exit 1; fi; apachectl -t"
-    error = await fails(shell, replace(cell.knob, test=refusing), cell.value)
+    error = await error_of(shell, replace(case.knob, test=refusing), case.value)
     assert isinstance(error, ChangeUndone) and "AH00526: no; rolled back" in str(error)
-    await must_stand(web1, before)
+    await assert_restored(web1, before)
 
 
-async def test_the_reload_fails(web1: Host, shell: SshShell, cell: Cell) -> None:
+async def test_failed_reload(web1: Host, shell: SshShell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     reload = f"if mkdir {FIRST}; then echo it is jammed >&2; exit 1; fi; apachectl graceful"
-    error = await fails(shell, replace(cell.knob, reload=reload), cell.value)
+    error = await error_of(shell, replace(case.knob, reload=reload), case.value)
     assert isinstance(error, ChangeUndone) and "it is jammed; rolled back and reloaded" in str(error)
-    await must_stand(web1, before)
+    await assert_restored(web1, before)
 
 
-async def test_the_server_does_not_come_up(web1: Host, shell: SshShell, cell: Cell) -> None:
+async def test_server_does_not_start_after_reload(web1: Host, shell: SshShell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     reload = f"if mkdir {FIRST}; then service apache2 stop; else service apache2 start; fi"
-    error = await fails(shell, replace(cell.knob, reload=reload), cell.value, probe_of(LoadPlan(url=web1.url)), 0.5)
+    error = await error_of(shell, replace(case.knob, reload=reload), case.value, probe_of(LoadPlan(url=web1.url)), 0.5)
     assert "did not become active" in str(error) and not isinstance(error, ChangeRefused)
-    await asyncio.to_thread(wait_until_it_answers, web1.address, 80)
-    await must_stand(web1, before)
+    await asyncio.to_thread(wait_until_reachable, web1.address, 80)
+    await assert_restored(web1, before)
 
 
-async def test_the_page_is_bad_from_the_outset(web1: Host, shell: SshShell, cell: Cell) -> None:
+async def test_probe_fails_before_change(web1: Host, shell: SshShell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
-    error = await fails(shell, cell.knob, cell.value, probe_of(LoadPlan(url=f"{web1.url}/none")))
+    error = await error_of(shell, case.knob, case.value, probe_of(LoadPlan(url=f"{web1.url}/none")))
     assert isinstance(error, ChangeRefused)
     assert "before the change already" in str(error) and "answers 404; nothing was changed" in str(error)
-    await must_stand(web1, before)
+    await assert_restored(web1, before)
 
 
-async def test_the_page_is_bad_with_the_change(web1: Host, shell: SshShell, cell: Cell) -> None:
+async def test_probe_fails_after_change(web1: Host, shell: SshShell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
 
     async def probe() -> str:
-        now = await Tuner().read(shell, cell.knob)
-        return "" if now == cell.before else "it answers 500"
+        now = await Tuner().read(shell, case.knob)
+        return "" if now == case.before else "it answers 500"
 
-    error = await fails(shell, cell.knob, cell.value, probe, 0.5)
+    error = await error_of(shell, case.knob, case.value, probe, 0.5)
     assert isinstance(error, ChangeUndone) and "it answers 500; rolled back and reloaded" in str(error)
-    await must_stand(web1, before)
+    await assert_restored(web1, before)
 
 
-async def test_another_editor_writes_meanwhile(web1: Host, shell: SshShell, cell: Cell) -> None:
-    editing = f"if mkdir {FIRST}; then {cell.foreign}; echo refused >&2; exit 1; fi"
-    error = await fails(shell, replace(cell.knob, test=editing), cell.value)
+async def test_foreign_edit_during_change_is_kept(web1: Host, shell: SshShell, case: KnobCase) -> None:
+    editing = f"if mkdir {FIRST}; then {case.foreign}; echo refused >&2; exit 1; fi"
+    error = await error_of(shell, replace(case.knob, test=editing), case.value)
     assert isinstance(error, ChangeFailed)
     assert "by somebody else" in str(error) and "left as it is" in str(error)
-    assert web1.run(cell.theirs, check=False).returncode == 0, "their bytes stay"
+    assert web1.run(case.has_foreign, check=False).returncode == 0, "the foreign bytes stay"
     listing = "find /etc/apache2 -newer /tmp/level -name '.*'; ls -A /etc/apache2/mods-available | grep -i cockpit"
     assert web1.run(listing, check=False).stdout == ""
-    await must_serve(web1)
+    await assert_answers(web1)
 
 
 PROFILE = {
@@ -274,26 +276,26 @@ PROFILE = {
             ),
         ]
     ),
-    "command": f"kind = \"command\"\nget = 'cat {HELD}'\nset = 'echo \"$1\" >{HELD}'",
+    "command": f"kind = \"command\"\nget = 'cat {LEVEL_FILE}'\nset = 'echo \"$1\" >{LEVEL_FILE}'",
 }
 
 
 @pytest.mark.parametrize("kind", PROFILE)
-async def test_the_cockpit_is_killed(web1: Host, tmp_path: Path, kind: str) -> None:
-    before, given = web1.run(STATE).stdout, CELLS[kind]
+async def test_killed_cockpit(web1: Host, tmp_path: Path, kind: str) -> None:
+    before, case = web1.run(STATE).stdout, CASES[kind]
     head, _, options = PROFILE[kind].partition("\n[[knob.option]]")
-    knob = f'[[knob]]\nname = "{given.knob.name}"\nhost = "web1"\n{head}\n'
+    knob = f'[[knob]]\nname = "{case.knob.name}"\nhost = "web1"\n{head}\n'
     knob += 'test = "apachectl -t"\nreload = "apachectl graceful"\n'
     knob += f"[[knob.option]]{options}\n" if options else ""
-    words = ("set", f"{given.knob.name}={given.value}", "--confirm-within", "300s")
-    process = await tune(web1, tmp_path, *words, knobs=knob)
+    arguments = ("set", f"{case.knob.name}={case.value}", "--confirm-within", "300s")
+    process = await tune(web1, tmp_path, *arguments, knobs=knob)
     assert process.stderr is not None
     async with asyncio.timeout(60):
         while not (line := await process.stderr.readline()).startswith(b"active"):
             assert line
     assert web1.run(STATE).stdout != before
     process.send_signal(signal.SIGKILL)
-    assert (await said(process))[0] == -9
+    assert (await output_of(process))[0] == -9
     web1.run(TIME_PASSED, check=False)
     await until(lambda: web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
-    await must_stand(web1, before)
+    await assert_restored(web1, before)

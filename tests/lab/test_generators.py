@@ -1,4 +1,4 @@
-"""Load from generators on lab hosts, each with its own sshd and network: exact in sum, also when one is cut off."""
+"""Load from generators on lab hosts, each with its own sshd and network: exact counts, and the loss of a generator."""
 
 import asyncio
 import json
@@ -17,12 +17,12 @@ from cockpit.model.clock import Clock
 from cockpit.model.generator_events import GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
-from tests.lab.generator_hosts import PYTHON, give_python
+from tests.lab.generator_hosts import PYTHON, install_python
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Lab
 from tests.load.servers import DEADLINE, Outcome
 
-# The hosts that load comes from; the target is web1's Apache.
+# The hosts that generate load; the target is web1's Apache.
 GENERATORS = ("app1", "origin1", "proxy1", "web1")
 PROFILE = """
 [target]
@@ -36,7 +36,7 @@ requests = 2000
 
 @pytest.fixture(scope="module")
 def generators(whole_lab: Lab) -> Lab:
-    give_python(whole_lab, GENERATORS)
+    install_python(whole_lab, GENERATORS)
     return whole_lab
 
 
@@ -59,12 +59,12 @@ def run(lab: Lab, file: Path, *options: str) -> dict[str, Any]:
 def test_four_generators_send_an_exact_open_load(generators: Lab, tmp_path: Path) -> None:
     result = run(generators, profile(generators, tmp_path))
     assert (result["completed"], result["failed"], result["unsent"]) == (2000, 0, 0)
-    # 2000 arrivals at 400/s: the last one is due after 4.9975 s, and response times count from when requests are due.
+    # 2000 arrivals at 400/s: the last is due after 4.9975 s; response times count from the due time.
     assert 4.9 < result["duration"] < 5.1 + result["response"]["max"]
     assert result["generator"]["workers"] == len(GENERATORS)
 
 
-async def test_a_generator_whose_network_is_cut_is_lost_and_its_load_goes_on(generators: Lab) -> None:
+async def test_load_of_lost_generator_moves_to_others(generators: Lab) -> None:
     outcome, clock = Outcome(), Clock()
     plan = LoadPlan(url=f"http://{generators.web1.address}/hello.html", rate=90.0, duration=600.0)
     machines = [GeneratorConfig(name=name, ssh=name, python=PYTHON) for name in GENERATORS[:3]]
@@ -74,22 +74,22 @@ async def test_a_generator_whose_network_is_cut_is_lost_and_its_load_goes_on(gen
     ):
         crew.attach(clock, outcome.emit)
         run = await launch(plan, 1, clock, outcome.emit, await preflight(plan), crew)
-        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1, 2})
+        await outcome.until(lambda outcome: {tick.worker for tick in outcome.ticks} == {0, 1, 2})
         with generators.hosts["origin1"].unplugged():
             cut = clock.now()
-            await outcome.until(lambda seen: any(isinstance(event, GeneratorLost) for event in seen.events))
+            await outcome.until(lambda outcome: any(isinstance(event, GeneratorLost) for event in outcome.events))
             [lost] = [event for event in outcome.events if isinstance(event, GeneratorLost)]
             assert lost.machine == "origin1" and "no answer" in lost.detail
-            await outcome.until(lambda seen: seen.ticks[-1].t > lost.t + 4)
+            await outcome.until(lambda outcome: outcome.ticks[-1].t > lost.t + 4)
             after = [tick for tick in outcome.ticks if tick.start > lost.t + 1]
             assert sum(tick.sent for tick in after) / (after[-1].t - after[0].start) == pytest.approx(90.0, rel=0.05)
             assert lost.t > cut
         run.stop()
         async with asyncio.timeout(DEADLINE):
             await run.wait()
-    left = left_on(generators, GENERATORS[0])
-    assert not left, left
+    remaining = remaining_processes(generators, GENERATORS[0])
+    assert not remaining, remaining
 
 
-def left_on(lab: Lab, name: str) -> str:
+def remaining_processes(lab: Lab, name: str) -> str:
     return lab.hosts[name].run("ps -e -o args= | grep '[c]ockpit.cluster' || true").stdout

@@ -1,5 +1,4 @@
-"""What becomes of watching a real host when something is wrong with it: it is said what is so, other hosts go on, and
-the host is back by itself."""
+"""Faults of a watched host: the condition is reported, other hosts continue, and the host reconnects by itself."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ SSHD = "/usr/sbin/sshd -E /var/log/sshd.log"
 
 @asynccontextmanager
 async def two_watched(lab: Lab) -> AsyncIterator[tuple[Watch, Watch]]:
-    """web1 and this machine, both up."""
+    """Watch web1 and this machine until both are up."""
     async with watching(WEB1, lab.ssh_config) as web1, watching(HERE) as here:
         await web1.sampled(2)
         await here.sampled(2)
@@ -59,26 +58,26 @@ async def two_watched(lab: Lab) -> AsyncIterator[tuple[Watch, Watch]]:
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine changes neither condition nor pace."""
+def tolerant_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the limits, so that a busy machine changes neither condition nor interval."""
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
     monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
     monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 600.0)
 
 
 @pytest.fixture
-def told_when_slow(monkeypatch: pytest.MonkeyPatch, patient: None) -> None:
+def short_overdue(monkeypatch: pytest.MonkeyPatch, tolerant_timing: None) -> None:
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 1.5)
 
 
 @pytest.fixture
 def web1(lab: Lab) -> Iterator[Host]:
-    """web1 with sshd running at the end, whatever the test has done to it."""
+    """web1; its sshd runs again after the test."""
     yield lab.web1
     lab.web1.run(f"pgrep -x sshd >/dev/null || {SSHD}")
 
 
-async def test_sshd_killed_and_back(lab: Lab, web1: Host) -> None:
+async def test_host_reconnects_after_sshd_restart(lab: Lab, web1: Host) -> None:
     async with two_watched(lab) as (watch, here):
         web1.run("pkill -KILL -x sshd")
         await watch.until("lost")
@@ -90,8 +89,8 @@ async def test_sshd_killed_and_back(lab: Lab, web1: Host) -> None:
     assert watch.state().markers[0].kind == "gap"
 
 
-async def test_network_cut_and_back_leaves_a_gap(lab: Lab, tmp_path: Path, told_when_slow: None) -> None:
-    """In the recording, while the other host goes on."""
+async def test_network_outage_is_a_gap_in_recording(lab: Lab, tmp_path: Path, short_overdue: None) -> None:
+    """The other host has samples during the gap."""
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"), hosts=(WEB1, HERE))
     source = LiveSource(profile, Clock(), ssh_config=lab.ssh_config)
     session = Session(source, RecordingWriter(tmp_path / "s.cockpit"))
@@ -101,11 +100,11 @@ async def test_network_cut_and_back_leaves_a_gap(lab: Lab, tmp_path: Path, told_
         with lab.web1.unplugged():
             await until(lambda: session.state.hosts["web1"].condition == "slow")
             await until(lambda: session.state.hosts["web1"].condition == "lost")
-            seen = points(session, "here")
-            await until(lambda: points(session, "here") > seen + 2)
+            count = points(session, "here")
+            await until(lambda: points(session, "here") > count + 2)
         await until(lambda: session.state.hosts["web1"].condition == "up")
-        seen = points(session, "web1")
-        await until(lambda: points(session, "web1") > seen + 2)
+        count = points(session, "web1")
+        await until(lambda: points(session, "web1") > count + 2)
     finally:
         await source.close()
         await running
@@ -134,8 +133,8 @@ def first_loss(events: list[object]) -> float:
     return next(event.t for event in events if is_change(event, "lost", 0.0))  # type: ignore[attr-defined]
 
 
-async def test_a_host_whose_shell_hangs_is_slow_until_it_goes_on(
-    lab: Lab, web1: Host, monkeypatch: pytest.MonkeyPatch, told_when_slow: None
+async def test_hanging_shell_makes_host_slow(
+    lab: Lab, web1: Host, monkeypatch: pytest.MonkeyPatch, short_overdue: None
 ) -> None:
     monkeypatch.setattr("cockpit.hosts.feed.PATIENCE", 600.0)
     async with two_watched(lab) as (watch, here):
@@ -143,18 +142,18 @@ async def test_a_host_whose_shell_hangs_is_slow_until_it_goes_on(
         web1.run(f"kill -STOP $({probe})")
         await watch.until("slow")
         await here.sampled(2)
-        # A command of the probe may end as soon as it continues.
+        # A command of the probe may end right after SIGCONT.
         web1.run(f"kill -CONT $({probe}) || true")
         await watch.until("up")
         await watch.sampled(2)
 
 
-async def test_a_host_started_anew(lab: Lab, web1: Host) -> None:
-    """Its uptime falls; what was counted before is not subtracted from what is counted after."""
+async def test_rebooted_host_has_no_rates_across_reboot(lab: Lab, web1: Host) -> None:
+    """After a lower uptime, counters are not subtracted from those before the reboot."""
     async with two_watched(lab) as (watch, _):
         web1.run("pkill -KILL -x sshd")
         await watch.until("lost")
-        with in_place_of(web1, "/proc/uptime", "7.21 10.00"):
+        with replaced_file(web1, "/proc/uptime", "7.21 10.00"):
             web1.run(SSHD)
             await watch.sampled(1)
             newest = watch.samples[-1]
@@ -167,8 +166,8 @@ async def test_a_host_started_anew(lab: Lab, web1: Host) -> None:
 
 
 @contextmanager
-def in_place_of(host: Host, path: str, content: str) -> Iterator[None]:
-    """Lets the file read so on the host for a while."""
+def replaced_file(host: Host, path: str, content: str) -> Iterator[None]:
+    """Replace the content of a file on the host until the end of the block."""
     host.run(f"printf '%s\\n' {quoted(content)} >/tmp/in-place && mount --bind /tmp/in-place {path}")
     try:
         yield
@@ -180,63 +179,63 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-async def test_a_stepped_clock_changes_no_figure(lab: Lab, web1: Host) -> None:
+async def test_clock_step_changes_no_metrics(lab: Lab, web1: Host) -> None:
     async with two_watched(lab) as (watch, _):
         before = watch.samples[-1].reading
         stat = web1.run("cat /proc/stat").stdout
         lines = [line for line in stat.splitlines() if not line.startswith(("btime", "intr"))]
         btime = next(int(line.split()[1]) for line in stat.splitlines() if line.startswith("btime"))
-        with in_place_of(web1, "/proc/stat", "\n".join([*lines, f"btime {btime + 3600}"])):
+        with replaced_file(web1, "/proc/stat", "\n".join([*lines, f"btime {btime + 3600}"])):
             await until(lambda: watch.samples[-1].reading.wall - before.wall > 3500)
             await watch.sampled(2)
             after = watch.samples[-1].reading
             assert 0 < after.uptime - before.uptime < 3000
-            old = {(process.pid, process.start) for process in before.processes}
-            assert old & {(process.pid, process.start) for process in after.processes}
+            processes = {(process.pid, process.start) for process in before.processes}
+            assert processes & {(process.pid, process.start) for process in after.processes}
             times = [sample.t for sample in watch.samples]
             assert times == sorted(times)
     assert watch.conditions == ["connecting", "up"]
 
 
-async def test_a_full_disk(lab: Lab, web1: Host) -> None:
+async def test_full_disks_do_not_affect_probe(lab: Lab, web1: Host) -> None:
     fill = "mount -t tmpfs -o size=16k full {0}; dd if=/dev/zero of={0}/fill bs=4k count=99 2>/dev/null; true"
-    places = ("/tmp", "/root", "/var/tmp", "/run/lock")
+    directories = ("/tmp", "/root", "/var/tmp", "/run/lock")
     try:
-        for place in places:
-            web1.run(fill.format(place))
-            assert web1.run(f"echo more >{place}/more", check=False).returncode != 0
+        for directory in directories:
+            web1.run(fill.format(directory))
+            assert web1.run(f"echo more >{directory}/more", check=False).returncode != 0
         async with watching(WEB1, lab.ssh_config) as watch:
             await watch.sampled(3)
             assert watch.host().processes
         assert watch.conditions == ["connecting", "up"]
     finally:
-        for place in places:
-            web1.run(f"umount -l {place}", check=False)
+        for directory in directories:
+            web1.run(f"umount -l {directory}", check=False)
 
 
 @pytest.fixture
 def plain_user(web1: Host) -> Iterator[str]:
-    """Somebody without rights, who may log in with the lab's key."""
+    """A user without privileges who can log in with the lab's key."""
     web1.run("useradd -m -p '*' -s /bin/sh plain; chmod 644 /etc/ssh/lab_authorized_keys")
     yield "plain"
     web1.run("pkill -KILL -u plain; userdel -r -f plain; chmod 600 /etc/ssh/lab_authorized_keys", check=False)
 
 
-async def test_somebody_without_rights(lab: Lab, web1: Host, plain_user: str) -> None:
-    async with watching(replaced(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
+async def test_unprivileged_user(lab: Lab, web1: Host, plain_user: str) -> None:
+    async with watching(web1_config(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
         await watch.sampled(2)
-        seen = {process.pid for process in watch.samples[-1].reading.processes}
-        assert seen & set(web1.processes("apache2"))
+        pids = {process.pid for process in watch.samples[-1].reading.processes}
+        assert pids & set(web1.processes("apache2"))
     web1.run("usermod -s /usr/sbin/nologin plain")
-    async with watching(replaced(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
+    async with watching(web1_config(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
         lost = await watch.until("lost")
         assert lost.detail.startswith("its login shell ended before `sh -s` began: This account is")
 
 
-async def test_hidden_processes_are_said_to_be_hidden(lab: Lab, web1: Host, plain_user: str) -> None:
+async def test_hidden_processes_are_reported(lab: Lab, web1: Host, plain_user: str) -> None:
     web1.run("mount -o remount,hidepid=2 /proc")
     try:
-        async with watching(replaced(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
+        async with watching(web1_config(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
             await watch.sampled(3)
             reading = watch.samples[-1].reading
             assert reading.hidden
@@ -248,7 +247,7 @@ async def test_hidden_processes_are_said_to_be_hidden(lab: Lab, web1: Host, plai
         web1.run("mount -o remount,hidepid=0 /proc")
 
 
-def replaced(**changes: str) -> HostConfig:
+def web1_config(**changes: str) -> HostConfig:
     return HostConfig(**{"name": "web1", "processes": ("apache2",), "interval": 0.2, **changes})  # type: ignore[arg-type]
 
 
@@ -258,14 +257,14 @@ printf '\033]0;title\007\033[31m no end of line'
 """
 
 
-async def test_a_shell_that_prints_noise(lab: Lab, web1: Host, tmp_path: Path) -> None:
-    """A banner, a message of the day, and a .bashrc that does not care whether anybody reads it."""
+async def test_shell_that_prints_noise(lab: Lab, web1: Host, tmp_path: Path) -> None:
+    """A banner, a message of the day, and a .bashrc that prints in non-interactive shells."""
     web1.run("cp /root/.bashrc /tmp/bashrc.kept 2>/dev/null; cat >/root/.bashrc <<'END'\n" + NOISE + "END")
     web1.run("usermod -s /bin/bash root; printf 'Keep out!\\033[5m\\n' >/etc/ssh/banner; echo hello >/etc/motd")
     options = "-o Banner=/etc/ssh/banner -o PrintMotd=yes -o PidFile=/run/sshd-noisy.pid"
     web1.run(f"{SSHD} -p 2223 {options}")
     try:
-        async with watching(replaced(ssh="root@web1:2223"), lab.ssh_config) as watch:
+        async with watching(web1_config(ssh="root@web1:2223"), lab.ssh_config) as watch:
             await watch.sampled(3)
             assert watch.host().processes
         assert watch.conditions == ["connecting", "up"]
@@ -273,7 +272,7 @@ async def test_a_shell_that_prints_noise(lab: Lab, web1: Host, tmp_path: Path) -
         web1.run("kill $(cat /run/sshd-noisy.pid); rm -f /root/.bashrc; mv /tmp/bashrc.kept /root/.bashrc", check=False)
 
 
-async def test_dropbear_and_busybox_only(lab: Lab, web1: Host, tmp_path: Path) -> None:
+async def test_host_with_dropbear_and_busybox_only(lab: Lab, web1: Host, tmp_path: Path) -> None:
     with small_host(web1, tmp_path) as config:
         async with watching(
             HostConfig(name="small", ssh="small", processes=("apache2",), interval=0.2), config
@@ -281,8 +280,8 @@ async def test_dropbear_and_busybox_only(lab: Lab, web1: Host, tmp_path: Path) -
             await watch.sampled(3)
             shell = await watch.feed.shell()
             assert (await shell.run("readlink /proc/self/exe")).stdout.endswith(b"/busybox\n")
-            seen = {process.pid for process in watch.samples[-1].reading.processes}
-            assert seen & set(web1.processes("apache2"))
+            pids = {process.pid for process in watch.samples[-1].reading.processes}
+            assert pids & set(web1.processes("apache2"))
             point = watch.host().point
             assert point is not None
             assert point.cpu is not None
@@ -293,8 +292,8 @@ async def test_dropbear_and_busybox_only(lab: Lab, web1: Host, tmp_path: Path) -
             await watch.sampled(2)
 
 
-async def test_doctor_on_dropbear_thirty_times(web1: Host, tmp_path: Path) -> None:
-    """dropbear closes a channel that is just being opened when another channel's process ends."""
+async def test_doctor_is_reliable_with_dropbear(web1: Host, tmp_path: Path) -> None:
+    """dropbear closes a channel that is being opened when the process of another channel ends."""
     profile = parse_profile(DROPBEAR_PROFILE, "small", "small.toml")
     with small_host(web1, tmp_path) as config:
         for _ in range(30):
@@ -302,7 +301,7 @@ async def test_doctor_on_dropbear_thirty_times(web1: Host, tmp_path: Path) -> No
             assert {finding.level for finding in findings} == {"ok"}, findings
 
 
-async def test_channels_of_dropbear_open_while_others_close(web1: Host, tmp_path: Path) -> None:
+async def test_dropbear_channels_open_while_others_close(web1: Host, tmp_path: Path) -> None:
     with small_host(web1, tmp_path) as config:
         shell = await connect(HostConfig(name="small", ssh="small"), config)
         for _ in range(10):
@@ -314,6 +313,6 @@ async def test_channels_of_dropbear_open_while_others_close(web1: Host, tmp_path
                     assert await channel.readline() == b""
                     channel.close()
 
-            answers, _ = await asyncio.gather(asyncio.gather(*(shell.run("echo up") for _ in range(5))), end())
-            assert [answer.stdout for answer in answers] == [b"up\n"] * 5
+            outputs, _ = await asyncio.gather(asyncio.gather(*(shell.run("echo up") for _ in range(5))), end())
+            assert [output.stdout for output in outputs] == [b"up\n"] * 5
         await shell.close()

@@ -1,4 +1,4 @@
-"""Each kind of knob on the real server over its real sshd: read, changed, seen in force by asking it, undone."""
+"""Each kind of knob on a real server over its real sshd: read, changed, active on the server, undone."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from cockpit.tuning.applied import Applied
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab import app1, proxy1, web1
-from tests.lab.entered import entered
+from tests.lab.command_host import by_command
 from tests.lab.lab import Host, Lab
 from tests.tuning.conftest import until
 
-# Asks for a page of the host itself: no curl or wget has to be there.
-ASK = "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3; cat <&3"
+# Requests a page on the host itself, without curl or wget.
+REQUEST = "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3; cat <&3"
 
 
-def over_ssh(host: Host) -> HostConfig:
+def by_ssh(host: Host) -> HostConfig:
     return HostConfig(name=host.name, ssh=host.name)
 
 
-WAYS: list[Callable[[Host], HostConfig]] = [over_ssh]
+TRANSPORTS: list[Callable[[Host], HostConfig]] = [by_ssh]
 
 
-@pytest.fixture(params=[over_ssh, entered])
-def each_way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Reach hosts over SSH, and by a command."""
-    WAYS.append(request.param)
+@pytest.fixture(params=[by_ssh, by_command])
+def each_transport(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Reach hosts by SSH, and by a command."""
+    TRANSPORTS.append(request.param)
     yield
-    WAYS.pop()
+    TRANSPORTS.pop()
 
 
 @asynccontextmanager
 async def shell_of(host: Host) -> AsyncIterator[Shell]:
-    shell = await open_shell(WAYS[-1](host), host.ssh_config)
+    shell = await open_shell(TRANSPORTS[-1](host), host.ssh_config)
     try:
         yield shell
     finally:
@@ -49,14 +49,14 @@ async def shell_of(host: Host) -> AsyncIterator[Shell]:
 
 
 def config(host: Host, place: str) -> str:
-    """Names, owners, modes, links and digests of all that lies in a place."""
+    """Return names, owners, modes, links and digests of all files in a place."""
     listing = f"find {place} -printf '%p %y %m %u %g %l\\n' | sort; find {place} -type f | sort | xargs sha256sum"
     return host.run(listing).stdout
 
 
-def ask(host: Host, port: int, path: str) -> str:
+def get(host: Host, port: int, path: str) -> str:
     return host.run(
-        f'bash -c "{ASK.format(port=port, path=path)}"'.replace("\\r", "\\\\r").replace("\\n", "\\\\n")
+        f'bash -c "{REQUEST.format(port=port, path=path)}"'.replace("\\r", "\\\\r").replace("\\n", "\\\\n")
     ).stdout
 
 
@@ -64,7 +64,7 @@ def ask(host: Host, port: int, path: str) -> str:
 async def change_applied(
     host: Host, knob: Knob, value: str, *more: tuple[Knob, str]
 ) -> AsyncIterator[tuple[Shell, Tuner, Applied]]:
-    """The knob with its value in force; it is undone at the end."""
+    """Apply a value; undo it at the end of the block."""
     async with shell_of(host) as shell:
         tuner = Tuner(probe_of(LoadPlan(url=host.url)))
         applied = await tuner.apply(shell, host.name, [(knob, value), *more])
@@ -99,12 +99,12 @@ MPM = Knob(
 
 
 def threads(host: Host) -> int:
-    """The most threads of a process of Apache."""
+    """Return the maximum number of threads of an Apache process."""
     return int(host.run("for p in $(pgrep -x apache2); do ls /proc/$p/task | wc -l; done | sort -n | tail -1").stdout)
 
 
-@pytest.mark.usefixtures("each_way")
-async def test_the_mpm_is_a_choice(plain_web1: Host) -> None:
+@pytest.mark.usefixtures("each_transport")
+async def test_mpm_choice(plain_web1: Host) -> None:
     before = config(plain_web1, "/etc/apache2")
     assert threads(plain_web1) == 1
     async with change_applied(plain_web1, MPM, "event"):
@@ -113,7 +113,7 @@ async def test_the_mpm_is_a_choice(plain_web1: Host) -> None:
 
 
 def cache(name: str, enable: str, modules: str) -> Option:
-    """Apache before origin1's images, without a cache or with one of two."""
+    """Return the option for Apache in front of origin1's images with a cache, or without."""
     return Option(
         name=name,
         when=f"[ \"$(cd /etc/apache2/mods-enabled && ls cache_*.load 2>/dev/null)\" = '{modules}' ]",
@@ -136,7 +136,7 @@ CACHE = Knob(
 )
 
 
-async def test_the_cache_is_a_choice(plain_web1: Host) -> None:
+async def test_cache_choice(plain_web1: Host) -> None:
     plain_web1.run("a2enmod -q proxy_http && service apache2 restart && service memcached start")
     before = config(plain_web1, "/etc/apache2")
     headers = f"curl -sSI http://{plain_web1.address}/img/00001.jpg"
@@ -155,8 +155,8 @@ async def test_the_cache_is_a_choice(plain_web1: Host) -> None:
     assert not cached() and config(plain_web1, "/etc/apache2") == before
 
 
-@pytest.mark.usefixtures("each_way")
-async def test_the_access_time_is_a_mount_option(plain_web1: Host) -> None:
+@pytest.mark.usefixtures("each_transport")
+async def test_atime_mount_option(plain_web1: Host) -> None:
     place = web1.ATIME_MOUNT
     knob = Knob(name="atime", host="web1", kind="mount", mount=place)
     rows = f"grep ' {place} ' /proc/self/mountinfo"
@@ -172,8 +172,8 @@ async def test_the_access_time_is_a_mount_option(plain_web1: Host) -> None:
     assert plain_web1.run(rows).stdout == before
 
 
-@pytest.mark.usefixtures("each_way")
-async def test_a_sysctl_live_and_in_its_file(plain_web1: Host) -> None:
+@pytest.mark.usefixtures("each_transport")
+async def test_sysctl_is_set_live_and_in_its_file(plain_web1: Host) -> None:
     file = "/etc/sysctl.d/60-web.conf"
     plain_web1.run(f"printf '# ours\\nnet.core.somaxconn = 4096\\n' >{file}; echo 4096 >/proc/sys/net/core/somaxconn")
     knob = Knob(name="backlog", host="web1", kind="sysctl", key="net.core.somaxconn", file=file, min=128, max=65535)
@@ -187,7 +187,7 @@ async def test_a_sysctl_live_and_in_its_file(plain_web1: Host) -> None:
     assert config(plain_web1, "/etc/sysctl.d") == before
 
 
-async def test_java_options_are_a_key_of_a_file(whole_lab: Lab) -> None:
+async def test_java_options_as_key_of_file(whole_lab: Lab) -> None:
     host = whole_lab.hosts["app1"]
     knob = Knob(
         name="JAVA_OPTS",
@@ -204,7 +204,7 @@ async def test_java_options_are_a_key_of_a_file(whole_lab: Lab) -> None:
     assert "-Xmx128m" in host.run(command).stdout.splitlines() and config(host, "/etc/default") == before
 
 
-def squid(name: str, **given: str) -> Knob:
+def squid(name: str, **changed: str) -> Knob:
     return Knob(
         name=name,
         host="proxy1",
@@ -212,7 +212,7 @@ def squid(name: str, **given: str) -> Knob:
         file=proxy1.CONFIG,
         directive=name,
         test="squid -k parse",
-        **{"reload": "squid -k reconfigure", **given},  # type: ignore[arg-type]
+        **{"reload": "squid -k reconfigure", **changed},  # type: ignore[arg-type]
     )
 
 
@@ -227,13 +227,13 @@ async def test_squid_name_and_store(whole_lab: Lab) -> None:
     host = whole_lab.hosts["proxy1"]
     before = config(host, proxy1.CONFIG)
     name, store = squid("visible_hostname"), squid("cache_dir", reload=STORE)
-    asked = f"curl -sSI {host.url} | grep -i ^via:"
+    via = f"curl -sSI {host.url} | grep -i ^via:"
     async with change_applied(host, name, "proxy-one"):
-        await until(lambda: "proxy-one" in host.run(asked).stdout)
-    await until(lambda: "proxy1" in host.run(asked).stdout)
+        await until(lambda: "proxy-one" in host.run(via).stdout)
+    await until(lambda: "proxy1" in host.run(via).stdout)
     async with change_applied(host, store, "rock /var/spool/squid 300"):
         assert host.run("ls /var/spool/squid").stdout == "rock\n"
-        assert "squid-disk" in host.run("ps -e -o args").stdout  # the process that rock has and ufs has not
+        assert "squid-disk" in host.run("ps -e -o args").stdout  # the process of a rock store
     assert "(ufs)" in host.run(STOREDIR).stdout and config(host, proxy1.CONFIG) == before
 
 
@@ -249,7 +249,7 @@ http {
 """
 
 
-@pytest.mark.usefixtures("each_way")
+@pytest.mark.usefixtures("each_transport")
 async def test_nginx_workers(plain_web1: Host) -> None:
     file = "/etc/knob-nginx.conf"
     plain_web1.run(f"printf %s '{NGINX}' >{file} && nginx -c {file}")
@@ -263,22 +263,22 @@ async def test_nginx_workers(plain_web1: Host) -> None:
         reload=f"nginx -s reload -c {file}",
         workers="nginx",
     )
-    reply = Knob(
-        name="reply", host="web1", kind="nginx", file=file, directive="return", section="http { server { location / {",
+    body = Knob(
+        name="body", host="web1", kind="nginx", file=file, directive="return", section="http { server { location / {",
         test=knob.test, reload=knob.reload,
     )  # fmt: skip
     try:
-        async with change_applied(plain_web1, knob, "3", (reply, "200 two")):
+        async with change_applied(plain_web1, knob, "3", (body, "200 two")):
             assert len(plain_web1.processes("nginx")) == 4
-            assert ask(plain_web1, 8088, "/").endswith("two")
+            assert get(plain_web1, 8088, "/").endswith("two")
         await until(lambda: len(plain_web1.processes("nginx")) == 2)
-        assert ask(plain_web1, 8088, "/").endswith("one")
+        assert get(plain_web1, 8088, "/").endswith("one")
         assert plain_web1.run(f"cat {file}").stdout == NGINX
     finally:
         plain_web1.run("kill $(cat /run/knob-nginx.pid); while pgrep -x nginx; do sleep 0.02; done", check=False)
 
 
-async def test_a_limit_that_a_graceful_restart_ignores_is_said(plain_web1: Host) -> None:
+async def test_limit_ignored_by_graceful_restart_is_noted(plain_web1: Host) -> None:
     limit = Knob(
         name="ServerLimit",
         host="web1",

@@ -1,8 +1,8 @@
-"""The probe's figures are those of real sar, free and ps on the same host over the same seconds, under load.
+"""The probe's metrics equal those of real sar, free and ps on the same host over the same time, under load.
 
-sar does not tell when exactly it took its counters. So the probe reads many times a second meanwhile, and its counters
-are compared over a stretch as long as sar's: what sar counted lies between what the probe counted over the stretch less
-a reading at both ends and the stretch with one more at both.
+The exact time of sar's samples is unknown. The probe reads many times per second, and its counters are compared over a
+time range as long as sar's: sar's counts must be between the probe's counts over the range shortened by one reading at
+both ends, and over the range extended by one reading at both ends.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.host_rates import memory_use, step_between
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
+from tests.lab.command_host import by_command
 from tests.lab.cpus import on_generator_cpu
-from tests.lab.entered import entered
 from tests.lab.lab import Lab
 
 DEADLINE = 300.0
 MIB = 1024 * 1024
 WEB1 = HostConfig(name="web1", ssh="web1", processes=("apache2",), interval=0.2)
 SECONDS = 4
-# Per cent of all CPU time.
+# Tolerance, in % of the CPU time.
 POINT = 1.0
-# Seconds between readings that are close enough for a point.
+# Maximum interval (s) between readings for this tolerance.
 CLOSE = 0.12
 # sar prints two decimals of a rate, over SECONDS.
 ROUNDING = 0.01 * SECONDS
@@ -46,8 +46,8 @@ Averages = dict[str, dict[str, float]]
 
 @pytest.fixture(params=["ssh", "via"])
 async def shell(request: pytest.FixtureRequest, lab: Lab) -> AsyncIterator[Shell]:
-    """The host over SSH, and entered by a command."""
-    shell = await open_shell(WEB1 if request.param == "ssh" else entered(lab.web1), lab.ssh_config)
+    """A shell on the host by SSH, and by a command."""
+    shell = await open_shell(WEB1 if request.param == "ssh" else by_command(lab.web1), lab.ssh_config)
     yield shell
     await shell.close()
 
@@ -59,25 +59,25 @@ async def probe(shell: Shell) -> AsyncIterator[Probe]:
     probe.close()
 
 
-async def said(shell: Shell, command: str) -> str:
+async def output_of(shell: Shell, command: str) -> str:
     done = await shell.run(f"LC_ALL=C S_TIME_FORMAT=ISO S_COLORS=never {command}")
     assert done.exit_status == 0, done.stderr
     return done.stdout.decode()
 
 
 async def sar(shell: Shell) -> dict[str, Averages]:
-    """What sar prints as averages: table (by its first column's name) -> row -> column -> value."""
+    """Return the averages of sar: table (by the name of its first column) -> row -> column -> value."""
     tables: dict[str, Averages] = {}
     columns: list[str] = []
-    for line in (await said(shell, f"sar -u -b -n DEV -d 1 {SECONDS}")).splitlines():
-        words = line.split()
-        if not words or words[0] != "Average:":
+    for line in (await output_of(shell, f"sar -u -b -n DEV -d 1 {SECONDS}")).splitlines():
+        fields = line.split()
+        if not fields or fields[0] != "Average:":
             continue
-        if any(word in words for word in ("%user", "tps", "rxpck/s")):
-            columns = words[1:]
+        if any(column in fields for column in ("%user", "tps", "rxpck/s")):
+            columns = fields[1:]
         else:
             named = columns[0] in ("CPU", "DEV", "IFACE")
-            row, values = (words[1], words[2:]) if named else ("", words[1:])
+            row, values = (fields[1], fields[2:]) if named else ("", fields[1:])
             names = columns[1:] if named else columns
             table = tables.setdefault(columns[0], {})
             table[row] = dict(zip(names, map(float, values), strict=True))
@@ -86,7 +86,7 @@ async def sar(shell: Shell) -> dict[str, Averages]:
 
 @asynccontextmanager
 async def load(url: str) -> AsyncIterator[None]:
-    """ab against the server, on the CPU for load, for as long as it takes, at most 300 s."""
+    """Run ab on the generator's CPU until the end of the block, for at most 300 s."""
     command = on_generator_cpu(["ab", "-q", "-k", "-t", "300", "-n", "9000000", "-c", "8", url])
     ab = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
     try:
@@ -99,18 +99,20 @@ async def load(url: str) -> AsyncIterator[None]:
 
 
 def write_to_disk(path: Path) -> None:
-    """Writes 16 MiB (32768 blocks) through to the disk, of the machine that the lab's hosts share."""
+    """Write 16 MiB (32768 blocks) to the disk of the machine, which the lab's hosts share."""
     with path.open("wb") as file:
         for _ in range(16):
             file.write(os.urandom(MIB))
         os.fsync(file.fileno())
 
 
-async def watched(probe: Probe, meanwhile: asyncio.Future[dict[str, Averages]], file: Path) -> list[HostReading]:
-    """Readings, as many as there can be, from before sar began until after it ended; some disk I/O in their middle."""
+async def readings_during(
+    probe: Probe, reporting: asyncio.Future[dict[str, Averages]], file: Path
+) -> list[HostReading]:
+    """Read continuously from before the start of sar until after its end, with disk I/O in the middle."""
     readings = [await probe.read()]
     writing: asyncio.Future[None] | None = None
-    while not meanwhile.done():
+    while not reporting.done():
         readings.append(await probe.read())
         await asyncio.sleep(0.02)
         if writing is None and readings[-1].uptime - readings[0].uptime > SECONDS / 2:
@@ -121,16 +123,16 @@ async def watched(probe: Probe, meanwhile: asyncio.Future[dict[str, Averages]], 
     return readings
 
 
-class Stretch(NamedTuple):
-    """Readings about as far apart as sar's: a little less, the same, a little more."""
+class TimeRange(NamedTuple):
+    """Pairs of readings: a little less, about as far, and a little further apart than sar's."""
 
     inner: tuple[HostReading, HostReading]
     middle: tuple[HostReading, HostReading]
     outer: tuple[HostReading, HostReading]
 
 
-def stretches(readings: Sequence[HostReading]) -> Iterator[Stretch]:
-    """All stretches of readings that lie close together at both ends."""
+def time_ranges(readings: Sequence[HostReading]) -> Iterator[TimeRange]:
+    """Yield all time ranges with close readings at both ends."""
     for first in range(1, len(readings)):
         begun = readings[first].uptime
         last = min(range(len(readings)), key=lambda at: abs(readings[at].uptime - begun - SECONDS))
@@ -139,91 +141,89 @@ def stretches(readings: Sequence[HostReading]) -> Iterator[Stretch]:
         ends = (readings[first - 1], readings[first + 1], readings[last - 1], readings[last + 1])
         if ends[1].uptime - ends[0].uptime > CLOSE or ends[3].uptime - ends[2].uptime > CLOSE:
             continue
-        yield Stretch((ends[1], ends[2]), (readings[first], readings[last]), (ends[0], ends[3]))
+        yield TimeRange((ends[1], ends[2]), (readings[first], readings[last]), (ends[0], ends[3]))
 
 
-def disagreements(stretch: Stretch, facts: HostFacts, theirs: dict[str, Averages]) -> list[str]:
-    """What the probe and sar do not say alike of one stretch."""
-    inner, middle, outer = (step_between(*pair, facts) for pair in stretch)
+def differences(time_range: TimeRange, facts: HostFacts, expected: dict[str, Averages]) -> list[str]:
+    """Return the differences between the probe and sar for one time range."""
+    inner, middle, outer = (step_between(*pair, facts) for pair in time_range)
     wrong = []
     for name in CPU:
-        ours, sars = getattr(middle.cpu, name), theirs["CPU"]["all"][f"%{name}"]
-        if abs(ours - sars) > POINT:
-            wrong.append(f"cpu {name}: {ours:.2f}, sar {sars}")
-    pairs = [("io", IO, inner.io, outer.io, theirs["tps"][""])]
+        found, by_sar = getattr(middle.cpu, name), expected["CPU"]["all"][f"%{name}"]
+        if abs(found - by_sar) > POINT:
+            wrong.append(f"cpu {name}: {found:.2f}, sar {by_sar}")
+    pairs = [("io", IO, inner.io, outer.io, expected["tps"][""])]
     pairs += [
-        (f"disk {small.name}", DISK, small, large, theirs["DEV"][small.name])
+        (f"disk {small.name}", DISK, small, large, expected["DEV"][small.name])
         for (small, _), (large, _) in zip(inner.disks, outer.disks, strict=True)
-        if small.name in theirs["DEV"]
+        if small.name in expected["DEV"]
     ]
     pairs += [
-        (f"net {small.name}", NET, small, large, theirs["IFACE"][small.name])
+        (f"net {small.name}", NET, small, large, expected["IFACE"][small.name])
         for small, large in zip(inner.nets, outer.nets, strict=True)
     ]
-    for what, names, small, large, row in pairs:
+    for group, names, small, large, row in pairs:
         for name, column in names.items():
             least = getattr(small, name) * inner.seconds - ROUNDING
             most = getattr(large, name) * outer.seconds + ROUNDING
-            # Their seconds are whole ones, but for the time it takes sar to come round.
+            # sar's interval is SECONDS, apart from its own delay.
             counted = row[column] * SECONDS
             if not least * 0.99 <= counted <= most * 1.01:
-                wrong.append(f"{what} {name}: {least:.1f} to {most:.1f}, sar {counted:.1f}")
+                wrong.append(f"{group} {name}: {least:.1f} to {most:.1f}, sar {counted:.1f}")
     return wrong
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "under load"])
-async def test_cpu_io_and_net_are_what_sar_says(
-    lab: Lab, shell: Shell, probe: Probe, tmp_path: Path, busy: bool
-) -> None:
-    async def agree() -> list[str]:
+async def test_cpu_io_and_net_match_sar(lab: Lab, shell: Shell, probe: Probe, tmp_path: Path, busy: bool) -> None:
+    async def compare() -> list[str]:
         reporting = asyncio.ensure_future(sar(shell))
-        readings = await watched(probe, reporting, tmp_path / "file")
-        theirs = await reporting
-        assert {"CPU", "tps", "DEV", "IFACE"} <= theirs.keys()
-        assert "eth0" in theirs["IFACE"]
+        readings = await readings_during(probe, reporting, tmp_path / "file")
+        expected = await reporting
+        assert {"CPU", "tps", "DEV", "IFACE"} <= expected.keys()
+        assert "eth0" in expected["IFACE"]
         if busy:
-            assert theirs["IFACE"]["eth0"]["txpck/s"] > 50
-        assert theirs["tps"][""]["bwrtn/s"] * SECONDS > 30000
-        found = [disagreements(stretch, probe.facts, theirs) for stretch in stretches(readings)]
-        return min(found, key=len, default=["the readings did not come often enough"])
+            assert expected["IFACE"]["eth0"]["txpck/s"] > 50
+        assert expected["tps"][""]["bwrtn/s"] * SECONDS > 30000
+        found = [differences(time_range, probe.facts, expected) for time_range in time_ranges(readings)]
+        return min(found, key=len, default=["too few readings"])
 
     @asynccontextmanager
-    async def nothing() -> AsyncIterator[None]:
+    async def no_load() -> AsyncIterator[None]:
         yield
 
     deadline = time.monotonic() + DEADLINE
-    async with load(lab.web1.url) if busy else nothing():
-        while wrong := await agree():
+    async with load(lab.web1.url) if busy else no_load():
+        while wrong := await compare():
             assert time.monotonic() < deadline, wrong
 
 
-async def test_memory_is_what_free_says(shell: Shell, probe: Probe) -> None:
-    """Between one reading and the next, each figure of free lies between theirs."""
+async def test_memory_matches_free(shell: Shell, probe: Probe) -> None:
+    """Each metric of free is between the readings before and after it."""
     names = ("total", "used", "free", "shared", "buff_cache", "available")
 
-    async def agree() -> list[str]:
+    async def compare() -> list[str]:
         before = memory_use(await probe.read())
-        theirs = [int(word) for word in (await said(shell, "free -m")).splitlines()[1].split()[1:]]
+        expected = [int(field) for field in (await output_of(shell, "free -m")).splitlines()[1].split()[1:]]
         after = memory_use(await probe.read())
         wrong = []
-        for name, mebibytes in zip(names, theirs, strict=True):
-            ours = sorted((getattr(before, name) / MIB, getattr(after, name) / MIB))
-            if not ours[0] - 1 <= mebibytes <= ours[1] + 1:
-                wrong.append(f"{name}: {ours}, free {mebibytes}")
+        for name, mebibytes in zip(names, expected, strict=True):
+            found = sorted((getattr(before, name) / MIB, getattr(after, name) / MIB))
+            if not found[0] - 1 <= mebibytes <= found[1] + 1:
+                wrong.append(f"{name}: {found}, free {mebibytes}")
         return wrong
 
     deadline = time.monotonic() + DEADLINE
-    while wrong := await agree():
+    while wrong := await compare():
         assert time.monotonic() < deadline, wrong
 
 
-async def test_processes_are_what_ps_says(lab: Lab, shell: Shell, probe: Probe) -> None:
+async def test_processes_match_ps(lab: Lab, shell: Shell, probe: Probe) -> None:
     async def rows_of_ps() -> list[list[str]]:
-        said_by_ps = await said(shell, "ps -ww -C apache2 -o pid=,ppid=,stat=,vsz=,rss=,nlwp=,comm=,args=")
+        said_by_ps = await output_of(shell, "ps -ww -C apache2 -o pid=,ppid=,stat=,vsz=,rss=,nlwp=,comm=,args=")
         return [line.split(maxsplit=7) for line in said_by_ps.splitlines()]
 
     async def agree() -> bool:
-        """Whether the probe says what ps says just before and just after, in case a worker comes or goes meanwhile."""
+        """Return whether the probe agrees with ps just before or just after it: a worker may spawn or exit."""
         before = await rows_of_ps()
         reading = await probe.read()
         rows = [
@@ -239,7 +239,7 @@ async def test_processes_are_what_ps_says(lab: Lab, shell: Shell, probe: Probe) 
         assert len(rows) > 1
         return before == rows or rows == await rows_of_ps()
 
-    # So that there is something to follow: the probe sends a process anew only where it changed.
+    # Load causes changes: the probe sends a process again only if it has changed.
     async with load(lab.web1.url):
         await probe.read()
     deadline = time.monotonic() + DEADLINE

@@ -1,4 +1,4 @@
-"""CPU quotas: each host of a lab gets its own and no more, other work or not, and nothing of it is left afterwards."""
+"""CPU quotas: each host of a lab gets its quota, with and without other load, and no cgroups remain afterwards."""
 
 import os
 import signal
@@ -15,18 +15,18 @@ from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Host, Lab
 
 BUSY_LOOP = 'bash -c \'TIMEFORMAT="%R %U %S"; time timeout 2 sh -c "while :; do :; done"\' 2>&1; true'
-# Bounds of what a loop gets of a CPU: the kernel's clock tick (4 ms) is coarse beside a period.
+# Limits of a loop's CPU share: the kernel's clock tick (4 ms) is coarse relative to the period.
 LEAST, MOST = 0.5 * quotas.SHARE, 1.5 * quotas.SHARE
 
 
-def share_of_a_cpu(host: Host) -> float:
-    """CPU time of a busy loop on the host, per second of wall time."""
-    wall, user, system = (float(word) for word in host.run(BUSY_LOOP).stdout.split())
+def cpu_share(host: Host) -> float:
+    """Return the CPU time of a busy loop on the host, per second of wall time."""
+    wall, user, system = (float(field) for field in host.run(BUSY_LOOP).stdout.split())
     return (user + system) / wall
 
 
 def throttled(host: Host) -> int:
-    """Periods in which the host used up its quota."""
+    """Return the number of periods in which the host used up its quota."""
     assert host.cgroup is not None
     rows = (row.split() for row in (host.cgroup / "cpu.stat").read_text().splitlines())
     return int(dict(rows)["nr_throttled"])
@@ -44,12 +44,12 @@ def slow_lab(quotas_allowed: None) -> Iterator[Lab]:
         yield lab
 
 
-def test_each_host_gets_its_quota_alone_and_both_at_once(slow_lab: Lab) -> None:
+def test_each_host_gets_its_quota_alone_and_concurrently(slow_lab: Lab) -> None:
     hosts = tuple(slow_lab.hosts.values())
     before = [throttled(host) for host in hosts]
-    assert LEAST < share_of_a_cpu(hosts[0]) < MOST
+    assert LEAST < cpu_share(hosts[0]) < MOST
     with ThreadPoolExecutor() as pool:
-        shares = list(pool.map(share_of_a_cpu, hosts))
+        shares = list(pool.map(cpu_share, hosts))
     assert all(LEAST < share < MOST for share in shares), shares
     assert all(now > then for now, then in zip(map(throttled, hosts), before, strict=True))
 
@@ -57,9 +57,7 @@ def test_each_host_gets_its_quota_alone_and_both_at_once(slow_lab: Lab) -> None:
 @pytest.mark.parametrize(
     "restart", [lambda host: host.restart("apache2"), lambda host: host.ssh("service apache2 restart >/dev/null 2>&1")]
 )
-def test_servers_and_logins_of_a_host_are_in_cgroups_of_its_own(
-    slow_lab: Lab, restart: Callable[[Host], object]
-) -> None:
+def test_servers_and_logins_of_host_have_separate_cgroups(slow_lab: Lab, restart: Callable[[Host], object]) -> None:
     cgroup = slow_lab.web1.cgroup
     assert cgroup is not None and slow_lab.share == quotas.SHARE
     restart(slow_lab.web1)
@@ -73,7 +71,7 @@ def test_servers_and_logins_of_a_host_are_in_cgroups_of_its_own(
     assert "apache2" not in names(quotas.LOGINS)
 
 
-def test_logins_of_a_host_go_before_its_servers(slow_lab: Lab) -> None:
+def test_logins_have_priority_over_servers(slow_lab: Lab) -> None:
     cgroup = slow_lab.web1.cgroup
     assert cgroup is not None
     weight = {1: "cpu.shares", 2: "cpu.weight"}[controller().version]
@@ -81,12 +79,12 @@ def test_logins_of_a_host_go_before_its_servers(slow_lab: Lab) -> None:
     assert logins >= 100 * servers
 
 
-def test_the_generator_has_a_cgroup_without_a_quota_ahead_of_other_work(slow_lab: Lab) -> None:
-    told = subprocess.run(
+def test_generator_cgroup_has_priority_and_no_quota(slow_lab: Lab) -> None:
+    output = subprocess.run(
         slow_lab.as_generator(["sh", "-c", "cat /proc/self/cgroup; nproc"]), capture_output=True, text=True
     ).stdout
     generator = quotas.cgroups(slow_lab.number)[0]
-    assert generator.name in told and told.endswith("\n1\n")
+    assert generator.name in output and output.endswith("\n1\n")
     weights = {1: ("cpu.shares", "cpu.cfs_quota_us", "-1"), 2: ("cpu.weight", "cpu.max", f"max {quotas.PERIOD * 10}")}
     weight, quota, unlimited = weights[controller().version]
     assert (generator / weight).read_text() == (slow_lab.hosts["web1"].cgroup / weight).read_text()  # type: ignore[operator]
@@ -96,11 +94,11 @@ def test_the_generator_has_a_cgroup_without_a_quota_ahead_of_other_work(slow_lab
 def _name(pid: str) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:  # it ended meanwhile
+    except OSError:  # the process has ended
         return ""
 
 
-def test_no_cgroup_is_left_after_down(slow_lab: Lab) -> None:
+def test_down_removes_cgroups(slow_lab: Lab) -> None:
     names = [path.name.rpartition("-")[2] for path in quotas.cgroups(slow_lab.number)]
     assert names == ["generator", "proxy1", "web1"]
     assert any(line.startswith("cgroup ") for line in state.leftovers(slow_lab.number))
@@ -108,7 +106,7 @@ def test_no_cgroup_is_left_after_down(slow_lab: Lab) -> None:
     assert quotas.cgroups(slow_lab.number) == state.leftovers(slow_lab.number) == []
 
 
-def test_a_generator_that_outlives_the_lab_leaves_its_cgroup(slow_lab: Lab) -> None:
+def test_generator_that_outlives_lab_leaves_its_cgroup(slow_lab: Lab) -> None:
     generator = subprocess.Popen(slow_lab.as_generator(["sleep", "600"]))
     try:
         cgroup = quotas.cgroups(slow_lab.number)[0]
@@ -120,7 +118,7 @@ def test_a_generator_that_outlives_the_lab_leaves_its_cgroup(slow_lab: Lab) -> N
         generator.wait()
 
 
-def test_cgroups_of_a_killed_lab_are_cleared_away(quotas_allowed: None) -> None:
+def test_cgroups_of_killed_lab_are_removed(quotas_allowed: None) -> None:
     lab = Lab.start(stay=True, share=quotas.SHARE)
     try:
         assert lab.number in quotas.numbers() and lab.number in state.known()
@@ -132,7 +130,7 @@ def test_cgroups_of_a_killed_lab_are_cleared_away(quotas_allowed: None) -> None:
     assert state.leftovers(lab.number) == []
 
 
-def test_without_quotas_the_lab_says_so_and_pins_its_hosts(lab_allowed: None) -> None:
+def test_lab_without_quotas_reports_reason_and_pins_hosts(lab_allowed: None) -> None:
     program = (
         "from tests.lab.lab import Lab; from tests.lab.quotas import SHARE\n"
         "with Lab.start(share=SHARE) as lab: print(lab.share, lab.cpus, lab.web1.run('nproc').stdout)"
@@ -144,7 +142,7 @@ def test_without_quotas_the_lab_says_so_and_pins_its_hosts(lab_allowed: None) ->
     assert done.stdout.strip().startswith("None all hosts share CPU ") and done.stdout.strip().endswith(f"{reason} 1")
 
 
-def test_a_hierarchy_that_cannot_be_written_is_an_obstacle(quotas_allowed: None) -> None:
+def test_read_only_cgroup_hierarchy_is_an_obstacle(quotas_allowed: None) -> None:
     root = controller().root
     script = f'mount --bind {root} {root} && mount -o remount,bind,ro {root} && exec {sys.executable} -c "$0"'
     program = "from tests.lab import quotas; print(quotas.obstacle())"
@@ -164,13 +162,13 @@ ROW_OF_V2 = "42 32 0:39 / {} rw,relatime - cgroup2 cgroup2 rw\n"
 
 
 @pytest.mark.parametrize(
-    ("row", "held", "version"),
+    ("row", "controllers", "version"),
     [(ROW_OF_V1, "", 1), (ROW_OF_V2, "cpuset cpu io", 2), (ROW_OF_V2, "hugetlb", None), ("", "", None)],
 )
-def test_the_cpu_controller_is_found_in_either_version(
-    tmp_path: Path, row: str, held: str, version: int | None
+def test_cpu_controller_is_found_in_both_versions(
+    tmp_path: Path, row: str, controllers: str, version: int | None
 ) -> None:
-    (tmp_path / "cgroup.controllers").write_text(held)
+    (tmp_path / "cgroup.controllers").write_text(controllers)
     mounts = tmp_path / "mountinfo"
     mounts.write_text("31 1 8:1 / / rw - ext4 /dev/vda rw\n" + row.format(tmp_path))
     found = quotas.controller(mounts)
@@ -179,7 +177,7 @@ def test_the_cpu_controller_is_found_in_either_version(
     )
 
 
-def test_a_quota_of_version_2_is_written_as_the_kernel_reads_it(tmp_path: Path) -> None:
+def test_version_2_quota_has_kernel_format(tmp_path: Path) -> None:
     (tmp_path / "cgroup.subtree_control").write_text("memory")
     unified = quotas.Controller(tmp_path, 2)
     cgroup = unified.create("host")

@@ -1,4 +1,4 @@
-"""profiles/README.md: each shipped study has its section there, and a result goes into its own section only."""
+"""profiles/README.md: one section per shipped study, and results that replace only their section."""
 
 import json
 from pathlib import Path
@@ -25,44 +25,44 @@ Is it cheaper?
 - atime of small.txt: unchanged"""
 
 
-def a_study(folder: Path, *verdicts: tuple[str, bool, str | None]) -> Path:
-    """A study's folder with verdicts: outcome, whether it is the A/A control, a contradiction."""
+def write_study(folder: Path, *verdicts: tuple[str, bool, str | None]) -> Path:
+    """Write a study's folder with verdicts: outcome, whether it is the A/A control, contradiction."""
     folder.mkdir(exist_ok=True)
     (folder / "result.md").write_text(RESULT)
-    told = [
+    entries = [
         {"verdict": {"outcome": outcome}, "control": control, "contradiction": contradiction}
         | {"first": "a", "other": f"b{number}", "level": 8, "part": "warm"}
         for number, (outcome, control, contradiction) in enumerate(verdicts)
     ]
-    (folder / "result.json").write_text(json.dumps({"verdicts": told}))
+    (folder / "result.json").write_text(json.dumps({"verdicts": entries}))
     return folder
 
 
-def test_every_shipped_profile_says_title_source_and_expectation() -> None:
+def test_shipped_profiles_have_title_source_and_expectation() -> None:
     shipped = {path.stem for path in results_page.PROFILES.glob("*.toml") if "[study]" in path.read_text()}
     assert shipped == set(STUDIES)
     for name in STUDIES:
-        told = results_page.about(name)
-        assert told.title and len(told.title) < 80 and not told.title.endswith(".")
-        assert all(text.endswith((".", "?")) for text in (told.source, told.expect, told.question))
+        about = results_page.about(name)
+        assert about.title and len(about.title) < 80 and not about.title.endswith(".")
+        assert all(text.endswith((".", "?")) for text in (about.source, about.expect, about.question))
 
 
-def test_the_page_has_a_section_for_each_study_as_its_profile_describes_it() -> None:
+def test_page_sections_match_profiles() -> None:
     page = results_page.PAGE.read_text()
     for name in STUDIES:
-        told = results_page.about(name)
-        head = results_page.section(told, "").rpartition("<!-- end")[0].strip()
+        about = results_page.about(name)
+        head = results_page.section(about, "").rpartition("<!-- end")[0].strip()
         assert head in page, f"the section of {name} differs from its profile: run the study again, or edit the section"
 
 
-def test_a_result_replaces_only_its_own_section(tmp_path: Path) -> None:
+def test_result_replaces_only_its_section(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     page.write_text("# Studies\n\nAn introduction.\n")
-    told = results_page.about("atime"), results_page.about("mpm")
-    for one in told:
-        results_page.write(one.name, results_page.section(one, "first result"), page)
-    result = results_page.result_of(a_study(tmp_path), "2026-11-22 12:00, short form")
-    results_page.write("atime", results_page.section(told[0], result), page)
+    studies = results_page.about("atime"), results_page.about("mpm")
+    for about in studies:
+        results_page.write(about.name, results_page.section(about, "first result"), page)
+    result = results_page.result_of(write_study(tmp_path), "2026-11-22 12:00, short form")
+    results_page.write("atime", results_page.section(studies[0], result), page)
     text = page.read_text()
     assert text.startswith("# Studies\n\nAn introduction.\n\n<!-- atime -->\n## atime: noatime for a file")
     atime, _, mpm = text.partition("<!-- end of atime -->")
@@ -72,20 +72,22 @@ def test_a_result_replaces_only_its_own_section(tmp_path: Path) -> None:
     assert "### atime" not in atime and "Is it cheaper?" not in atime
 
 
-def test_conclusive_comparisons_are_counted_without_the_controls(tmp_path: Path) -> None:
+def test_tally_excludes_controls(tmp_path: Path) -> None:
     verdicts = [("equivalent", True, None), ("better", False, None), ("equivalent", False, "differs")]
-    tally = results_page.tally(a_study(tmp_path, *verdicts, ("inconclusive", False, None), ("invalid", False, None)))
+    tally = results_page.tally(
+        write_study(tmp_path, *verdicts, ("inconclusive", False, None), ("invalid", False, None))
+    )
     assert (tally.total, tally.conclusive, tally.contradicted) == (4, 2, 1)
     assert str(tally + tally).startswith("4 of 8 comparisons conclusive (")
     assert str(tally + tally).endswith(", 2 contradicted by the A/A control")
 
 
-def test_two_results_disagree_where_only_one_is_better_or_worse(tmp_path: Path) -> None:
-    words = ["better", "worse", "equivalent", "inconclusive", "better", "better"]
-    again = ["better", "equivalent", "inconclusive", "worse", "worse", "better"]
+def test_results_disagree_if_only_one_is_better_or_worse(tmp_path: Path) -> None:
+    before = ["better", "worse", "equivalent", "inconclusive", "better", "better"]
+    after = ["better", "equivalent", "inconclusive", "worse", "worse", "better"]
     earlier, later = (
-        a_study(tmp_path / name, *((word, number == 5, None) for number, word in enumerate(told)))
-        for name, told in (("earlier", words), ("later", again))
+        write_study(tmp_path / name, *((outcome, number == 5, None) for number, outcome in enumerate(outcomes)))
+        for name, outcomes in (("earlier", before), ("later", after))
     )
     assert results_page.disagreements(earlier, later) == [
         "b1 vs a at 8 warm: worse, then equivalent",

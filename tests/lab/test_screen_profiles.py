@@ -1,4 +1,4 @@
-"""Profiles for the screen under load: a cache is switched on, hits come, the origin rests, undo restores every byte."""
+"""Shipped profiles under load: enable a cache, measure its hits and the origin's CPU, undo to the original bytes."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from tests.lab.lab import Host, Lab
 from tests.lab.test_knobs import config
 
 PROFILES = Path(__file__).parents[2] / "profiles"
-PATIENCE = 300.0
-# Requests before and after the change, and images: the cache has them all after a fraction of the requests.
+TIMEOUT = 300.0
+# Requests before and after the change, and images: few enough to be cached after a fraction of the requests.
 REQUESTS, IMAGES = 3000, "/img/{00001..00500}.jpg"
 
 
 @asynccontextmanager
 async def loaded(lab: Lab, name: str) -> AsyncIterator[tuple[Session, LiveSource]]:
-    """A session of a shipped profile whose load runs, against fewer images than the profile asks for."""
+    """Run a session of a shipped profile with its load, on fewer images than in the profile."""
     profile = read_profile(PROFILES / f"{name}.toml")
     host = lab.hosts[urlsplit(profile.plan.url).hostname or ""]
     paths = profile.plan.paths and replace(profile.plan.paths, pattern=IMAGES)
     plan = located(profile.plan, {host.name: host.address})
-    assert plan.duration == 3600, "it lasts while somebody tunes"
+    assert plan.duration == 3600, "long enough for tuning"
     plan = replace(plan, paths=paths, cpus=(generator_cpu(),), concurrency=4)
     source = LiveSource(replace(profile, plan=plan), Clock(), ssh_config=lab.ssh_config)
     session = Session(source)
     running = asyncio.create_task(session.run())
     try:
         await until(session, lambda state: bool(state.knobs) and all(knob.known for knob in state.knobs.values()))
-        await until(session, lambda state: all(one.point is not None for one in state.hosts.values()))
+        await until(session, lambda state: all(host.point is not None for host in state.hosts.values()))
         await next(action for action in source.controls.actions if action.name == "toggle").run("")
         yield session, source
     finally:
@@ -52,12 +52,12 @@ async def loaded(lab: Lab, name: str) -> AsyncIterator[tuple[Session, LiveSource
         await running
 
 
-async def until(session: Session, holds: Callable[[State], bool]) -> State:
-    return await asyncio.wait_for(session.until(holds), PATIENCE)
+async def until(session: Session, condition: Callable[[State], bool]) -> State:
+    return await asyncio.wait_for(session.until(condition), TIMEOUT)
 
 
 def hit_ratio(state: State, host: str) -> float | None:
-    """What the pane of the access log shows."""
+    """Return the hit ratio of the access log; None without cache status."""
     rates = access.rates(state.hosts[host].tails[0].counts)
     return rates.hit_ratio if rates else None
 
@@ -67,7 +67,7 @@ def cpu_per_request(segment: Segment, host: str) -> float:
 
 
 async def measured(session: Session, requests: int = REQUESTS) -> Segment:
-    """The newest segment once it has its requests and its hosts some seconds."""
+    """Wait until the latest segment has its requests and 5 s of all hosts, and return it."""
 
     def enough(state: State) -> bool:
         segment = state.segments[-1] if state.segments else None
@@ -88,7 +88,7 @@ CASES = [
 
 @pytest.fixture
 def proxies(whole_lab: Lab, plain_web1: Host) -> Lab:
-    """The whole lab with the caches empty and off."""
+    """The whole lab with empty and disabled caches."""
     whole_lab.proxy1.run(
         f"rm -rf {proxy1.NGINX_MOUNT}/* /run/nginx/*; rm -rf /var/log/nginx/access.log; nginx -s reopen"
     )
@@ -96,7 +96,7 @@ def proxies(whole_lab: Lab, plain_web1: Host) -> Lab:
 
 
 @pytest.mark.parametrize(("name", "host", "values", "metric", "place"), CASES)
-async def test_a_cache_is_switched_on_under_load(
+async def test_cache_is_enabled_under_load(
     proxies: Lab, name: str, host: str, values: dict[str, str], metric: str, place: str
 ) -> None:
     before = config(proxies.hosts[host], place)
@@ -115,7 +115,7 @@ async def test_a_cache_is_switched_on_under_load(
     assert config(proxies.hosts[host], place) == before
 
 
-async def test_squids_stores_are_switched_under_load(proxies: Lab) -> None:
+async def test_squid_stores_are_changed_under_load(proxies: Lab) -> None:
     before = config(proxies.proxy1, proxy1.CONFIG)
     async with loaded(proxies, "cache-type-squid") as (session, source):
         await until(session, lambda state: (hit_ratio(state, "proxy1") or 0) > 0.9)
@@ -134,8 +134,8 @@ async def test_squids_stores_are_switched_under_load(proxies: Lab) -> None:
     assert config(proxies.proxy1, proxy1.CONFIG) == before
 
 
-def deaths_of_apache(host: Host) -> str:
-    """How often a reload found another MPM, of which Apache dies."""
+def mpm_crashes(host: Host) -> str:
+    """Return how often a reload with another MPM ended Apache."""
     return host.run("grep -c 'MPM cannot be changed' /var/log/apache2/error.log || true").stdout
 
 
@@ -148,10 +148,10 @@ def deaths_of_apache(host: Host) -> str:
         ("spare-servers", {"MPM": "event", "StartServers": "3"}, False),
     ],
 )
-async def test_a_profile_loads_the_server_whose_settings_it_changes(
+async def test_profile_loads_the_server_that_it_tunes(
     proxies: Lab, name: str, values: dict[str, str], hits: bool
 ) -> None:
-    before, died = config(proxies.web1, "/etc/apache2"), deaths_of_apache(proxies.web1)
+    before, crashes = config(proxies.web1, "/etc/apache2"), mpm_crashes(proxies.web1)
     async with loaded(proxies, name) as (session, source):
         first = await measured(session, 20)
         assert not first.counts.failed
@@ -163,4 +163,4 @@ async def test_a_profile_loads_the_server_whose_settings_it_changes(
         assert second.number > first.number and set(second.counts.statuses) == {200}
         await source.tuning.undo()
     assert config(proxies.web1, "/etc/apache2") == before
-    assert deaths_of_apache(proxies.web1) == died
+    assert mpm_crashes(proxies.web1) == crashes

@@ -1,4 +1,4 @@
-"""What can go wrong during a search, on a real Apache over a real sshd: the original values are active afterwards."""
+"""Faults during a search, on a real Apache over a real sshd: the original values are active afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.tuning.conftest import until
 
 CONF = "/etc/apache2/apache2.conf"
 STATE = f"cat {CONF}; find /etc/apache2 -printf '%p %y %m %u %g %l\\n' | sort"
-KEPT = "/root/.local/state/cockpit"
+HOST_STATE = "/root/.local/state/cockpit"
 PROFILE = """\
 [target]
 url = "{url}"
@@ -41,48 +41,57 @@ reload = '''{reload}'''
 workers = "apache2"
 """
 RELOAD = "apachectl graceful"
-# A server that takes the new value, and is gone with it.
-DIES = f"if grep -qx 'KeepAlive Off' {CONF}; then service apache2 stop; else service apache2 start; fi"
+# A server that stops with the new value.
+STOPS_WITH_NEW_VALUE = f"if grep -qx 'KeepAlive Off' {CONF}; then service apache2 stop; else service apache2 start; fi"
 
 
 @pytest.fixture
 def web1(fresh_web1: Host) -> Iterator[Host]:
-    fresh_web1.run(f"rm -rf {KEPT}; grep -qx 'KeepAlive On' {CONF}")
+    fresh_web1.run(f"rm -rf {HOST_STATE}; grep -qx 'KeepAlive On' {CONF}")
     yield fresh_web1
     fresh_web1.run(f"grep -qx 'KeepAlive On' {CONF}")
 
 
 class Search:
-    """A `cockpit autopilot` under way."""
+    """A running `cockpit autopilot`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
 
-    async def line(self, words: str) -> None:
-        """Wait for a line of progress with these words."""
+    async def wait_for_line(self, text: str) -> None:
+        """Wait for a line of progress with this text."""
         assert self.process.stderr is not None
         async with asyncio.timeout(120):
-            while words not in (line := (await self.process.stderr.readline()).decode()):
+            while text not in (line := (await self.process.stderr.readline()).decode()):
                 assert line
 
     async def ended(self) -> tuple[int | None, dict[str, Any], str]:
-        """The exit status, the JSON and the rest of what was said."""
+        """Wait for the end; return exit status, JSON and stderr."""
         stdout, stderr = await asyncio.wait_for(self.process.communicate(), 300)
         return self.process.returncode, json.loads(stdout or "{}"), stderr.decode()
 
 
 @asynccontextmanager
 async def search(web1: Host, folder: Path, *, reload: str = RELOAD, full: Path | None = None) -> AsyncIterator[Search]:
-    """A search for the better of two values; `full`: recorded in a directory where only 64 KiB fit."""
+    """Search for the better of two values; record to a directory of 64 KiB, `full`, if given."""
     profile = folder / "p.toml"
     profile.write_text(PROFILE.format(url=web1.url, conf=CONF, reload=reload))
-    words = ["autopilot", str(profile), "--trust", "--json", "--ssh-config", str(web1.ssh_config), "--budget", "10m"]
-    words += ["--seconds", "5s", "--knob", "KeepAlive=On,Off", "--record", str((full or folder) / "s.cockpit")]
+    arguments = [
+        "autopilot",
+        str(profile),
+        "--trust",
+        "--json",
+        "--ssh-config",
+        str(web1.ssh_config),
+        "--budget",
+        "10m",
+    ]
+    arguments += ["--seconds", "5s", "--knob", "KeepAlive=On,Off", "--record", str((full or folder) / "s.cockpit")]
     small = (
         ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k small "$0" && exec "$@"', str(full)) if full else ()
     )
     process = await asyncio.create_subprocess_exec(
-        *(*small, sys.executable, "-m", "cockpit", *words),
+        *(*small, sys.executable, "-m", "cockpit", *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -94,81 +103,81 @@ async def search(web1: Host, folder: Path, *, reload: str = RELOAD, full: Path |
             await process.communicate()
 
 
-async def active(web1: Host, value: str) -> None:
+async def wait_until_active(web1: Host, value: str) -> None:
     await until(lambda: web1.run(f"grep -qx 'KeepAlive {value}' {CONF}", check=False).returncode == 0, 60)
 
 
-async def unlocked(web1: Host) -> None:
-    """Wait until no change waits on the host."""
+async def wait_until_unlocked(web1: Host) -> None:
+    """Wait until no change is pending on the host."""
     await until(lambda: web1.run(f"test -L {LOCK}", check=False).returncode == 1, 120)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-async def test_a_search_that_is_killed(web1: Host, tmp_path: Path, end: signal.Signals) -> None:
+async def test_killed_search(web1: Host, tmp_path: Path, end: signal.Signals) -> None:
     before = web1.run(STATE).stdout
     async with search(web1, tmp_path) as found:
-        await active(web1, "Off")
+        await wait_until_active(web1, "Off")
         found.process.send_signal(end)
-        code, said, _ = await found.ended()
-    assert code == (-9 if end == signal.SIGKILL else 130) and not said
+        code, result, _ = await found.ended()
+    assert code == (-9 if end == signal.SIGKILL else 130) and not result
     web1.run(TIME_PASSED, check=False)
-    await unlocked(web1)
+    await wait_until_unlocked(web1)
     assert web1.run(STATE).stdout == before
 
 
-async def test_a_host_that_is_lost_and_comes_back(lab: Lab, web1: Host, tmp_path: Path) -> None:
-    """That evaluation fails; the search goes on with the host, and without those values."""
+async def test_lost_host_fails_one_evaluation(lab: Lab, web1: Host, tmp_path: Path) -> None:
+    """The evaluation fails; the search continues on the host without those values."""
     before = web1.run(STATE).stdout
     async with search(web1, tmp_path) as found:
-        await active(web1, "Off")
+        await wait_until_active(web1, "Off")
         with lab.web1.unplugged():
-            await asyncio.sleep(15)  # longer than any command may stay without an answer
-        code, said, told = await found.ended()
-    assert code == 0, told
-    outcomes = [(one["values"]["KeepAlive"], one["outcome"]) for one in said["evaluations"]]
-    assert outcomes[:2] == [("On", "measured"), ("Off", "failed")] and said["outcome"] == "nothing"
-    await unlocked(web1)
+            await asyncio.sleep(15)  # longer than the timeout of any command
+        code, result, errors = await found.ended()
+    assert code == 0, errors
+    outcomes = [(each["values"]["KeepAlive"], each["outcome"]) for each in result["evaluations"]]
+    assert outcomes[:2] == [("On", "measured"), ("Off", "failed")] and result["outcome"] == "nothing"
+    await wait_until_unlocked(web1)
     assert web1.run(STATE).stdout == before
 
 
-async def test_a_server_that_does_not_come_back(web1: Host, tmp_path: Path) -> None:
+async def test_server_that_stops_fails_one_evaluation(web1: Host, tmp_path: Path) -> None:
     before = web1.run(STATE).stdout
-    async with search(web1, tmp_path, reload=DIES) as found:
-        code, said, told = await found.ended()
-    assert code == 0, told
-    [original, dead] = said["evaluations"]
+    async with search(web1, tmp_path, reload=STOPS_WITH_NEW_VALUE) as found:
+        code, result, errors = await found.ended()
+    assert code == 0, errors
+    [original, failed] = result["evaluations"]
     assert original["outcome"] == "measured" and original["values"] == {"KeepAlive": "On"}
-    assert dead["outcome"] == "failed" and "did not become active" in dead["detail"] and dead["run"] == 0
-    assert said["outcome"] == "nothing"
-    await unlocked(web1)
+    assert failed["outcome"] == "failed" and "did not become active" in failed["detail"] and failed["run"] == 0
+    assert result["outcome"] == "nothing"
+    await wait_until_unlocked(web1)
     assert web1.run(STATE).stdout == before
 
 
-async def test_a_full_disk_of_the_host(web1: Host, tmp_path: Path) -> None:
-    """Nothing can be kept there, so nothing is changed."""
+async def test_full_disk_on_host(web1: Host, tmp_path: Path) -> None:
+    """Without space for backups nothing is changed."""
     before = web1.run(STATE).stdout
-    web1.run(f"mkdir -p {KEPT} && mount -t tmpfs -o size=16k,mode=700 small {KEPT}")
+    web1.run(f"mkdir -p {HOST_STATE} && mount -t tmpfs -o size=16k,mode=700 small {HOST_STATE}")
     try:
-        web1.run(f"cat /dev/zero >{KEPT}/filler", check=False)
+        web1.run(f"cat /dev/zero >{HOST_STATE}/filler", check=False)
         async with search(web1, tmp_path) as found:
-            code, said, told = await found.ended()
+            code, result, errors = await found.ended()
     finally:
-        web1.run(f"umount {KEPT}")
-    assert code == 0, told
-    refused = said["evaluations"][1]
+        web1.run(f"umount {HOST_STATE}")
+    assert code == 0, errors
+    refused = result["evaluations"][1]
     assert refused["outcome"] == "failed"
-    assert any(words in refused["detail"] for words in ("No space left on device", "is the disk full?"))
+    assert any(text in refused["detail"] for text in ("No space left on device", "is the disk full?"))
     assert web1.run(STATE).stdout == before
 
 
-async def test_a_full_disk_where_the_search_is_recorded(web1: Host, tmp_path: Path) -> None:
-    """The recording has a gap, the search goes on."""
+async def test_full_disk_of_recording(web1: Host, tmp_path: Path) -> None:
+    """The recording has a gap, the search continues."""
     before = web1.run(STATE).stdout
     (tmp_path / "full").mkdir()
     async with search(web1, tmp_path, full=tmp_path / "full") as found:
-        code, said, told = await found.ended()
-    assert code == 0, told
-    assert [one["outcome"] for one in said["evaluations"]].count("measured") >= 2
-    assert "recording: s.cockpit: database or disk is full; the file holds" in told
-    await unlocked(web1)
+        code, result, errors = await found.ended()
+    assert code == 0, errors
+    assert [each["outcome"] for each in result["evaluations"]].count("measured") >= 2
+    assert "recording: s.cockpit: database or disk is full; the file holds" in errors
+    await wait_until_unlocked(web1)
     assert web1.run(STATE).stdout == before

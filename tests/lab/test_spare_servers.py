@@ -1,4 +1,4 @@
-"""Study S1 through the real screen: load Apache, see the churn, change three knobs, see less of it, replay it all."""
+"""Study S1 on the real screen: load Apache, change three knobs, compare spawned processes, replay the recording."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host
 
 PROFILE = Path(__file__).parents[2] / "profiles" / "spare-servers.toml"
-PATIENCE = 600.0
+TIMEOUT = 600.0
 
 
 def profile_for(web1: Host) -> Profile:
-    """The shipped profile with 5000 requests, its target by address, its load on the generator's CPU."""
+    """Return the shipped profile with 5000 requests, its target by address, its load on the generator's CPU."""
     profile = read_profile(PROFILE)
     plan = replace(profile.plan, url=web1.url, requests=5000, duration=None, cpus=(generator_cpu(),))
     return replace(profile, plan=plan)
 
 
-async def until(session: Session, holds: Callable[[State], bool]) -> State:
-    return await asyncio.wait_for(session.until(holds), PATIENCE)
+async def until(session: Session, condition: Callable[[State], bool]) -> State:
+    return await asyncio.wait_for(session.until(condition), TIMEOUT)
 
 
 async def run_once(pilot: Pilot[None], session: Session) -> Segment:
-    """Starts a run by the key and waits until it is over and the host was read once more."""
+    """Start a run with its key, and wait for its end and one more sample of the host."""
     before = session.state.runs
     await pilot.press("space")
     state = await until(session, lambda state: state.runs > before and state.running is None)
@@ -57,7 +57,7 @@ async def run_once(pilot: Pilot[None], session: Session) -> Segment:
 
 
 async def raise_spare_servers(pilot: Pilot[None], session: Session) -> None:
-    """From the panel: the values are typed, the diff is looked at, and applied."""
+    """Type the values in the panel, check the diff, and apply it."""
     await pilot.press("t")
     await pilot.pause()
     for value in ("30", "60", "10000"):
@@ -69,16 +69,16 @@ async def raise_spare_servers(pilot: Pilot[None], session: Session) -> None:
 
 
 async def apply(pilot: Pilot[None], session: Session) -> None:
-    """Looks at the diff in the panel, then applies it."""
+    """Check the diff in the panel, then apply it."""
     await pilot.press("enter")
     panel = pilot.app.screen
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while "Enter again" not in str(panel.query_one("#status", Static).content):
             await pilot.pause(0.05)
     plan = panel.query_one("#plan")
-    told = "\n".join(plan.render_line(y).text.strip() for y in range(plan.size.height))
-    assert "cost: graceful" in told
-    assert all(f"{sign}MinSpareServers" in told.replace(" ", "") for sign in "-+")
+    text = "\n".join(plan.render_line(y).text.strip() for y in range(plan.size.height))
+    assert "cost: graceful" in text
+    assert all(f"{sign}MinSpareServers" in text.replace(" ", "") for sign in "-+")
     assert not session.state.changes
     await pilot.press("enter")
 
@@ -92,12 +92,12 @@ def spawned_per_request(segment: Segment) -> float:
 
 
 def shown(app: CockpitApp, widget: type[Runs] | type[Throughput] | type[VerdictStrip]) -> str:
-    """What a widget shows, as text."""
+    """Return the text of a widget."""
     found = app.screen.query_one(widget)
     return "\n".join(found.render_line(line).text for line in range(found.size.height))
 
 
-async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) -> None:
+async def test_spare_servers_are_changed_in_panel(fresh_web1: Host, tmp_path: Path) -> None:
     file = tmp_path / "s1.cockpit"
     source = LiveSource(profile_for(fresh_web1), Clock(), ssh_config=fresh_web1.ssh_config)
     session = Session(source, RecordingWriter(file))
@@ -123,23 +123,23 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
         await until(session, lambda state: (state.hosts["web1"].seen or 0.0) >= (state.segments[-1].end or 0.0))
         await pilot.pause()
         assert after.label.startswith("A MinSpareServers 5 → 30")
-        # Per run of as many requests, so that the speed of the machine is not in it.
+        # Equal numbers of requests: independent of the machine's speed.
         assert spawned(after) < spawned(before)
         assert [marker.sign for marker in session.state.markers] == ["A"]
         app.screen.frame()
         assert "A" in shown(app, Throughput)
-        live_rows = shown(app, Runs)
-        assert "A MinSpareServers" in live_rows
-    said = fresh_web1.run("grep -v '#' /etc/apache2/mods-available/mpm_prefork.conf").stdout.split()
-    assert {"30", "60", "10000"} < set(said)
-    await replays_to(file, session.state, live_rows)
+        live_table = shown(app, Runs)
+        assert "A MinSpareServers" in live_table
+    configuration = fresh_web1.run("grep -v '#' /etc/apache2/mods-available/mpm_prefork.conf").stdout.split()
+    assert {"30", "60", "10000"} < set(configuration)
+    await assert_replay_equals(file, session.state, live_table)
 
 
-# Seconds of load before the change is requested, and after it is active: a verdict needs 25 and 35 s that count.
+# Seconds of load before the request and after the activation of the change: a verdict needs 25 and 35 counted seconds.
 BEFORE, AFTER = 30.0, 42.0
 
 
-async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, tmp_path: Path) -> None:
+async def test_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, tmp_path: Path) -> None:
     file = tmp_path / "s1.cockpit"
     profile = profile_for(fresh_web1)
     profile = replace(profile, plan=replace(profile.plan, requests=None, duration=600.0))
@@ -158,7 +158,7 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
         await pilot.pause()
         app.screen.frame()  # type: ignore[attr-defined]
         assert "vs segment 1" in shown(app, VerdictStrip)
-        # The band begins before the letter's second; where both fall into one cell the letter stands alone.
+        # The band starts before the second of the letter; if both are in one cell, only the letter is shown.
         (band,), (change,) = bands_of(session.state), session.state.changes
         assert band.asked == change.begun < band.effect == change.active_since
         assert re.search("[ ░▓]A", shown(app, Throughput))
@@ -166,20 +166,20 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
     print(verdict_line(verdict))
     print(*method_lines(verdict), sep="\n")
     first, second = session.state.segments
-    # Each child served 100 requests before, 10000 after. The tail is printed: other work on the machine is in it too.
+    # Each child served 100 requests before, 10000 after. The tail is only printed: it includes other load.
     assert spawned_per_request(first) > 0.005 and spawned_per_request(second) < spawned_per_request(first) / 2
-    # If other processes take the generator's CPU, the verdict is invalid or inconclusive, but never the opposite.
+    # With other load on the generator's CPU the verdict is invalid or inconclusive, but never worse.
     effect = verdict.effect("web1.processes.spawned_per_s")
     if effect is None or effect.before is None or effect.after is None:
         assert verdict.outcome in (Outcome.INVALID, Outcome.INCONCLUSIVE)
     else:
         assert effect.outcome is not Outcome.WORSE and effect.after < effect.before
-    for row in session.state.segments:
-        latency = row.counts.latency
-        print(f"row {row.number}: p99 {1000 * latency.percentile(99):.1f} ms, max {1000 * latency.max:.1f} ms")
+    for segment in session.state.segments:
+        latency = segment.counts.latency
+        print(f"segment {segment.number}: p99 {1000 * latency.percentile(99):.1f} ms, max {1000 * latency.max:.1f} ms")
 
 
-async def replays_to(file: Path, live: State, live_rows: str) -> None:
+async def assert_replay_equals(file: Path, live: State, live_table: str) -> None:
     with Recording(file) as recording:
         session = Session(ReplaySource(recording, recording.end, playing=False))
         app = CockpitApp(session)
@@ -188,4 +188,4 @@ async def replays_to(file: Path, live: State, live_rows: str) -> None:
             await pilot.pause()
             assert state == live
             app.screen.frame()
-            assert shown(app, Runs) == live_rows
+            assert shown(app, Runs) == live_table

@@ -1,4 +1,4 @@
-"""Two of the shipped studies on a lab, in a form that takes less than a minute: what they must bring out they do."""
+"""Two shipped studies on a lab, in less than a minute each: their main effects are measured."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Host, Lab
 from tests.lab.services import PREFORK_CONF
 
-LONGEST = 300.0  # seconds; far more than either takes
+TIMEOUT = 300.0  # s; far longer than a study takes
 
 
 def study(lab: Lab, folder: Path, name: str, short: str) -> dict[str, Any]:
-    """The result of a shipped study with another short form."""
+    """Run a shipped study with another short form; return its result."""
     text = (REPOSITORY / "profiles" / f"{name}.toml").read_text().partition("[study.short]")[0]
     profile = folder / f"{name}.toml"
     profile.write_text(f"{text}[study.short]\n{short}\n")
     command = [sys.executable, "-m", "cockpit", "study", "--trust", str(profile), "--short", "--json"]
     command += ["--ssh-config", str(lab.ssh_config), "-o", str(folder / "out")]
     done = subprocess.run(
-        on_generator_cpu(command), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LONGEST
+        on_generator_cpu(command), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=TIMEOUT
     )
     assert done.returncode in (0, 4), done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
@@ -37,9 +37,9 @@ def cells(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {cell["variant"]: cell for cell in result["cells"]}
 
 
-def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
+def test_spare_servers_study_shows_spawned_processes(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
     before = fresh_web1.run(f"cat {PREFORK_CONF}").stdout
-    # So many that the processes which a reload starts are few beside those that end after 100 requests.
+    # Enough requests: the children that end after 100 requests outnumber those of a reload.
     requests = 5000
     found = cells(study(lab, tmp_path, "spare-servers", f"requests = {requests}\nrounds = 1"))
     few, more = found["few spare"]["metrics"], found["more spare"]["metrics"]
@@ -48,12 +48,12 @@ def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Pat
     assert fresh_web1.run(f"cat {PREFORK_CONF}").stdout == before
 
 
-def test_atime_shows_the_access_time(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
+def test_atime_study_shows_access_time(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
     rows = f"grep ' {web1.ATIME_MOUNT} ' /proc/self/mountinfo"
     before = fresh_web1.run(rows).stdout
     result = study(lab, tmp_path, "atime", "requests = 500\nrounds = 1\nvariants = ['strictatime', 'noatime']")
-    seen = {name: cell["runs"][0]["observations"]["atime of small.txt"] for name, cell in cells(result).items()}
-    moved = {name: before != after for name, (before, after) in seen.items()}
-    assert moved["strictatime"] and not moved["noatime"]
-    assert [one["other"] for one in result["verdicts"]] == ["A/A control", "noatime"]
+    observed = {name: cell["runs"][0]["observations"]["atime of small.txt"] for name, cell in cells(result).items()}
+    updated = {name: before != after for name, (before, after) in observed.items()}
+    assert updated["strictatime"] and not updated["noatime"]
+    assert [verdict["other"] for verdict in result["verdicts"]] == ["A/A control", "noatime"]
     assert fresh_web1.run(rows).stdout == before

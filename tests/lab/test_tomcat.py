@@ -1,4 +1,4 @@
-"""Tomcat's server.xml on app1, beside a second Tomcat that no service restarts."""
+"""Tomcat's server.xml on app1, with a second Tomcat that is no service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.lab.test_knobs import config
 
 PLACE = "/etc/tomcat10"
 SECOND = "/srv/tomcat2"
-# What the running server says of its connector of port 8080.
+# Status of the running server's connector on port 8080.
 STATUS = f"curl -sS --fail -u {':'.join(STATUS_LOGIN)} 'http://localhost:8080{STATUS_PATH}?XML=true'"
 THREADS = f"""{STATUS} | grep -o 'http-nio-8080[^>]*><memory[^>]*>\\|maxThreads="[0-9]*"' | head -n 3"""
 START = f"""
@@ -47,13 +47,13 @@ async def shell(app1: Host) -> AsyncIterator[SshShell]:
 
 
 def offered(found: DiscoveredHost, name: str) -> Knob:
-    return next(one.knob for one in found.offered if one.knob.name == name)
+    return next(each.knob for each in found.offered if each.knob.name == name)
 
 
-async def test_a_connectors_settings_are_found_set_active_and_undone(app1: Host, shell: SshShell) -> None:
+async def test_connector_settings_are_found_set_and_undone(app1: Host, shell: SshShell) -> None:
     found = await discover(shell, "app1", 8080)
-    assert len([one for one in found.servers if one.title.startswith("Tomcat")]) == 2
-    assert {one.knob.file for one in found.offered if one.knob.kind == "tomcat"} == {f"{PLACE}/server.xml"}
+    assert len([server for server in found.servers if server.title.startswith("Tomcat")]) == 2
+    assert {each.knob.file for each in found.offered if each.knob.kind == "tomcat"} == {f"{PLACE}/server.xml"}
     threads = offered(found, "maxThreads-8080")
     before, second = config(app1, PLACE), app1.run(f"cat {SECOND}/pid").stdout
     assert 'maxThreads="200"' in app1.run(THREADS).stdout
@@ -64,8 +64,8 @@ async def test_a_connectors_settings_are_found_set_active_and_undone(app1: Host,
     assert app1.run(f"cat {SECOND}/pid; pgrep -F {SECOND}/pid >/dev/null").stdout == second
 
 
-async def test_a_value_of_another_form_is_refused(app1: Host, shell: SshShell) -> None:
-    """Before Tomcat sees it: its own test passes nearly everything but broken XML."""
+async def test_invalid_value_is_refused(app1: Host, shell: SshShell) -> None:
+    """cockpit refuses the value: Tomcat's own test accepts almost any well-formed XML."""
     threads = offered(await discover(shell, "app1", 8080), "maxThreads-8080")
     before = config(app1, PLACE)
     with pytest.raises(ChangeRefused, match="maxThreads takes a whole number of at least 1, not 'many'"):

@@ -1,5 +1,4 @@
-"""Connections that are cut and cockpits that are killed, on a real Apache over a real sshd: the host undoes the change
-by itself."""
+"""Cut connections and killed cockpits, on a real Apache over a real sshd: the host rolls the change back by itself."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ SPARE = Knob(
     workers="apache2",
 )
 ENABLED = "/etc/apache2/mods-enabled"
-# A module on or off: a choice that needs a restart, and is quick.
+# A module on or off: a quick choice.
 EXPIRES = Knob(
     name="Expires",
     host="web1",
@@ -50,22 +49,24 @@ EXPIRES = Knob(
     reload="apachectl graceful",
     workers="apache2",
 )
-HELD = "/tmp/level"
-LEVEL = Knob(name="Level", host="web1", kind="command", get=f"cat {HELD}", set=f'printf "%s\\n" "$1" >{HELD}')
+LEVEL_FILE = "/tmp/level"
+LEVEL = Knob(
+    name="Level", host="web1", kind="command", get=f"cat {LEVEL_FILE}", set=f'printf "%s\\n" "$1" >{LEVEL_FILE}'
+)
 KINDS = {"directive": (SPARE, "30"), "choice": (EXPIRES, "on"), "command": (LEVEL, "7")}
-STATE = f"cat {HELD}; cd /etc/apache2 && find . -printf '%p %y %m %u %g %l\\n' | sort; sha256sum {CONF}; ls /tmp"
+STATE = f"cat {LEVEL_FILE}; cd /etc/apache2 && find . -printf '%p %y %m %u %g %l\\n' | sort; sha256sum {CONF}; ls /tmp"
 LOCK = "/root/.local/state/cockpit/changes/*/lock"
 CHANGES = "/root/.local/state/cockpit/changes/*"
-# As if the time for a confirmation had passed. The guard looks at the time once a second: its sleep is cut short.
+# Let the confirmation time expire. The guard checks the time once per second: end its sleep.
 TIME_PASSED = f"for change in {CHANGES}/*/; do [ ! -d $change ] || echo 0 >$change/deadline; done; pkill -x sleep"
 
 
-# Commands that a change takes at the least: read, write, test, reload, ask, confirm.
+# Minimum number of commands of a change: read, write, test, reload, check, confirm.
 FEWEST_STEPS = 5
 
 
-class Cut:
-    """A shell whose connection is cut off when its n-th command has been sent, and stays away."""
+class CutConnection:
+    """A shell whose connection is cut after command number `at` has been sent."""
 
     def __init__(self, shell: SshShell, at: int) -> None:
         self.shell = shell
@@ -74,7 +75,7 @@ class Cut:
 
     async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
         if self.left == 0:
-            raise HostError("web1: no way there")
+            raise HostError("web1: unreachable")
         self.calls += 1
         self.left -= 1
         running = asyncio.ensure_future(self.shell.run(command, input=input, timeout=timeout))
@@ -84,37 +85,39 @@ class Cut:
         self.shell._connection.abort()
         await asyncio.wait([running])
         running.exception()
-        raise HostError("web1: the connection is gone")
+        raise HostError("web1: the connection is lost")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_connection_cut_at_every_step(fresh_web1: Host, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host ends up as it was, by itself, whichever command the connection was cut in."""
-    # Each time that the host is asked whether the change is in force is a step: a few of them are enough.
+async def test_change_is_rolled_back_if_connection_is_cut_at_any_step(
+    fresh_web1: Host, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host rolls the change back by itself, for a cut during each command."""
+    # Each check whether the change is active is a step: a few of them are enough.
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
-    fresh_web1.run(f"echo 5 >{HELD}; rm -rf /root/.local/state/cockpit")
+    fresh_web1.run(f"echo 5 >{LEVEL_FILE}; rm -rf /root/.local/state/cockpit")
     before = fresh_web1.run(STATE).stdout
     knob, value = KINDS[kind]
     for step in itertools.count(1):
         shell = await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config)
-        cut = Cut(shell, step)
+        cut = CutConnection(shell, step)
         try:
             applied = await Tuner(patience=Patience(reach=0.05, lease=30)).apply(cut, "web1", [(knob, value)])
         except CockpitError:
             await shell.close()
         else:
-            # How often the host is asked whether the change is in force is another number each time.
+            # The number of checks whether the change is active varies.
             break
         fresh_web1.run(TIME_PASSED, check=False)
         await until(lambda: fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
         if fresh_web1.run(STATE).stdout != before:
-            # Only a confirmation that arrived, its answer alone being lost, may leave the change in force.
+            # The change may stay active only if the confirmation arrived and its response was lost.
             history = f"cd {CHANGES}; readlink $(ls -t | head -1)/settled"
             assert fresh_web1.run(history).stdout.strip() == "confirmed"
-            with_back = await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config)
-            newest = (await Tuner().history(with_back, "web1"))[0]
-            await Tuner().undo(with_back, await Tuner().kept(with_back, "web1", newest))
-            await with_back.close()
+            new_shell = await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config)
+            newest = (await Tuner().history(new_shell, "web1"))[0]
+            await Tuner().undo(new_shell, await Tuner().kept(new_shell, "web1", newest))
+            await new_shell.close()
         assert fresh_web1.run(STATE).stdout == before
 
     assert cut.left and step > FEWEST_STEPS
@@ -150,37 +153,37 @@ times = 3
 """
 
 
-def tuning(web1: Host, folder: Path, *words: str, knobs: str = "") -> list[str]:
-    """The words of `cockpit tune` of a small profile, or of one with these knobs."""
+def tuning(web1: Host, folder: Path, *arguments: str, knobs: str = "") -> list[str]:
+    """Return the arguments of `cockpit tune` for a small profile, or a profile with these knobs."""
     profile = folder / "p.toml"
     head, sign, others = PROFILE.format(url=web1.url, conf=CONF).partition("[[knob]]")
     profile.write_text(head + (knobs or sign + others))
-    return ["tune", "--trust", str(profile), *words, "--ssh-config", str(web1.ssh_config)]
+    return ["tune", "--trust", str(profile), *arguments, "--ssh-config", str(web1.ssh_config)]
 
 
-async def tune(web1: Host, folder: Path, *words: str, knobs: str = "") -> asyncio.subprocess.Process:
-    """`cockpit tune`, begun."""
+async def tune(web1: Host, folder: Path, *arguments: str, knobs: str = "") -> asyncio.subprocess.Process:
+    """Start `cockpit tune`."""
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "cockpit", *tuning(web1, folder, *words, knobs=knobs)),
+        *(sys.executable, "-m", "cockpit", *tuning(web1, folder, *arguments, knobs=knobs)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
 
 
-async def said(process: asyncio.subprocess.Process, typed: bytes | None = None) -> tuple[int | None, str, str]:
+async def output_of(process: asyncio.subprocess.Process, typed: bytes | None = None) -> tuple[int | None, str, str]:
     stdout, stderr = await asyncio.wait_for(process.communicate(typed), 120)
     return process.returncode, stdout.decode(), stderr.decode()
 
 
-async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
+async def test_tune_commands(fresh_web1: Host, tmp_path: Path) -> None:
     original = fresh_web1.run(f"cat {CONF}").stdout
     fresh_web1.run("rm -rf /root/.local/state/cockpit /tmp/restarts")
 
-    async def run(*words: str, typed: bytes | None = None) -> tuple[int | None, str, str]:
+    async def run(*arguments: str, typed: bytes | None = None) -> tuple[int | None, str, str]:
         if typed is not None:
-            return await said(await tune(fresh_web1, tmp_path, *words), typed)
-        done = await asyncio.to_thread(cockpit, *tuning(fresh_web1, tmp_path, *words))
+            return await output_of(await tune(fresh_web1, tmp_path, *arguments), typed)
+        done = await asyncio.to_thread(cockpit, *tuning(fresh_web1, tmp_path, *arguments))
         return done.returncode, done.stdout, done.stderr
 
     code, out, _ = await run("show")
@@ -217,7 +220,9 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-async def test_a_cockpit_that_is_killed(fresh_web1: Host, tmp_path: Path, end: signal.Signals) -> None:
+async def test_change_is_rolled_back_if_cockpit_is_killed(
+    fresh_web1: Host, tmp_path: Path, end: signal.Signals
+) -> None:
     original = fresh_web1.run(f"cat {CONF}").stdout
     process = await tune(fresh_web1, tmp_path, "set", "MaxSpareServers=30", "--confirm-within", "8s")
     assert process.stderr is not None
@@ -226,7 +231,7 @@ async def test_a_cockpit_that_is_killed(fresh_web1: Host, tmp_path: Path, end: s
             assert line
     assert fresh_web1.run(f"cat {CONF}").stdout != original
     os.kill(process.pid, end)
-    assert (await said(process))[0] == (-9 if end == signal.SIGKILL else 130)
+    assert (await output_of(process))[0] == (-9 if end == signal.SIGKILL else 130)
     await until(lambda: fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
     assert fresh_web1.run(f"cat {CONF}").stdout == original
     assert "10" in fresh_web1.run(f"grep MaxSpare {shlex.quote(CONF)} | tail -1").stdout

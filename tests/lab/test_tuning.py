@@ -1,4 +1,4 @@
-"""Changes on a real Apache over a real sshd: in force, refused by Apache, interrupted, on a disk that is full."""
+"""Changes on a real Apache over a real sshd: active, rejected by Apache, interrupted, on a full disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAIN = "/etc/apache2/apache2.conf"
 
 
 def knob(name: str, **changed: object) -> Knob:
-    given: dict[str, object] = {
+    fields: dict[str, object] = {
         "name": name,
         "host": "web1",
         "file": ENABLED,
@@ -38,7 +38,7 @@ def knob(name: str, **changed: object) -> Knob:
         "reload": "apachectl graceful",
         "workers": "apache2",
     }
-    return Knob(**(given | changed))  # type: ignore[arg-type]
+    return Knob(**(fields | changed))  # type: ignore[arg-type]
 
 
 SPARE = knob("MaxSpareServers")
@@ -53,9 +53,9 @@ async def shell(fresh_web1: Host) -> AsyncIterator[SshShell]:
 
 
 def workers(web1: Host) -> set[int]:
-    """Apache's processes but the first."""
-    everyone = web1.processes("apache2")
-    return {pid for pid, parent in everyone.items() if parent in everyone}
+    """Return the PIDs of Apache's workers."""
+    processes = web1.processes("apache2")
+    return {pid for pid, parent in processes.items() if parent in processes}
 
 
 def content(web1: Host, file: str) -> str:
@@ -63,16 +63,16 @@ def content(web1: Host, file: str) -> str:
 
 
 def state_of(web1: Host) -> str:
-    """What lies in the configuration's directories, with owners, modes and links."""
+    """Return the files of the configuration, with owners, modes and links."""
     return web1.run("cd /etc/apache2 && find . -printf '%p %y %m %u %g %l\\n' | sort").stdout
 
 
-async def serves(web1: Host) -> bool:
-    with await asyncio.to_thread(urllib.request.urlopen, web1.url, timeout=10) as reply:
-        return reply.status == 200 and len(reply.read()) == 92
+async def answers(web1: Host) -> bool:
+    with await asyncio.to_thread(urllib.request.urlopen, web1.url, timeout=10) as response:
+        return response.status == 200 and len(response.read()) == 92
 
 
-async def test_a_change_is_in_force_with_a_new_generation_and_is_undone(fresh_web1: Host, shell: SshShell) -> None:
+async def test_change_is_active_in_new_workers_and_is_undone(fresh_web1: Host, shell: SshShell) -> None:
     await until(lambda: len(workers(fresh_web1)) >= 5)
     original, before, old = content(fresh_web1, AVAILABLE), state_of(fresh_web1), workers(fresh_web1)
     tuner = Tuner()
@@ -89,18 +89,18 @@ async def test_a_change_is_in_force_with_a_new_generation_and_is_undone(fresh_we
     assert content(fresh_web1, AVAILABLE) == expected
     assert state_of(fresh_web1) == before
     assert not old & workers(fresh_web1)
-    await until(lambda: len(workers(fresh_web1)) >= 20)  # Apache keeps as many spare as it was told now
-    assert await serves(fresh_web1)
+    await until(lambda: len(workers(fresh_web1)) >= 20)  # the new MinSpareServers
+    assert await answers(fresh_web1)
 
     undone = await tuner.undo(shell, applied)
 
     assert undone.notes == ()
     assert content(fresh_web1, AVAILABLE) == original
     assert state_of(fresh_web1) == before
-    assert await serves(fresh_web1)
+    assert await answers(fresh_web1)
 
 
-async def test_what_apache_refuses_is_put_back(fresh_web1: Host, shell: SshShell) -> None:
+async def test_rejected_apache_value_is_rolled_back(fresh_web1: Host, shell: SshShell) -> None:
     main, prefork, before = content(fresh_web1, MAIN), content(fresh_web1, AVAILABLE), state_of(fresh_web1)
     old = workers(fresh_web1)
     line = GRAMMARS["apache"].read(main.encode(), "KeepAlive").line
@@ -113,13 +113,13 @@ async def test_what_apache_refuses_is_put_back(fresh_web1: Host, shell: SshShell
     assert (content(fresh_web1, MAIN), content(fresh_web1, AVAILABLE)) == (main, prefork)
     assert state_of(fresh_web1) == before
     assert workers(fresh_web1) == old
-    assert await serves(fresh_web1)
+    assert await answers(fresh_web1)
 
 
-async def test_a_reload_that_fails_is_put_back_and_reloaded(fresh_web1: Host, shell: SshShell) -> None:
-    """The port is bound at the reload, not at the test: Apache says no only then.
+async def test_failed_reload_is_rolled_back_and_reloaded(fresh_web1: Host, shell: SshShell) -> None:
+    """Apache binds the port at the reload, not in its test: only the reload fails.
 
-    `apachectl stop` returns while Apache still runs, and a start then does nothing and ends well: the reload waits.
+    `apachectl stop` returns while Apache still runs, and a start would then succeed without effect: the reload waits.
     """
     original, before = content(fresh_web1, "/etc/apache2/ports.conf"), state_of(fresh_web1)
     restart = "apachectl stop; while pgrep -x apache2 >/dev/null; do sleep 0.02; done; apachectl start"
@@ -131,10 +131,10 @@ async def test_a_reload_that_fails_is_put_back_and_reloaded(fresh_web1: Host, sh
     assert content(fresh_web1, "/etc/apache2/ports.conf") == original
     assert state_of(fresh_web1) == before
     await until(lambda: bool(workers(fresh_web1)))
-    assert await serves(fresh_web1)
+    assert await answers(fresh_web1)
 
 
-async def test_a_number_that_apache_would_swallow_is_refused(fresh_web1: Host, shell: SshShell) -> None:
+async def test_invalid_number_that_apache_accepts_is_refused(fresh_web1: Host, shell: SshShell) -> None:
     before = content(fresh_web1, AVAILABLE)
     with pytest.raises(ChangeRefused, match=r"^MaxSpareServers takes a whole number of at least 1, not 'banana'$"):
         await Tuner().apply(shell, "web1", [(SPARE, "banana")])
@@ -144,10 +144,10 @@ async def test_a_number_that_apache_would_swallow_is_refused(fresh_web1: Host, s
 BARE = "ErrorLog /dev/null\nListen 80\nServerName x\n"
 
 
-def test_apache_does_swallow_them(lab: Lab) -> None:
-    """Each directive that is held to whole numbers is one where Apache's own test lets anything pass."""
+def test_apache_accepts_invalid_numbers(lab: Lab) -> None:
+    """WHOLE_NUMBERS are the directives whose invalid values pass Apache's own test."""
     modules = "/usr/lib/apache2/modules"
-    swallowed = set()
+    accepted = set()
     for mpm in ("prefork", "event"):
         script = f"""
             echo 'LoadModule mpm_{mpm}_module {modules}/mod_mpm_{mpm}.so' >/tmp/{mpm}
@@ -158,8 +158,8 @@ def test_apache_does_swallow_them(lab: Lab) -> None:
                 done
             done
         """
-        swallowed |= set(lab.web1.run(script).stdout.split())
-    assert swallowed == WHOLE_NUMBERS
+        accepted |= set(lab.web1.run(script).stdout.split())
+    assert accepted == WHOLE_NUMBERS
 
 
 TEXTS = {
@@ -174,8 +174,8 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_value_is_what_apache_takes_it_for(lab: Lab, text: bytes) -> None:
-    """Held against Apache's own dump of the configuration as it parsed it."""
+def test_parsed_value_matches_apache(lab: Lab, text: bytes) -> None:
+    """Compare with Apache's dump of the parsed configuration."""
     modules = "/usr/lib/apache2/modules"
     loaded = {"mpm_prefork_module": "mpm_prefork", "info_module": "info", "dir_module": "dir"}
     head = "".join(f"LoadModule {name} {modules}/mod_{file}.so\n" for name, file in loaded.items()) + BARE
@@ -183,15 +183,15 @@ def test_a_value_is_what_apache_takes_it_for(lab: Lab, text: bytes) -> None:
         octal = "".join(f"\\{byte:03o}" for byte in raw)
         lab.web1.run(f"printf %s {shlex.quote(head)} >/tmp/conf; printf '{octal}' >>/tmp/conf")
         dump = lab.web1.run("apache2 -t -f /tmp/conf -D DUMP_CONFIG").stdout.splitlines()
-        taken = [line.partition(" ")[2] for line in dump if line.lower().startswith("directoryindex ")]
-        assert taken[-1] == GRAMMARS["apache"].read(raw, "DirectoryIndex").value
+        values = [line.partition(" ")[2] for line in dump if line.lower().startswith("directoryindex ")]
+        assert values[-1] == GRAMMARS["apache"].read(raw, "DirectoryIndex").value
 
 
-# Ends the sshd that serves the connection which this command came by.
+# Kills the sshd of the connection that this command uses.
 END_SSHD = "p=$$; until grep -q ^sshd /proc/$p/comm; do p=$(cut -d' ' -f4 /proc/$p/stat); done; kill -9 $p"
 
 
-async def test_a_connection_that_is_cut_puts_itself_back_over_the_next_one(fresh_web1: Host) -> None:
+async def test_change_is_rolled_back_over_next_connection(fresh_web1: Host) -> None:
     original, before = content(fresh_web1, AVAILABLE), state_of(fresh_web1)
     opened: list[tuple[SshShell, asyncio.Task[None]]] = []
 
@@ -222,7 +222,7 @@ def mounted(web1: Host, options: str, place: str) -> Iterator[None]:
         web1.run(f"umount {place}")
 
 
-async def test_a_read_only_filesystem_is_refused(fresh_web1: Host, shell: SshShell) -> None:
+async def test_read_only_filesystem_is_refused(fresh_web1: Host, shell: SshShell) -> None:
     before = state_of(fresh_web1)
     with mounted(fresh_web1, "--bind /etc/apache2/mods-available", "/etc/apache2/mods-available"):
         fresh_web1.run("mount -o remount,bind,ro /etc/apache2/mods-available")
@@ -234,17 +234,17 @@ async def test_a_read_only_filesystem_is_refused(fresh_web1: Host, shell: SshShe
 
 
 @pytest.mark.parametrize("full", ["/srv/small", "/root/.local/state/cockpit"], ids=["configuration", "backups"])
-async def test_a_full_disk_is_refused(fresh_web1: Host, shell: SshShell, full: str) -> None:
+async def test_full_disk_is_refused(fresh_web1: Host, shell: SshShell, full: str) -> None:
     with mounted(fresh_web1, "-t tmpfs -o size=16k,mode=700 small", full):
         file = "/srv/small/mpm.conf"
         fresh_web1.run(f"mkdir -p /srv/small && cp {AVAILABLE} {file} && chmod 640 {file}")
         fresh_web1.run(f"cat /dev/zero >{full}/filler", check=False)
-        look = (
+        snapshot = (
             "ls -lA --time-style=full-iso /srv/small; sha256sum /srv/small/mpm.conf; "
             "find /root/.local/state/cockpit/changes -mindepth 2"
         )
-        before = fresh_web1.run(look, check=False).stdout
+        before = fresh_web1.run(snapshot, check=False).stdout
         with pytest.raises(ChangeRefused, match="No space left on device"):
             await Tuner().apply(shell, "web1", [(knob("MaxSpareServers", file=file), "30")])
-        assert fresh_web1.run(look, check=False).stdout == before
+        assert fresh_web1.run(snapshot, check=False).stdout == before
     fresh_web1.run("rm -rf /srv/small")

@@ -1,4 +1,4 @@
-"""Two hosts side by side during one run: Apache on one, Tomcat on the other, joined by mod_jk."""
+"""Two hosts during one run: Apache on one and Tomcat on the other, connected by mod_jk."""
 
 from pathlib import Path
 
@@ -12,28 +12,28 @@ BOTH = {"web1": "apache2", "app1": "java"}
 
 
 def watched(events: list[AnyEvent], host: str) -> set[str]:
-    """Names of the processes that were seen on a host."""
+    """Return the names of the watched processes of a host."""
     samples = [event for event in events if isinstance(event, HostSample) and event.host == host]
     return {process.comm for sample in samples for process in sample.reading.processes}
 
 
-def test_two_hosts_during_one_run(whole_lab: Lab, plain_web1: Host, tmp_path: Path) -> None:
+def test_two_hosts_in_one_run(whole_lab: Lab, plain_web1: Host, tmp_path: Path) -> None:
     file = tmp_path / "two-hosts.cockpit"
     result = record(whole_lab, file, "-q", "60", "-n", "180")
-    # Each reply was checked: an envelope with what the database says.
+    # The profile checks each response: a SOAP envelope with data of the database.
     assert (result["failed"], result["statuses"]) == (0, {"200": 180})
     assert set(result["hosts"]) == set(BOTH)
-    for figures in result["hosts"].values():
-        assert 0 < figures["cpu.user"] <= 100
-        assert figures["memory.total"] > 0
-        assert figures["processes.count"] >= 1
+    for metrics in result["hosts"].values():
+        assert 0 < metrics["cpu.user"] <= 100
+        assert metrics["memory.total"] > 0
+        assert metrics["processes.count"] >= 1
     assert result["hosts"]["web1"]["processes.count"] > result["hosts"]["app1"]["processes.count"] == 1
     with Recording(file) as recording:
         events = list(recording.events())
     assert {host: watched(events, host) for host in BOTH} == {host: {name} for host, name in BOTH.items()}
 
 
-def test_the_recording_that_is_kept_is_of_such_a_run() -> None:
+def test_kept_recording_has_both_hosts() -> None:
     assert RECORDING.stat().st_size < 300_000
     with Recording(RECORDING) as recording:
         events = list(recording.events())

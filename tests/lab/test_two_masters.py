@@ -1,4 +1,4 @@
-"""Of two masters of one kind, only the target's own is found, offered, changed and reloaded. On real servers."""
+"""Two servers of one kind: only the target's server is found, offered, changed and reloaded. On real servers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ COMMANDS = {
     "haproxy": ("haproxy", "-W", "-D", "-f", "server.conf", "-p", "{root}/server.pid"),
 }
 CONFIGS = {"nginx": NGINX, "apache": APACHE, "haproxy": HAPROXY}
-# Knob, its old and its new value.
+# Knob, old value, new value.
 CHANGES = {
     "nginx": ("keepalive_timeout", "65", "33"),
     "apache": ("KeepAliveTimeout", "5", "7"),
@@ -97,7 +97,7 @@ CHANGES = {
 
 
 class Master(NamedTuple):
-    """A server of its own, with its files in `root`."""
+    """A separate server with its files in `root`."""
 
     root: Path
     port: int
@@ -114,26 +114,26 @@ class Master(NamedTuple):
     def workers(self) -> set[int]:
         return {child.pid for child in psutil.Process(self.pid).children()}
 
-    async def answers(self) -> str:
-        """A probe: "" while it answers."""
+    async def probe(self) -> str:
+        """Request a page; return "" if the server answers."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
             return "" if connection.recv(4096).startswith(b"HTTP/1.1 ") else "no response"
 
     def tuner(self, effect: float = 30.0) -> Tuner:
-        return Tuner(self.answers, Patience(effect=effect), port_on=lambda host: self.port)
+        return Tuner(self.probe, Patience(effect=effect), port_on=lambda host: self.port)
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port: int = bound.getsockname()[1]
         return port
 
 
 @contextmanager
-def started(kind: str, root: Path, user: int | None = None, more: str = "") -> Iterator[Master]:
-    """A server; `more` is in its included file, of HAProxy at the end of its only one."""
+def running_server(kind: str, root: Path, user: int | None = None, more: str = "") -> Iterator[Master]:
+    """Run a server; `more` is the content of its included file, for HAProxy the end of its only file."""
     (root / "conf.d").mkdir(parents=True)
     master = Master(root, free_port())
     master.file.write_text(CONFIGS[kind].format(root=root, port=master.port) + (more if kind == "haproxy" else ""))
@@ -153,11 +153,11 @@ def started(kind: str, root: Path, user: int | None = None, more: str = "") -> I
     finally:
         tree += process.children()
         process.send_signal(signal.SIGTERM)
-        await_end(tree)
+        wait_for_end(tree)
 
 
-def await_end(processes: Sequence[psutil.Process]) -> None:
-    """Wait until they have ended; whoever has to may reap them later."""
+def wait_for_end(processes: Sequence[psutil.Process]) -> None:
+    """Wait until the processes have ended; they need not be reaped."""
     deadline = time.monotonic() + 60
     while not all(map(has_ended, processes)):
         assert time.monotonic() < deadline
@@ -172,14 +172,16 @@ def has_ended(process: psutil.Process) -> bool:
 
 
 @pytest.fixture
-def two(lab_allowed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], list[Master]]]:
+def start_two(
+    lab_allowed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], list[Master]]]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with ExitStack() as stack:
 
         def start(kind: str) -> list[Master]:
             if not shutil.which(COMMANDS[kind][0]):
                 pytest.skip(f"{COMMANDS[kind][0]} is not installed")
-            return [stack.enter_context(started(kind, tmp_path / name)) for name in ("one", "other")]
+            return [stack.enter_context(running_server(kind, tmp_path / name)) for name in ("one", "other")]
 
         yield start
 
@@ -192,41 +194,41 @@ async def shell() -> AsyncIterator[LocalShell]:
 
 
 async def offered(shell: LocalShell, master: Master) -> dict[str, Knob]:
-    """The knobs that the wizard offers for the master's port."""
+    """Return the knobs that the wizard offers for the server's port."""
     found = await discover(shell, "here", master.port, answers=True)
     assert found.serving is not None and found.serving.master is not None
     assert found.serving.master.pid == master.pid
     draft = draft_of(f"http://127.0.0.1:{master.port}/", [Surveyed(HostConfig(name="here"), found)])
     assert {knob.file for knob in draft.knobs} == {str(master.file)}
-    names = {one.knob.name: one.knob for one in found.offered if one.server is found.serving}
+    names = {each.knob.name: each.knob for each in found.offered if each.server is found.serving}
     assert {knob.file for knob in names.values()} == {str(master.file)}
     return names
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-async def test_only_the_targets_own_server_changes(
-    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+async def test_only_target_server_is_changed(
+    kind: str, start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
-    masters = two(kind)
+    masters = start_two(kind)
     name, old, new = CHANGES[kind]
     for master, other in (masters, masters[::-1]):
-        untouched, kept, before = other.file.read_bytes(), other.workers, master.workers
-        # As in a profile, whose default are the processes of its host.
+        other_file, other_workers, before = other.file.read_bytes(), other.workers, master.workers
+        # As in a profile: the default is the host's processes.
         knob = replace((await offered(shell, master))[name], workers={"apache": "apache2"}.get(kind, kind))
         done = await master.tuner().apply(shell, "here", [(knob, new)])
         assert [(setting.old, setting.new) for setting in done.settings] == [(old, new)]
-        assert master.workers.isdisjoint(before), "its workers were replaced"
-        assert (other.file.read_bytes(), other.workers) == (untouched, kept)
+        assert master.workers.isdisjoint(before), "the workers were replaced"
+        assert (other.file.read_bytes(), other.workers) == (other_file, other_workers)
         (finding,) = await examine_servers(shell, "here", master.port, [knob])
         assert finding.level == "ok" and f"answers on port {master.port}" in finding.text
         assert f"PID {master.pid}" in finding.text
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-async def test_a_file_of_the_other_server_is_refused(
-    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+async def test_file_of_other_server_is_refused(
+    kind: str, start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
-    master, other = two(kind)
+    master, other = start_two(kind)
     name, _, new = CHANGES[kind]
     knob = (await offered(shell, other))[name]
     files, workers = (master.file.read_bytes(), other.file.read_bytes()), (master.workers, other.workers)
@@ -238,58 +240,58 @@ async def test_a_file_of_the_other_server_is_refused(
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-async def test_only_the_targets_own_processes_are_watched(
-    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+async def test_only_processes_of_target_server_are_watched(
+    kind: str, start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
     config = HostConfig(name="here", processes=("apache2" if kind == "apache" else kind,))
-    for master, other in permutations(two(kind)):
+    for master, other in permutations(start_two(kind)):
         probe = await Probe.start(shell, config, master.port)
         reading = await probe.read()
         probe.close()
-        assert {one.pid for one in reading.processes} == {master.pid} | master.workers
+        assert {process.pid for process in reading.processes} == {master.pid} | master.workers
         assert reading.left_out is not None and reading.left_out >= len({other.pid} | other.workers)
     probe = await Probe.start(shell, config)
     reading = await probe.read()
     probe.close()
-    assert {master.pid, other.pid} <= {one.pid for one in reading.processes}, "the target is on another host"
+    assert {master.pid, other.pid} <= {process.pid for process in reading.processes}, "the target is on another host"
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
 @pytest.mark.parametrize("first", [0, 1])
-async def test_each_of_two_same_named_knobs_has_a_name_of_its_own(
-    kind: str, first: int, two: Callable[[str], list[Master]], shell: LocalShell
+async def test_equal_knob_names_are_made_unique(
+    kind: str, first: int, start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
     name, old, new = CHANGES[kind]
-    both = two(kind)
-    master, other = both[first], both[1 - first]
+    masters = start_two(kind)
+    master, other = masters[first], masters[1 - first]
     found = await discover(shell, "here", master.port, answers=True)
-    named = {one.knob.name: one.knob for one in found.offered}
+    named = {each.knob.name: each.knob for each in found.offered}
     assert len(named) == len(found.offered)
     assert named[name].file == str(master.file)
     foreign = named[f"{name}-{other.port}"]
     assert foreign.file == str(other.file)
     before = master.file.read_bytes(), master.workers
     applied = await Tuner().apply(shell, "here", [(foreign, new)])
-    assert [(one.knob, one.old, one.new) for one in applied.settings] == [(f"{name}-{other.port}", old, new)]
+    assert [(setting.knob, setting.old, setting.new) for setting in applied.settings] == [
+        (f"{name}-{other.port}", old, new)
+    ]
     await Tuner().undo(shell, applied)
     assert (master.file.read_bytes(), master.workers) == before
 
 
-async def test_nothing_is_offered_of_a_configuration_that_another_user_can_replace(
-    lab_allowed: None, shell: LocalShell
-) -> None:
+async def test_configuration_writable_by_other_user_is_not_offered(lab_allowed: None, shell: LocalShell) -> None:
     assert await untrusted(shell, ["/usr/sbin/haproxy", "/etc/passwd"]) == []
     with TemporaryDirectory() as directory:
         os.chown(directory, NOBODY, NOBODY)
-        with started("haproxy", Path(directory) / "server", user=NOBODY) as master:
+        with running_server("haproxy", Path(directory) / "server", user=NOBODY) as master:
             found = await discover(shell, "here", master.port, answers=True)
     assert found.serving is not None and found.serving.startup is not None
     assert found.serving.candidates == ()
     assert "another user started it and can replace" in found.serving.startup.doubt
 
 
-async def test_a_reload_of_the_other_server_is_refused(two: Callable[[str], list[Master]], shell: LocalShell) -> None:
-    master, other = two("nginx")
+async def test_reload_of_other_server_is_refused(start_two: Callable[[str], list[Master]], shell: LocalShell) -> None:
+    master, other = start_two("nginx")
     own, foreign = [(await offered(shell, each))["keepalive_timeout"] for each in (master, other)]
     workers = other.workers
     mixed = replace(own, reload=foreign.reload)
@@ -298,10 +300,8 @@ async def test_a_reload_of_the_other_server_is_refused(two: Callable[[str], list
     assert other.workers == workers
 
 
-async def test_a_signal_to_the_other_server_is_refused_before_it_is_sent(
-    two: Callable[[str], list[Master]], shell: LocalShell
-) -> None:
-    master, other = two("nginx")
+async def test_signal_to_other_server_is_refused(start_two: Callable[[str], list[Master]], shell: LocalShell) -> None:
+    master, other = start_two("nginx")
     before = master.file.read_bytes(), master.workers, other.workers
     knob = (await offered(shell, master))["keepalive_timeout"]
     file = f'kill -HUP "$(cat {other.root}/server.pid)"'
@@ -317,25 +317,25 @@ async def test_a_signal_to_the_other_server_is_refused_before_it_is_sent(
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-async def test_doctor_reports_a_file_that_was_edited_after_the_reload(
-    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+async def test_doctor_reports_file_edited_after_reload(
+    kind: str, start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
-    master, _ = two(kind)
+    master, _ = start_two(kind)
     knob = (await offered(shell, master))[CHANGES[kind][0]]
     os.utime(master.file, (time.time() - 60,) * 2)
-    assert [one.level for one in await examine_servers(shell, "here", master.port, [knob])] == ["ok"]
+    assert [finding.level for finding in await examine_servers(shell, "here", master.port, [knob])] == ["ok"]
     os.utime(master.file, (time.time() + 60,) * 2)
     _, stale = await examine_servers(shell, "here", master.port, [knob])
     assert stale.level == "note" and f"{master.file} was edited after the last reload" in stale.text
 
 
-async def test_workers_of_the_other_server_are_no_new_generation(
-    two: Callable[[str], list[Master]], shell: LocalShell
+async def test_new_workers_of_other_server_do_not_confirm_change(
+    start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
-    master, other = two("nginx")
+    master, other = start_two("nginx")
     before = master.file.read_bytes()
     own = (await offered(shell, master))["keepalive_timeout"]
-    # A signal whose receiver cannot be told from the words.
+    # The receiver of the signal is not visible in the command.
     knob = replace(own, reload=f"pid={other.pid}; kill -HUP $pid", workers="nginx")
     with pytest.raises(ChangeUndone, match=rf"another server .PID .*\b{other.pid}\b.*, not PID {master.pid}"):
         await master.tuner(effect=2.0).apply(shell, "here", [(knob, "33")])
@@ -343,20 +343,20 @@ async def test_workers_of_the_other_server_are_no_new_generation(
 
 
 @pytest.mark.parametrize("kind", ["nginx", "apache"])
-async def test_the_active_value_of_an_included_file_is_offered_and_changed(
-    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+async def test_value_of_included_file_is_offered_and_changed(
+    kind: str, start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
-    master, other = two(kind)
+    master, other = start_two(kind)
     name, old, new = CHANGES[kind]
     ending = ";" if kind == "nginx" else ""
-    # nginx takes a directive once per block.
+    # nginx allows a directive only once per block.
     if kind == "nginx":
         master.file.write_text(master.file.read_text().replace(f"    {name} {old};\n", ""))
     included = master.root / "conf.d" / "more.conf"
     included.write_text(f"{name} 9{ending}\n")
     before = other.file.read_bytes(), other.workers
     found = await discover(shell, "here", master.port, answers=True)
-    (offer,) = [one for one in found.offered if one.knob.name == name]
+    (offer,) = [each for each in found.offered if each.knob.name == name]
     assert (offer.knob.file, offer.value) == (str(included), "9")
     await master.tuner().apply(shell, "here", [(offer.knob, new)])
     assert included.read_text() == f"{name} {new}{ending}\n"
@@ -364,24 +364,24 @@ async def test_the_active_value_of_an_included_file_is_offered_and_changed(
 
 
 @pytest.mark.parametrize("kind", ["nginx", "apache"])
-async def test_the_error_log_of_its_own_configuration_is_followed(
-    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+async def test_error_log_of_own_configuration_is_followed(
+    kind: str, start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
-    for master in two(kind):
+    for master in start_two(kind):
         log = f"{master.root}/error.log"
         assert {knob.log for knob in (await offered(shell, master)).values()} == {log}
         found = await discover(shell, "here", master.port, answers=True)
         assert found.serving is not None and found.serving.tail == (f"tail -n 3 -F {log}",)
         (master.root / "error.log").unlink()
         found = await discover(shell, "here", master.port, answers=True)
-        assert found.serving is not None and found.serving.tail == (), "a log that is not there"
+        assert found.serving is not None and found.serving.tail == (), "the log does not exist"
 
 
 @pytest.mark.parametrize("kind", ["nginx", "apache"])
-async def test_an_included_file_is_read_by_its_own_server_only(
-    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+async def test_included_file_belongs_to_its_own_server(
+    kind: str, start_two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:
-    master, other = two(kind)
+    master, other = start_two(kind)
     included = master.root / "conf.d" / "more.conf"
     included.write_text(f"{CHANGES[kind][0]} 9{';' if kind == 'nginx' else ''}\n")
     knob = Knob(name="more", host="here", kind=kind, file=str(included), directive=CHANGES[kind][0])

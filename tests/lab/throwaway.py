@@ -1,4 +1,4 @@
-"""A copy of this machine to try something on: copy-on-write, with processes of its own, gone when the command ends.
+"""A temporary copy of this machine for one command: copy-on-write, with its own processes.
 
 throwaway.run("sh /srv/given/install", given=Path("folder"))
 """
@@ -17,9 +17,9 @@ GIVEN = "srv/given"
 
 
 def run(script: str, given: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    """Runs a shell script as root on a throwaway copy of this machine that has the folder `given` as /srv/given.
+    """Run a shell script as root on a temporary copy of this machine, with the folder `given` as /srv/given.
 
-    It has no network, and /run, /tmp, /root and /var/log are empty.
+    The copy has no network, and /run, /tmp, /root and /var/log are empty.
     """
     with tempfile.TemporaryDirectory(prefix="cockpit-throwaway-") as stage:
         command = [*DIES_WITH_US, *NEW_MACHINE, sys.executable, "-m", "tests.lab.throwaway", stage, str(given), script]

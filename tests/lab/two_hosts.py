@@ -1,8 +1,8 @@
-"""A run on two hosts of the lab: posts to web1, whose Apache hands them over mod_jk to the Tomcat of app1.
+"""A run on two hosts of the lab: POST requests to web1, whose Apache forwards them through mod_jk to Tomcat on app1.
 
     python -m tests.lab.two_hosts tests/recordings/two-hosts.cockpit
 
-brings up a lab of the two, records such a run to a file that must not be there, and takes the lab down again.
+brings up a lab of the two hosts, records such a run to a new file, and takes the lab down.
 """
 
 import json
@@ -21,9 +21,9 @@ SWITCH_ON = "a2enmod -q jk && service apache2 restart"
 
 
 def record(lab: Lab, file: Path, *options: str) -> dict[str, Any]:
-    """Records a run through mod_jk, which it switches on; its result. `options` are the command's, as in `-z 5s`.
+    """Enable mod_jk, record a run and return its result. `options` are flags of the command, e.g. `-z 5s`.
 
-    Raises LabError with what the command said when it fails.
+    Raises LabError with the command's stderr if it fails.
     """
     lab.web1.ssh(SWITCH_ON)
     command = [

@@ -1,9 +1,9 @@
-"""Study S1 with its settings changed under load, in one run.
+"""Study S1 with a change of its settings under load, in one run.
 
     python -m tests.lab.under_load tests/recordings/under-load.cockpit [SECONDS [CONNECTIONS]]
 
-brings up a lab, records such a session to a file that must not be there (SECONDS of load before the change and after
-it), prints its verdict and takes the lab down again. The machine should have nothing else to do meanwhile.
+brings up a lab, records such a session to a new file (SECONDS of load before and after the change), prints its verdict
+and takes the lab down. The machine should be idle.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RESTART = ServerAction(name="restart", host="web1", command="service apache2 res
 
 
 def profile_for(web1: Host, connections: int) -> Profile:
-    """The shipped profile under a load that lasts, told twice a second: the recording stays small."""
+    """Return the shipped profile with a long load and two ticks per second: the recording stays small."""
     profile = read_profile(Path(REPOSITORY) / "profiles" / "spare-servers.toml")
     plan = replace(
         profile.plan,
@@ -49,14 +49,14 @@ def profile_for(web1: Host, connections: int) -> Profile:
 
 
 async def record(web1: Host, file: Path, seconds: float, connections: int) -> Verdict:
-    """Records the session; the verdict on its change."""
+    """Record the session and return the verdict on its change."""
     source = LiveSource(profile_for(web1, connections), Clock(), ssh_config=web1.ssh_config)
     session = Session(source, RecordingWriter(file))
     running = asyncio.create_task(session.run())
 
-    def lasted(row: int) -> bool:
-        rows = session.state.segments
-        return len(rows) == row and rows[-1].seconds >= seconds
+    def lasted(number: int) -> bool:
+        segments = session.state.segments
+        return len(segments) == number and segments[-1].seconds >= seconds
 
     def read_again(state: State) -> bool:
         return (state.hosts["web1"].seen or 0.0) >= (state.segments[-1].end or 0.0)

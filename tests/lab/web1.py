@@ -1,4 +1,4 @@
-"""web1: an Apache with prefork, a proxy for /img/ from origin1 and /shop/ from app1; at hand for a2enmod: worker,
+"""web1: Apache with prefork, a proxy for /img/ from origin1 and /shop/ from app1; available with a2enmod: worker,
 event, PHP, mod_jk, two caches.
 
 a2dismod mpm_prefork; a2enmod mpm_event; service apache2 restart
@@ -18,7 +18,7 @@ ATIME_FILE = f"{ATIME_MOUNT}/small.txt"
 CACHE_LOG = "/var/log/apache2/cache.log"
 CACHE_MOUNT = "/var/cache/apache2/mod_cache_disk"
 
-# About 42 kB, put together anew each time; how long it is varies.
+# About 42 kB, generated per request; the length varies.
 PAGE = """\
 <?php
 $rows = random_int(296, 314);
@@ -42,12 +42,12 @@ ProxyPass "/shop/" "http://app1:8080/shop/"
 </IfModule>
 """,
     ),
-    # Debian's combined format, with the duration and the result of the cache.
+    # Debian's combined format with the duration and the cache status.
     File(
         "/etc/apache2/conf-enabled/access-log.conf",
         'LogFormat "%h %l %u %t \\"%r\\" %>s %O \\"%{Referer}i\\" \\"%{User-Agent}i\\" %D %{cache-status}e" combined\n',
     ),
-    # Whether a reply came from the cache: in a header, and a line of its own log a request.
+    # Cache status of a response: in a header, and one line per request in a separate log.
     File(
         "/etc/apache2/mods-available/cache.conf",
         f"""\
@@ -66,7 +66,7 @@ CacheMaxFileSize 16000000
 CacheEnable disk /img/
 """,
     ),
-    # Apache's own shared memory takes nothing above about 1 MB; memcached does.
+    # Apache's shared memory stores nothing above about 1 MB; memcached does.
     File(
         "/etc/apache2/mods-available/cache_socache.load",
         """\
@@ -92,7 +92,7 @@ APACHE = replace(
     _plain,
     prepare=(
         *_plain.prepare,
-        # One name for PHP's module, whatever its version.
+        # One name for PHP's module, independent of its version.
         "cd /etc/apache2/mods-available && for part in load conf; do ln -sf php[0-9]*.$part php.$part; done",
         f"printf %s '{SMALL}' >{ATIME_FILE}",
         f"chown www-data:www-data {CACHE_MOUNT}",

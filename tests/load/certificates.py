@@ -1,4 +1,4 @@
-"""A certificate authority of a test's own, and certificates that it signed."""
+"""A certificate authority for tests, and certificates that it signs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Pair(NamedTuple):
 
 
 class Authority:
-    """Signs what it is asked to; `cert` is its own certificate's file."""
+    """A certificate authority; `cert` is the file of its own certificate."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -41,11 +41,11 @@ class Authority:
             encipher_only=False,
             decipher_only=False,
         )
-        own = self._begun(self._name, self._key).add_extension(x509.BasicConstraints(True, None), critical=True)
+        own = self._builder(self._name, self._key).add_extension(x509.BasicConstraints(True, None), critical=True)
         signed = own.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
         self.cert.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
 
-    def _begun(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
         return (
             x509.CertificateBuilder()
@@ -60,12 +60,12 @@ class Authority:
         )
 
     def issue(self, name: str, *addresses: str) -> Pair:
-        """A certificate for a host name and IP addresses."""
+        """Issue a certificate for a host name and IP addresses."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.DNSName(name)]
         names += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-        begun = self._begun(_named(name), key).add_extension(x509.SubjectAlternativeName(names), critical=False)
-        signed = begun.sign(self._key, hashes.SHA256())
+        builder = self._builder(_named(name), key).add_extension(x509.SubjectAlternativeName(names), critical=False)
+        signed = builder.sign(self._key, hashes.SHA256())
         pair = Pair(self._directory / f"{name}.pem", self._directory / f"{name}.key")
         pair.cert.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
         pair.key.write_bytes(

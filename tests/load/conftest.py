@@ -1,4 +1,4 @@
-"""Most tests of load fork their workers; those that are about the processes, or measure, start them as a user's do."""
+"""Most load tests fork their workers; tests of processes and measurements start workers as in production."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from cockpit.load import workers
 from tests.workers import fork_worker
 
-# Folders and files that use no forked workers.
+# Folders and files without forked workers.
 REAL = {"truth", "test_worker.py"}
 _SPAWN = workers.WorkerProcess.spawn
 

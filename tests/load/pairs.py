@@ -1,5 +1,5 @@
-"""Connections of the load engine whose other end is in this process: what a server sends, byte by byte, and no event
-loop between the two."""
+"""Connections of the load engine whose peer is a socket in this process: full control over the server's bytes, without
+an event loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def request_bytes(plan: LoadPlan) -> bytes:
 
 
 class Pairs:
-    """An engine of one connection, over socket pairs. `over`: the connection has no request under way."""
+    """An engine with a single connection, over socket pairs; `over`: no request is in flight."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self.handlers: dict[int, Any] = {}
@@ -60,7 +60,7 @@ class Pairs:
     not_connected = lingers = next
 
     def begin(self) -> None:
-        """Send a request: on the connection that was kept, or on a new one."""
+        """Send a request on the kept connection or on a new connection."""
         if self.connection.lingers_until < inf:
             self.connection.expire(0.0)
         self.over = False
@@ -70,18 +70,18 @@ class Pairs:
             self._peer.recv(1 << 16)
 
     def connect(self) -> None:
-        """A connection under way is accepted."""
+        """Accept the pending connection."""
         if self._connecting:
             self._connecting = False
             self.handlers[self._fd](WRITABLE, 0.0)
 
     @property
     def retrying(self) -> bool:
-        """Whether the request is to go over a new connection."""
+        """Return whether the request will be sent over a new connection."""
         return self._connecting
 
     def deliver(self, data: bytes) -> None:
-        """The server sends this, in one segment if the socket's buffer holds it."""
+        """Send these bytes from the server, as a single segment if the socket buffer has room."""
         left = memoryview(data)
         while left and not self.over:
             with suppress(BlockingIOError):
@@ -89,6 +89,6 @@ class Pairs:
             self.handlers[self._fd](READABLE, 1.0)
 
     def end(self) -> None:
-        """The server closes."""
+        """Close the connection from the server."""
         self._peer.close()
         self.handlers[self._fd](READABLE | HANGUP, 1.0)

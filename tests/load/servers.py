@@ -1,4 +1,4 @@
-"""Servers that answer as a test wants them to, and what a run against them came to."""
+"""Servers whose responses a test controls, and the events of runs against them."""
 
 from __future__ import annotations
 
@@ -26,56 +26,56 @@ from cockpit.model.generator_events import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 
-# Seconds; far more than anything here takes, on a busy machine too.
+# Seconds; far longer than any test takes, even on a busy machine.
 DEADLINE = 120.0
 
 SMALL = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
 @dataclass
-class Conversation:
-    """One connection as the server sees it. `requests` came over it; `came` is set with each."""
+class ClientConnection:
+    """A connection on the server's side. `requests` counts requests; each of them sets `request_arrived`."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    came: asyncio.Event
+    request_arrived: asyncio.Event
     requests: int = 0
 
     async def request(self) -> bytes:
-        """The next request with its body. Raises EOFError when the client closes first."""
+        """Return the next request with its body. Raises EOFError if the client closes first."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = 0
         for line in head.lower().split(b"\r\n"):
             if line.startswith(b"content-length:"):
                 length = int(line.split(b":")[1])
         self.requests += 1
-        self.came.set()
+        self.request_arrived.set()
         return head + await self.reader.readexactly(length)
 
     async def send(self, *pieces: bytes) -> None:
-        """Each piece as a write of its own."""
+        """Send each piece with a separate write."""
         for piece in pieces:
             self.writer.write(piece)
             await self.writer.drain()
             await asyncio.sleep(0)
 
     def reset(self) -> None:
-        """Break off with RST in place of FIN."""
+        """Abort the connection with RST instead of FIN."""
         sock = self.writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
 
-Behaviour = Callable[[Conversation], Awaitable[None]]
+Behaviour = Callable[[ClientConnection], Awaitable[None]]
 
 
 @dataclass
 class Server:
-    """Where it listens, and how many connections and requests came."""
+    """A listening server with its connections and its number of requests."""
 
     port: int
-    conversations: list[Conversation] = field(default_factory=list)
-    came: asyncio.Event = field(default_factory=asyncio.Event)
+    connections: list[ClientConnection] = field(default_factory=list)
+    request_arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def url(self) -> str:
@@ -83,18 +83,18 @@ class Server:
 
     @property
     def requests(self) -> int:
-        return sum(talk.requests for talk in self.conversations)
+        return sum(client.requests for client in self.connections)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Look at the condition with every request that comes, until it holds."""
+        """Wait for the condition, which is checked after each request."""
         async with asyncio.timeout(DEADLINE):
             while not condition():
-                self.came.clear()
-                await self.came.wait()
+                self.request_arrived.clear()
+                await self.request_arrived.wait()
 
 
 async def stop_listening(listener: asyncio.Server) -> None:
-    """Close a listener; connections that were just accepted come to their handlers first, which close them."""
+    """Close a listener after connections just accepted have reached their handlers, which close them."""
     listener.close()
     for _ in range(10):
         await asyncio.sleep(0)
@@ -102,19 +102,18 @@ async def stop_listening(listener: asyncio.Server) -> None:
 
 @asynccontextmanager
 async def serving(behave: Behaviour, secure: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    """A server on loopback that treats every connection with `behave`, and closes it afterwards; with TLS if
-    `secure`."""
+    """Run a server on loopback that handles each connection with `behave` and then closes it; with TLS if `secure`."""
     running: set[asyncio.Task[Any]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         running.add(task)
-        talk = Conversation(reader, writer, server.came)
-        server.conversations.append(talk)
+        client = ClientConnection(reader, writer, server.request_arrived)
+        server.connections.append(client)
         try:
             with suppress(EOFError, ConnectionError, ssl.SSLError, asyncio.CancelledError):
-                await behave(talk)
+                await behave(client)
         finally:
             writer.close()
             with suppress(ConnectionError, ssl.SSLError):
@@ -134,33 +133,33 @@ async def serving(behave: Behaviour, secure: ssl.SSLContext | None = None) -> As
 
 
 def always(*pieces: bytes) -> Behaviour:
-    """Answers every request with these bytes, and keeps the connection."""
+    """Respond to every request with these bytes, and keep the connection."""
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            await talk.request()
-            await talk.send(*pieces)
+            await client.request()
+            await client.send(*pieces)
 
     return behave
 
 
 def once(*pieces: bytes) -> Behaviour:
-    """Answers one request with these bytes and closes."""
+    """Respond to a single request with these bytes, and close the connection."""
 
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
-        await talk.send(*pieces)
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.send(*pieces)
 
     return behave
 
 
 def plan(url: str, **values: Any) -> LoadPlan:
-    """A plan whose requests time out only if nobody ever answers them."""
+    """Return a plan whose requests time out only if they are never answered."""
     return LoadPlan(**{"url": url, "concurrency": 4, "timeout": DEADLINE / 2, **values})
 
 
 class Outcome:
-    """A run's events, and its ticks added up."""
+    """The events of a run, and sums over its ticks."""
 
     def __init__(self) -> None:
         self.events: list[AnyEvent] = []
@@ -199,7 +198,7 @@ class Outcome:
 
     @property
     def groups(self) -> dict[str, list[Group]]:
-        """What ticks say of each named request."""
+        """The groups of all ticks by name of the request."""
         found: dict[str, list[Group]] = {}
         for tick in self.ticks:
             for name, group in tick.groups.items():
@@ -211,7 +210,7 @@ class Outcome:
         return dict(sum((Counter(tick.unexpected) for tick in self.ticks), Counter[str]()))
 
     def total(self, name: str) -> int:
-        """A counter over all ticks."""
+        """Return the sum of a counter over all ticks."""
         return sum(getattr(tick, name) for tick in self.ticks)
 
     @property
@@ -223,12 +222,12 @@ class Outcome:
         return dict(sum((Counter(tick.statuses) for tick in self.ticks), Counter[int]()))
 
     def merged(self, name: str) -> Histogram:
-        """A histogram over all ticks."""
+        """Return a histogram merged over all ticks."""
         return Histogram.merged(getattr(tick, name) for tick in self.ticks)
 
 
 async def begin(load: LoadPlan, outcome: Outcome) -> LoadRun:
-    """Launch without a preflight, so that the target sees nothing but load."""
+    """Launch without a preflight, so that the target receives only load."""
     return await launch(load, 1, Clock(), outcome.emit)
 
 
@@ -239,7 +238,7 @@ POLLERS: dict[str, Callable[[], Poller]] = {
 
 
 async def engine_load(load_plan: LoadPlan, poller: str = "best", address: tuple[str, int] | None = None) -> Outcome:
-    """A whole run of the engine alone, in a thread of this process."""
+    """Run a plan in an engine alone, in a thread of this process."""
     [assignment] = assignments(load_plan, 1, address or ("127.0.0.1", target_of(load_plan.url).port))
     outcome = Outcome()
     since = monotonic()
@@ -257,20 +256,20 @@ async def engine_load(load_plan: LoadPlan, poller: str = "best", address: tuple[
     return outcome
 
 
-async def load_for_long_enough(planned: Callable[[float], LoadPlan], holds: Callable[[Outcome], bool]) -> Outcome:
-    """Run ever longer plans (each made from a factor) until the condition holds; return the last outcome.
+async def load_until(make_plan: Callable[[float], LoadPlan], condition: Callable[[Outcome], bool]) -> Outcome:
+    """Run increasingly long plans (made from a factor) until the condition holds; return the last outcome.
 
-    For what a run of a fraction of a second shows on an idle machine, and a starved process only in a longer one.
+    For effects that need a fraction of a second on an idle machine, and longer runs on a busy machine.
     """
     for factor in (1.0, 4.0, 16.0, 64.0):
-        outcome = await load(planned(factor))
-        if holds(outcome):
+        outcome = await load(make_plan(factor))
+        if condition(outcome):
             break
     return outcome
 
 
 async def load(load_plan: LoadPlan) -> Outcome:
-    """A whole run, worker processes and all."""
+    """Run a plan with its worker processes."""
     outcome = Outcome()
     run = await begin(load_plan, outcome)
     async with asyncio.timeout(DEADLINE):

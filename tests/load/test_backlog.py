@@ -1,4 +1,4 @@
-"""Arrivals that wait for room take bounded memory: what finds the backlog full is dropped, counted, and never sent."""
+"""Queued arrivals take bounded memory: arrivals at a full backlog are dropped, counted, and never sent."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 from cockpit.load import open as open_load
 from cockpit.load.schedule import Arrivals
 from cockpit.model.load import Stage
-from tests.load.servers import SMALL, Conversation, always, engine_load, load, plan, serving
+from tests.load.servers import SMALL, ClientConnection, always, engine_load, load, plan, serving
 
 
-async def _silent(talk: Conversation) -> None:
-    await talk.request()
+async def _silent(client: ClientConnection) -> None:
+    await client.request()
     await asyncio.Event().wait()
 
 
-async def test_at_an_absurd_rate_a_million_arrivals_wait_and_the_others_are_dropped() -> None:
-    """A million arrivals of eight bytes: without the bound, the first second of this run would take 8 TB."""
+async def test_backlog_is_limited_to_a_million_arrivals_at_absurd_rate() -> None:
+    """A million arrivals of eight bytes; without the limit, the first second of this run would take 8 TB."""
     async with serving(_silent) as server:
         outcome = await load(plan(server.url, rate=1e12, duration=1.0, max_in_flight=3, timeout=20.0))
     assert outcome.total("sent") == outcome.total("abandoned") == 3
@@ -29,7 +29,7 @@ async def test_at_an_absurd_rate_a_million_arrivals_wait_and_the_others_are_drop
 
 
 @pytest.mark.parametrize("arrivals", ["even", "poisson"])
-async def test_a_number_of_requests_is_sent_or_dropped_and_the_run_ends(
+async def test_counted_requests_are_sent_or_dropped_and_run_ends(
     arrivals: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_load, "BACKLOG_LIMIT", 50)
@@ -51,37 +51,35 @@ async def test_a_number_of_requests_is_sent_or_dropped_and_the_run_ends(
     ],
     ids=["plain", "warm-up", "stages"],
 )
-async def test_everything_due_is_sent_unsent_or_dropped(
-    timing: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_arrival_is_sent_unsent_or_dropped(timing: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_load, "BACKLOG_LIMIT", 100)
     rates = {"rate": None} if "stages" in timing else {"rate": 20_000.0}
     async with serving(_silent) as server:
         outcome = await engine_load(plan(server.url, max_in_flight=2, timeout=20.0, **rates, **timing))
     counted = [tick for tick in outcome.ticks if not tick.warmup]
     due = sum(tick.sent + tick.unsent + tick.dropped for tick in counted)
-    wanted = 20_000 * 0.2 + 5000 * 0.2 if "stages" in timing else 20_000 * 0.4
+    expected = 20_000 * 0.2 + 5000 * 0.2 if "stages" in timing else 20_000 * 0.4
     assert sum(tick.dropped for tick in counted) > 0
-    # What waits from the warm-up is counted nowhere, and takes its place in the backlog.
-    assert due == pytest.approx(wanted, abs=2)
+    # Arrivals queued in the warm-up are not counted, but occupy the backlog.
+    assert due == pytest.approx(expected, abs=2)
 
 
 @pytest.mark.parametrize("rate", [10.0, 123.0, 1e6])
-def test_skipping_even_arrivals_is_advancing_over_each(rate: float) -> None:
-    one, other = (Arrivals(plan("http://x/", rate=rate), 1, 3) for _ in range(2))
-    for arrivals in (one, other):
+def test_skipping_even_arrivals_equals_advancing_over_each(rate: float) -> None:
+    advanced, skipped = (Arrivals(plan("http://x/", rate=rate), 1, 3) for _ in range(2))
+    for arrivals in (advanced, skipped):
         arrivals.set_rate(5.0, rate)
     until = 5.0 + 1000.4 / rate
     passed = 0
-    while one.due < until:
-        one.advance()
+    while advanced.due < until:
+        advanced.advance()
         passed += 1
-    assert other.skip(until) == passed
-    assert other.due == pytest.approx(one.due, abs=1e-9)
-    assert other.skip(until) == 0
+    assert skipped.skip(until) == passed
+    assert skipped.due == pytest.approx(advanced.due, abs=1e-9)
+    assert skipped.skip(until) == 0
 
 
-def test_skipped_random_arrivals_keep_the_rate() -> None:
+def test_skipping_random_arrivals_keeps_rate() -> None:
     arrivals = Arrivals(plan("http://x/", rate=1e6, arrivals="poisson", seed=3), 0, 1)
     arrivals.set_rate(0.0, 1e6)
     passed = sum(arrivals.skip(step / 100) for step in range(1, 101))

@@ -1,4 +1,4 @@
-"""Expectations look at bodies of any size in bounded memory."""
+"""Expectations check bodies of any size in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cockpit.load.expect import MATCH_LIMIT, Expectation
 from cockpit.load.replies import Heads, Reply
 from cockpit.model.load import Expect
-from tests.load.servers import DEADLINE, Conversation, Outcome, begin, engine_load, load, plan, serving
+from tests.load.servers import DEADLINE, ClientConnection, Outcome, begin, engine_load, load, plan, serving
 from tests.load.test_memory import resident
 
 MIB = 1024 * 1024
@@ -43,7 +43,7 @@ def _framed(form: bytes, piece: bytes) -> bytes:
         (Expect(matches="x"), "too_large"),
     ],
 )
-def test_a_body_of_64_mib_is_looked_at_in_4_mib(framing: str, expect: Expect, verdict: str) -> None:
+def test_body_of_64_mib_is_checked_in_4_mib(framing: str, expect: Expect, verdict: str) -> None:
     head, form, end = FRAMINGS[framing]
     response = Reply(Heads(bodiless=False, keepalive=True, expectation=Expectation(expect)))
     assert not response.feed(b"HTTP/1.1 200 OK\r\n" + head)
@@ -62,7 +62,7 @@ def test_a_body_of_64_mib_is_looked_at_in_4_mib(framing: str, expect: Expect, ve
 
 
 @given(st.binary(max_size=200), st.binary(min_size=1, max_size=4), st.lists(st.integers(0, 200), max_size=8))
-def test_pieces_do_not_matter_to_what_a_body_contains(body: bytes, needle: bytes, cuts: list[int]) -> None:
+def test_contained_text_is_found_in_any_segmentation(body: bytes, needle: bytes, cuts: list[int]) -> None:
     text = needle.decode("latin-1").encode("ascii", "ignore").decode() or "a"
     selected = Expectation(Expect(contains=text)).body()
     assert selected is not None
@@ -73,13 +73,13 @@ def test_pieces_do_not_matter_to_what_a_body_contains(body: bytes, needle: bytes
 
 
 @pytest.mark.parametrize(("size", "unexpected"), [(MATCH_LIMIT, {}), (MATCH_LIMIT + 1, {"too_large": 6})])
-async def test_a_pattern_is_searched_for_up_to_the_limit(size: int, unexpected: dict[str, int]) -> None:
+async def test_pattern_is_searched_up_to_limit(size: int, unexpected: dict[str, int]) -> None:
     body = b"y" * (size - 1) + b"!"
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            await talk.request()
-            await talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size, body)
+            await client.request()
+            await client.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size, body)
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=6, expect=Expect(matches="!$"), timeout=20.0))
@@ -88,12 +88,12 @@ async def test_a_pattern_is_searched_for_up_to_the_limit(size: int, unexpected: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_a_worker_stays_small_over_bodies_without_end() -> None:
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
-        await talk.send(b"HTTP/1.1 200 OK\r\n\r\n")
+async def test_memory_of_worker_is_bounded_for_endless_bodies() -> None:
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.send(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
-            await talk.send(PIECE)
+            await client.send(PIECE)
 
     expect = Expect(contains=NEEDLE, matches="z", sha256="0" * 64)
     async with serving(behave) as server:
@@ -109,11 +109,11 @@ async def test_a_worker_stays_small_over_bodies_without_end() -> None:
     assert after - before < 30 * MIB
 
 
-async def test_unexpected_bodies_are_counted_by_kind_in_a_run() -> None:
-    async def behave(talk: Conversation) -> None:
+async def test_unexpected_bodies_are_counted_by_kind() -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            await talk.request()
-            await talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (2 * MIB), PIECE, PIECE)
+            await client.request()
+            await client.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (2 * MIB), PIECE, PIECE)
 
     async with serving(behave) as server:
         outcome = await load(plan(server.url, requests=8, expect=Expect(contains="y"), timeout=20.0))

@@ -1,4 +1,4 @@
-"""Open load that finds as many requests in flight as there may be: what is due waits for room, and nothing is lost."""
+"""Open load at its limit of requests in flight: arrivals are queued, and none is lost."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from hypothesis import strategies as st
 from cockpit.load.schedule import ArrivalQueue
 from cockpit.model.events import Tick
 from cockpit.model.load import PathList, Request, Stage
-from tests.load.servers import DEADLINE, SMALL, Conversation, Outcome, begin, engine_load, load, plan, serving
+from tests.load.servers import DEADLINE, SMALL, ClientConnection, Outcome, begin, engine_load, load, plan, serving
 
 RATE = 400.0
 
 
 @dataclass
 class Gate:
-    """A server that answers nothing before it is opened, and notes what was asked for, in order."""
+    """A server that sends no response before it is opened, and records the requested paths in order."""
 
     opened: asyncio.Event = field(default_factory=asyncio.Event)
-    asked: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
 
-    async def behave(self, talk: Conversation) -> None:
+    async def behave(self, client: ClientConnection) -> None:
         while True:
-            request = await talk.request()
-            self.asked.append(request.split(b" ", 2)[1].decode())
+            request = await client.request()
+            self.requested.append(request.split(b" ", 2)[1].decode())
             await self.opened.wait()
-            await talk.send(SMALL)
+            await client.send(SMALL)
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1e6)), max_size=200))
-def test_a_backlog_is_first_in_first_out(steps: list[float | None]) -> None:
-    """None: the first is taken."""
-    backlog, wanted = ArrivalQueue(), deque[float]()
+def test_backlog_is_first_in_first_out(steps: list[float | None]) -> None:
+    """A step of None takes the first arrival."""
+    backlog, expected = ArrivalQueue(), deque[float]()
     for step in steps:
         if step is not None:
             backlog.put(step)
-            wanted.append(step)
-        elif wanted:
-            assert backlog.take() == wanted.popleft()
-        assert len(backlog) == len(wanted)
+            expected.append(step)
+        elif expected:
+            assert backlog.take() == expected.popleft()
+        assert len(backlog) == len(expected)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_what_finds_no_room_until_the_end_is_counted_and_never_sent(workers: int) -> None:
+async def test_arrivals_queued_until_end_are_counted_as_unsent(workers: int) -> None:
     gate = Gate()
     async with serving(gate.behave) as server:
         outcome = await load(plan(server.url, rate=RATE, duration=0.5, max_in_flight=7, workers=workers))
@@ -56,12 +56,12 @@ async def test_what_finds_no_room_until_the_end_is_counted_and_never_sent(worker
     assert outcome.total("sent") == outcome.total("abandoned") == 7
     assert outcome.total("queued") == outcome.total("unsent") == RATE * 0.5 - 7
     assert outcome.errors == {}
-    # One lateness for each that was sent, and one for each tick but the last.
+    # A lag value per sent request, and per tick except the last.
     assert outcome.merged("lag").count <= 7 + len(outcome.ticks)
 
 
 @pytest.mark.parametrize("keepalive", [True, False])
-async def test_as_many_as_asked_are_sent_in_the_end_and_in_order(keepalive: bool) -> None:
+async def test_queued_requests_are_all_sent_in_order(keepalive: bool) -> None:
     gate, outcome = Gate(), Outcome()
     async with serving(gate.behave) as server:
         paths = PathList(pattern="/{1..300}")
@@ -74,14 +74,14 @@ async def test_as_many_as_asked_are_sent_in_the_end_and_in_order(keepalive: bool
             await run.wait()
     assert outcome.total("sent") == outcome.total("completed") == 300
     assert outcome.total("unsent") == 0
-    assert gate.asked == [f"/{number}" for number in range(1, 301)]
+    assert gate.requested == [f"/{number}" for number in range(1, 301)]
     assert outcome.merged("response").count == outcome.merged("service").count == 300
-    # Each of the first hundred waited for the one that was in flight, which none of them did in service time.
+    # Each of the first hundred waited for the request in flight: counted in response time, not in service time.
     waited = outcome.merged("response").total_ns - outcome.merged("service").total_ns
     assert waited >= 49 * 100 / RATE * 1e9
 
 
-async def test_what_waits_is_held_back_in_its_own_rung_and_sent_in_that_of_the_room() -> None:
+async def test_queued_counts_in_own_level_and_sent_in_later_level() -> None:
     gate, outcome = Gate(), Outcome()
     stages = (Stage(duration=0.3, rate=100.0), Stage(duration=600.0, rate=1.0))
     async with serving(gate.behave) as server:
@@ -97,7 +97,7 @@ async def test_what_waits_is_held_back_in_its_own_rung_and_sent_in_that_of_the_r
 
 
 @pytest.mark.parametrize("mix", [False, True])
-async def test_what_was_due_in_the_warm_up_is_sent_after_it_and_counted_nowhere(mix: bool) -> None:
+async def test_arrivals_of_warm_up_are_sent_later_and_not_counted(mix: bool) -> None:
     gate, outcome = Gate(), Outcome()
     async with serving(gate.behave) as server:
         requests = tuple(Request(name=name, url=f"{server.url}/{name}") for name in ("a", "b")) if mix else ()
@@ -111,26 +111,26 @@ async def test_what_was_due_in_the_warm_up_is_sent_after_it_and_counted_nowhere(
     assert warm == {"sent": 1, "completed": 0, "abandoned": 1, "queued": 29, "unsent": 29}
     assert (counted["sent"], counted["completed"], counted["unsent"]) == (20, 20, 0)
     assert outcome.merged("response").count == 20
-    assert len(gate.asked) == 1 + 29 + 20
+    assert len(gate.requested) == 1 + 29 + 20
     if mix:
         assert sum(group.sent for groups in outcome.groups.values() for group in groups) == 20 + 1
 
 
-async def test_a_run_that_is_stopped_says_what_it_did_not_send() -> None:
+async def test_stopped_run_counts_unsent_arrivals() -> None:
     gate, outcome = Gate(), Outcome()
     async with serving(gate.behave) as server:
         run = await begin(plan(server.url, rate=RATE, duration=600.0, max_in_flight=3), outcome)
         await outcome.until(lambda seen: seen.total("queued") >= 10)
         run.adjust(rate=2 * RATE)
-        held = outcome.total("queued")
-        await outcome.until(lambda seen: seen.total("queued") >= held + 10)
+        queued = outcome.total("queued")
+        await outcome.until(lambda seen: seen.total("queued") >= queued + 10)
         run.stop()
         await run.wait()
     assert outcome.total("sent") == outcome.total("abandoned") == 3
     assert outcome.total("unsent") == outcome.total("queued") >= 20
 
 
-async def test_room_after_timeouts_is_taken_at_once() -> None:
+async def test_slots_of_timed_out_requests_are_reused_immediately() -> None:
     gate = Gate()
     async with serving(gate.behave) as server:
         outcome = await engine_load(plan(server.url, rate=RATE, requests=40, max_in_flight=10, timeout=0.2))
@@ -141,20 +141,22 @@ async def test_room_after_timeouts_is_taken_at_once() -> None:
     assert outcome.merged("service").count == 40
 
 
-async def test_a_backlog_whose_every_connect_fails_at_once_is_worked_off(tmp_path: Path) -> None:
-    """A Unix socket that is gone says so within connect(): thousands of them in one go are no call within a call."""
+async def test_backlog_drains_if_all_connects_fail_immediately(tmp_path: Path) -> None:
+    """connect() to a removed Unix socket fails immediately; thousands of such failures must not recurse."""
     path, gate, outcome = tmp_path / "socket", Gate(), Outcome()
-    came = asyncio.Event()
+    connected = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        came.set()
+        connected.set()
         await gate.opened.wait()
         writer.transport.abort()
 
     async with await asyncio.start_unix_server(silent, path):
-        wanted = plan("http://web1/", unix=str(path), rate=10_000.0, requests=3000, max_in_flight=1, timeout=DEADLINE)
-        run = await begin(wanted, outcome)
-        await asyncio.wait_for(came.wait(), DEADLINE)
+        load_plan = plan(
+            "http://web1/", unix=str(path), rate=10_000.0, requests=3000, max_in_flight=1, timeout=DEADLINE
+        )
+        run = await begin(load_plan, outcome)
+        await asyncio.wait_for(connected.wait(), DEADLINE)
         path.unlink()
         await outcome.until(lambda seen: seen.total("queued") == 2999)
         gate.opened.set()

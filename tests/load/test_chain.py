@@ -10,7 +10,7 @@ import pytest
 
 from cockpit.load.chain import RequestTemplate, taken
 from cockpit.model.load import Expect, Request, Take, ThinkTime
-from tests.load.servers import POLLERS, Conversation, engine_load, load, plan, serving
+from tests.load.servers import POLLERS, ClientConnection, engine_load, load, plan, serving
 
 HEAD = b'HTTP/1.1 200 OK\r\nETag:  "v7" \r\nX-Empty:\r\nContent-Length: 5\r\n\r\n'
 BODY = json.dumps(
@@ -75,19 +75,19 @@ def test_values_are_filled_into_path_headers_and_body() -> None:
 
 
 class Shop:
-    """Gives a token to each login, an order to each token, and counts what it is asked for."""
+    """A server that issues a token per login and an order per token, and counts the requests."""
 
     def __init__(self, *, tokenless: int = 0) -> None:
-        """Every `tokenless`-th login gets no token; 0: every login gets one."""
+        """Every `tokenless`-th login gets no token; 0: all logins get a token."""
         self.seen: Counter[str] = Counter()
         self._logins = 0
         self._tokenless = tokenless
         self._orders: dict[str, str] = {}
 
-    async def __call__(self, talk: Conversation) -> None:
+    async def __call__(self, client: ClientConnection) -> None:
         while True:
-            response = self._response((await talk.request()).decode())
-            await talk.send(response[:20], response[20:])
+            response = self._response((await client.request()).decode())
+            await client.send(response[:20], response[20:])
 
     def _response(self, request: str) -> bytes:
         head, _, body = request.partition("\r\n\r\n")
@@ -137,7 +137,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_each_user_sends_the_chain_in_order_with_its_own_values(values: dict[str, Any], poller: str) -> None:
+async def test_users_send_chain_in_order_with_own_values(values: dict[str, Any], poller: str) -> None:
     shop = Shop()
     async with serving(shop) as server:
         outcome = await engine_load(
@@ -151,11 +151,11 @@ async def test_each_user_sends_the_chain_in_order_with_its_own_values(values: di
     assert sent == dict(shop.seen)
 
 
-async def test_a_missing_value_is_counted_and_the_user_starts_over() -> None:
+async def test_missing_value_is_counted_and_restarts_chain() -> None:
     shop = Shop(tokenless=3)
     async with serving(shop) as server:
         outcome = await load(plan(server.url, mix=chain(server.url), requests=70, concurrency=1))
-    # Two whole chains of three, then a login without a token.
+    # Two complete chains of three requests, then a login without a token.
     assert shop.seen == {"login": 30, "order": 20, "show": 20}
     assert outcome.unexpected == {"take": 10}
     assert sum(group.unexpected.get("take", 0) for group in outcome.groups["login"]) == 10
@@ -163,15 +163,15 @@ async def test_a_missing_value_is_counted_and_the_user_starts_over() -> None:
     assert "secret" not in repr(outcome.events)
 
 
-async def test_after_a_failed_request_the_user_starts_over() -> None:
-    """The second request is refused: its status fails by itself, and no value is looked for."""
+async def test_failed_request_restarts_chain() -> None:
+    """The second request fails by its status: no value is taken from its response."""
     seen: Counter[str] = Counter()
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            path = (await talk.request()).split(b" ")[1].decode()
+            path = (await client.request()).split(b" ")[1].decode()
             seen[path] += 1
-            await talk.send(_page('{"token": "t"}') if path == "/login" else _page("", status="500 Oh"))
+            await client.send(_page('{"token": "t"}') if path == "/login" else _page("", status="500 Oh"))
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, mix=chain(server.url), requests=20, concurrency=1))
@@ -179,14 +179,14 @@ async def test_after_a_failed_request_the_user_starts_over() -> None:
     assert outcome.unexpected == {} and outcome.statuses == {200: 10, 500: 10}
 
 
-async def test_an_unexpected_response_comes_before_a_missing_value() -> None:
+async def test_unexpected_response_takes_precedence_over_missing_value() -> None:
     expect = Expect(contains="welcome")
     take = (Take(name="token", source="regex", expression="token=(.)"),)
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         for body in ("welcome", "token=1", "welcome token=1", "welcome token=2"):
-            await talk.request()
-            await talk.send(_page(body))
+            await client.request()
+            await client.send(_page(body))
 
     async with serving(behave) as server:
         mix = (Request(name="a", url=server.url, take=take, expect=expect), Request(name="b", url=server.url))
@@ -195,11 +195,11 @@ async def test_an_unexpected_response_comes_before_a_missing_value() -> None:
     assert {name: sum(group.sent for group in found) for name, found in outcome.groups.items()} == {"a": 3, "b": 1}
 
 
-async def test_a_value_is_searched_in_the_first_64_kib_of_a_body() -> None:
-    async def behave(talk: Conversation) -> None:
+async def test_value_is_searched_in_first_64_kib_of_body() -> None:
+    async def behave(client: ClientConnection) -> None:
         for filler in (65_000, 66_000):
-            await talk.request()
-            await talk.send(_page("." * filler + "token=7"))
+            await client.request()
+            await client.send(_page("." * filler + "token=7"))
 
     async with serving(behave) as server:
         take = (Take(name="token", source="regex", expression=r"token=(\d)"),)

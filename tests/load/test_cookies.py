@@ -1,4 +1,4 @@
-"""Cookies of virtual users: which are kept and sent, and that a hostile server costs no more than their limits."""
+"""Cookies of virtual users: storage, sending, and limits against hostile servers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from cockpit.load.cookies import LONGEST, MOST_BYTES, MOST_COOKIES, CookieJar
 from cockpit.model.load import ThinkTime
-from tests.load.hostile.registry import ROWS
-from tests.load.hostile.rows import SHORT
+from tests.load.hostile.cases import SHORT
+from tests.load.hostile.registry import CASES
 from tests.load.hostile.test_hostile import check_counts
-from tests.load.servers import POLLERS, Conversation, Outcome, always, engine_load, load, plan, serving
+from tests.load.servers import POLLERS, ClientConnection, Outcome, always, engine_load, load, plan, serving
 
 NOW = 1_800_000_000.0
 PAST, FUTURE = formatdate(NOW - 60, usegmt=True), formatdate(NOW + 60, usegmt=True)
 
 
-def sent(
+def cookie_line(
     *lines: str, target: bytes = b"/shop/cart", to: bytes = b"/shop/x?y=/", later: float = 0, **values: Any
 ) -> str:
-    """The Cookie line after a response with these Set-Cookie lines."""
+    """Return the Cookie line after a response with these Set-Cookie lines."""
     jar = CookieJar(values.get("host", "www.example.org"), secure=values.get("secure", False))
     head = "".join(f"Set-Cookie: {line}\r\n" for line in lines)
     jar.take(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode("latin-1"), target, NOW)
@@ -32,7 +32,7 @@ def sent(
 
 
 @pytest.mark.parametrize(
-    ("lines", "found"),
+    ("lines", "expected"),
     [
         (("a=1",), "a=1"),
         (("a=1", "b=2; HttpOnly; SameSite=Lax"), "a=1; b=2"),
@@ -60,31 +60,31 @@ def sent(
         (("a=1\x00",), ""),
     ],
 )
-def test_cookies_are_kept_as_browsers_keep_them(lines: tuple[str, ...], found: str) -> None:
-    assert sent(*lines) == found
+def test_cookies_are_stored_as_in_browsers(lines: tuple[str, ...], expected: str) -> None:
+    assert cookie_line(*lines) == expected
 
 
-def test_a_cookie_expires_and_a_secure_one_needs_tls() -> None:
-    assert sent("a=1; Max-Age=5", later=4) == "a=1"
-    assert sent("a=1; Max-Age=5", later=5) == ""
-    assert sent("a=1; Secure", secure=True) == "a=1"
+def test_cookies_expire_and_secure_cookies_require_tls() -> None:
+    assert cookie_line("a=1; Max-Age=5", later=4) == "a=1"
+    assert cookie_line("a=1; Max-Age=5", later=5) == ""
+    assert cookie_line("a=1; Secure", secure=True) == "a=1"
 
 
-def test_without_a_path_a_cookie_belongs_to_the_folder_of_its_request() -> None:
-    assert sent("a=1", target=b"/shop/cart?x=/y", to=b"/shop") == "a=1"
-    assert sent("a=1", target=b"/shop/cart", to=b"/shopping") == ""
-    assert sent("a=1", target=b"/cart", to=b"/anything") == "a=1"
+def test_default_path_is_directory_of_request() -> None:
+    assert cookie_line("a=1", target=b"/shop/cart?x=/y", to=b"/shop") == "a=1"
+    assert cookie_line("a=1", target=b"/shop/cart", to=b"/shopping") == ""
+    assert cookie_line("a=1", target=b"/cart", to=b"/anything") == "a=1"
 
 
-def test_a_user_keeps_a_limited_number_of_cookies_and_bytes() -> None:
-    many = sent(*(f"c{number}=x; Path=/" for number in range(500)))
+def test_cookies_are_limited_in_number_and_bytes() -> None:
+    many = cookie_line(*(f"c{number}=x; Path=/" for number in range(500)))
     assert many.count(";") == MOST_COOKIES - 1 and many.endswith("c499=x")
-    assert sent(f"a={'x' * LONGEST}") == ""
-    assert len(sent(*(f"c{number}={'x' * 1000}; Path=/" for number in range(40)))) < MOST_BYTES
+    assert cookie_line(f"a={'x' * LONGEST}") == ""
+    assert len(cookie_line(*(f"c{number}={'x' * 1000}; Path=/" for number in range(40)))) < MOST_BYTES
 
 
 @given(st.binary(max_size=200), st.binary(min_size=1, max_size=50))
-def test_any_bytes_are_a_cookie_or_none(value: bytes, path: bytes) -> None:
+def test_arbitrary_bytes_give_valid_cookie_header_or_none(value: bytes, path: bytes) -> None:
     jar = CookieJar("a", secure=False)
     jar.take(
         b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1;" + value + b"\r\nset-cookie:" + value + b"\r\n\r\n", b"/" + path, NOW
@@ -97,28 +97,28 @@ def test_any_bytes_are_a_cookie_or_none(value: bytes, path: bytes) -> None:
 
 
 class Sessions:
-    """Gives each client without a session a new one, and counts the requests of each."""
+    """A server that starts a session for each client without a cookie, and counts requests per session."""
 
     def __init__(self, *, chunked: bool = False) -> None:
         self.requests: Counter[str] = Counter()
         self.connections: defaultdict[str, set[int]] = defaultdict(set)
         self._chunked = chunked
 
-    async def __call__(self, talk: Conversation) -> None:
+    async def __call__(self, client: ClientConnection) -> None:
         while True:
-            head = (await talk.request()).decode()
+            head = (await client.request()).decode()
             found = [line for line in head.split("\r\n") if line.startswith("Cookie: ")]
             session = found[0].removeprefix("Cookie: sid=") if found else ""
             fresh = session or f"secret{len(self.requests)}"
             self.requests[fresh] += 1
-            self.connections[fresh].add(id(talk))
+            self.connections[fresh].add(id(client))
             cookie = "" if session else f"Set-Cookie: sid={fresh}; Path=/; HttpOnly\r\n"
             if self._chunked:
                 body = "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
             else:
                 body = "Content-Length: 5\r\n\r\nhello"
             text = f"HTTP/1.1 200 OK\r\n{cookie}{body}".encode()
-            await talk.send(text[:30], text[30:])
+            await client.send(text[:30], text[30:])
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -131,28 +131,28 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_each_user_keeps_its_session_over_connections(values: dict[str, Any], poller: str) -> None:
+async def test_users_keep_their_session_over_connections(values: dict[str, Any], poller: str) -> None:
     sessions = Sessions(chunked=poller == "best")
     async with serving(sessions) as server:
         outcome = await engine_load(plan(server.url, requests=80, concurrency=4, cookies=True, **values), poller)
     assert outcome.total("completed") == sessions.requests.total() == 80
     assert outcome.total("body_bytes") == 80 * 5
     assert outcome.errors == outcome.unexpected == {}
-    # Four users, each of which began without a session.
+    # Four users, each starting without a session.
     assert len(sessions.requests) == 4
     assert outcome.merged("service").count == outcome.merged("first_byte").count == 80
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.behave and row.timeout > SHORT])
-async def test_each_request_of_a_user_is_counted_once_whatever_a_server_does(name: str) -> None:
-    row = ROWS[name]
-    async with row.serve() as server:
-        outcome = await engine_load(plan(server.url, requests=5, concurrency=3, cookies=True, **row.plan))
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.behave and case.timeout > SHORT])
+async def test_requests_of_users_are_counted_once_for_any_server(name: str) -> None:
+    case = CASES[name]
+    async with case.serve() as server:
+        outcome = await engine_load(plan(server.url, requests=5, concurrency=3, cookies=True, **case.plan))
     check_counts(outcome)
-    assert outcome.total("sent") == 5 and {*outcome.statuses, *outcome.errors} <= set(row.ends)
+    assert outcome.total("sent") == 5 and {*outcome.statuses, *outcome.errors} <= set(case.expected)
 
 
-async def test_the_location_of_a_users_redirect_is_not_recorded() -> None:
+async def test_redirect_location_of_user_is_not_recorded() -> None:
     moved = b"HTTP/1.1 302 Found\r\nLocation: /secret\r\nContent-Length: 0\r\n\r\n"
     async with serving(always(moved)) as server:
         outcome = await engine_load(plan(server.url, requests=5, cookies=True))
@@ -160,8 +160,8 @@ async def test_the_location_of_a_users_redirect_is_not_recorded() -> None:
         assert "secret" in repr((await engine_load(plan(server.url, requests=5))).events)
 
 
-async def test_connections_of_a_user_share_its_session() -> None:
-    """Each socket may send a first request before the response to another one brings the session."""
+async def test_connections_of_user_share_session() -> None:
+    """Each socket may send its first request before the response to another request sets the session."""
     sessions = Sessions()
     async with serving(sessions) as server:
         await engine_load(plan(server.url, requests=200, concurrency=6, cookies=True, sockets_per_user=3))
@@ -170,7 +170,7 @@ async def test_connections_of_a_user_share_its_session() -> None:
     assert any(len(sessions.connections[sid]) > 1 for sid in active)
 
 
-async def test_without_cookies_every_request_begins_a_session_and_no_cookie_is_recorded() -> None:
+async def test_cookies_are_off_by_default_and_never_recorded() -> None:
     sessions = Sessions()
     async with serving(sessions) as server:
         await engine_load(plan(server.url, requests=20, concurrency=2))

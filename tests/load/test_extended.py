@@ -1,4 +1,4 @@
-"""A run that goes on past the end of its plan, as long as something is awaited, and ends by its plan afterwards."""
+"""A run that is extended past the end of its plan while a verdict or baseline is awaited, and then ends by its plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.model.load import PathList, Stage
 from tests.load.servers import DEADLINE, SMALL, Outcome, always, plan, serving
 
 LONG = 3600.0
-WAYS: dict[str, dict[str, Any]] = {
+MODELS: dict[str, dict[str, Any]] = {
     "closed, by count": {"requests": 40, "workers": 2},
     "closed, by time": {"duration": 0.3},
     "closed, new connections": {"requests": 40, "keepalive": False},
@@ -23,12 +23,12 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-async def begun(url: str, **values: Any) -> tuple[LoadRun, Outcome, Clock]:
+async def start_run(url: str, **values: Any) -> tuple[LoadRun, Outcome, Clock]:
     outcome, clock = Outcome(), Clock()
     return await launch(plan(url, tick=0.05, **values), 1, clock, outcome.emit), outcome, clock
 
 
-async def over(run: LoadRun) -> None:
+async def wait_for_end(run: LoadRun) -> None:
     async with asyncio.timeout(DEADLINE):
         await run.wait()
 
@@ -37,50 +37,50 @@ def extensions(outcome: Outcome) -> list[RunExtended]:
     return [event for event in outcome.events if isinstance(event, RunExtended)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_an_extended_run_goes_on_until_it_is_released(way: str) -> None:
+@pytest.mark.parametrize("model", MODELS)
+async def test_extended_run_continues_until_released(model: str) -> None:
     async with serving(always(SMALL)) as server:
-        run, outcome, clock = await begun(server.url, **WAYS[way])
+        run, outcome, clock = await start_run(server.url, **MODELS[model])
         run.extend(clock.now() + LONG, "verdict", "A")
         await outcome.until(lambda seen: seen.total("completed") > 400)
         assert run.running
         run.extend(clock.now(), "verdict", "A")
-        await over(run)
+        await wait_for_end(run)
     assert outcome.ended.reason == "completed"
     assert outcome.total("completed") + outcome.total("abandoned") == outcome.total("sent")
-    held, released = extensions(outcome)
-    assert (held.change, held.awaited, held.until > LONG) == ("A", "verdict", True)
+    extended, released = extensions(outcome)
+    assert (extended.change, extended.awaited, extended.until > LONG) == ("A", "verdict", True)
     assert released.until == released.t
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_an_extended_run_ends_at_its_cap(way: str) -> None:
+@pytest.mark.parametrize("model", MODELS)
+async def test_extended_run_ends_at_limit(model: str) -> None:
     async with serving(always(SMALL)) as server:
-        run, outcome, clock = await begun(server.url, **WAYS[way])
+        run, outcome, clock = await start_run(server.url, **MODELS[model])
         until = clock.now() + 1.0
         run.extend(until, "verdict")
-        await over(run)
+        await wait_for_end(run)
     assert outcome.ended.reason == "completed" and outcome.ended.t >= until
 
 
 @pytest.mark.parametrize("rate", [None, 200.0])
-async def test_released_before_its_count_is_reached_a_run_sends_exactly_that(rate: float | None) -> None:
+async def test_run_released_early_sends_exact_number_of_requests(rate: float | None) -> None:
     async with serving(always(SMALL)) as server:
-        run, outcome, clock = await begun(server.url, requests=400, rate=rate, concurrency=1 if rate else 2)
+        run, outcome, clock = await start_run(server.url, requests=400, rate=rate, concurrency=1 if rate else 2)
         run.extend(clock.now() + LONG, "baseline")
         run.extend(clock.now(), "baseline")
-        await over(run)
+        await wait_for_end(run)
     assert outcome.total("completed") == 400
 
 
-async def test_an_extended_run_stops_at_once() -> None:
+async def test_extended_run_stops_immediately() -> None:
     async with serving(always(SMALL)) as server:
-        run, outcome, clock = await begun(server.url, duration=0.2)
+        run, outcome, clock = await start_run(server.url, duration=0.2)
         run.extend(clock.now() + LONG, "verdict")
         await outcome.until(lambda seen: seen.total("completed") > 50)
         run.stop()
         run.extend(clock.now() + LONG, "verdict")
-        await over(run)
+        await wait_for_end(run)
     assert outcome.ended.reason == "stopped"
 
 
@@ -93,10 +93,10 @@ async def test_an_extended_run_stops_at_once() -> None:
         {"paths": PathList(pattern="/{1..40}", order="once")},
     ],
 )
-async def test_plans_that_last_longer_or_cannot_send_more_are_not_extended(values: dict[str, Any]) -> None:
+async def test_plans_that_last_longer_or_are_exhausted_are_not_extended(values: dict[str, Any]) -> None:
     async with serving(always(SMALL)) as server:
-        run, outcome, clock = await begun(server.url, **values)
+        run, outcome, clock = await start_run(server.url, **values)
         run.extend(clock.now() + LONG / 2, "verdict")
         run.stop()
-        await over(run)
+        await wait_for_end(run)
     assert extensions(outcome) == []

@@ -1,4 +1,4 @@
-"""Every way a reply can be framed or fail: each request is counted once, under its right name."""
+"""All framings and failures of responses: each request is counted once, with the right kind."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from cockpit.load.closing import Closing
 from cockpit.model.load import Expect
-from tests.load.servers import POLLERS, SMALL, Behaviour, Conversation, always, engine_load, once, plan, serving
+from tests.load.servers import POLLERS, SMALL, Behaviour, ClientConnection, always, engine_load, once, plan, serving
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: 1\r\n\r\n"
 CHUNKED_CLOSING = CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
-TO_THE_END = b"HTTP/1.1 200 OK\r\n\r\nhello, and no length"
+UNTIL_CLOSE = b"HTTP/1.1 200 OK\r\n\r\nhello, and no length"
 CLOSING = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
 BARE = b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi"
 BARE_CHUNKED = b"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n" + CHUNKED.partition(b"\r\n\r\n")[2]
@@ -28,8 +28,8 @@ GOOD: dict[str, tuple[Behaviour, int, int]] = {
     "no content": (always(b"HTTP/1.1 204 No Content\r\n\r\n"), 204, 27),
     "not modified": (always(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 50\r\n\r\n"), 304, 49),
     "not found": (always(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"), 404, 47),
-    "until close": (once(TO_THE_END), 200, len(TO_THE_END)),
-    "until close in pieces": (once(TO_THE_END[:10], TO_THE_END[10:25], TO_THE_END[25:]), 200, len(TO_THE_END)),
+    "until close": (once(UNTIL_CLOSE), 200, len(UNTIL_CLOSE)),
+    "until close in pieces": (once(UNTIL_CLOSE[:10], UNTIL_CLOSE[10:25], UNTIL_CLOSE[25:]), 200, len(UNTIL_CLOSE)),
     "http/1.0": (once(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"), 200, 40),
     "connection close": (once(CLOSING), 200, len(CLOSING)),
     "connection close, unkept": (always(CLOSING), 200, len(CLOSING)),
@@ -41,14 +41,14 @@ GOOD: dict[str, tuple[Behaviour, int, int]] = {
     "bare line feeds in pieces": (always(BARE[:9], BARE[9:16], BARE[16:35], BARE[35:]), 200, len(BARE)),
     "bare line feeds, chunked": (always(BARE_CHUNKED), 200, len(BARE_CHUNKED)),
     "some bare line feeds": (always(BARE.replace(b"OK\n", b"OK\r\n")), 200, len(BARE) + 1),
-    "more than asked for": (once(SMALL + b"more"), 200, len(SMALL) + 4),
+    "excess bytes": (once(SMALL + b"more"), 200, len(SMALL) + 4),
 }
 
 
 @pytest.mark.parametrize("poller", POLLERS)
 @pytest.mark.parametrize("keepalive", [True, False])
 @pytest.mark.parametrize("name", GOOD)
-async def test_good_replies(name: str, keepalive: bool, poller: str) -> None:
+async def test_good_responses(name: str, keepalive: bool, poller: str) -> None:
     behaviour, status, size = GOOD[name]
     async with serving(behaviour) as server:
         outcome = await engine_load(plan(server.url, requests=21, concurrency=4, keepalive=keepalive), poller)
@@ -57,7 +57,7 @@ async def test_good_replies(name: str, keepalive: bool, poller: str) -> None:
     assert (outcome.total("sent"), outcome.total("completed"), outcome.total("abandoned")) == (21, 21, 0)
     assert outcome.total("bytes_received") == 21 * size
     assert outcome.merged("service").count == outcome.merged("first_byte").count == 21
-    assert outcome.merged("connect").count == len(server.conversations)
+    assert outcome.merged("connect").count == len(server.connections)
 
 
 async def test_head_has_no_body() -> None:
@@ -66,33 +66,33 @@ async def test_head_has_no_body() -> None:
         outcome = await engine_load(plan(server.url, method="HEAD", requests=20))
     assert outcome.statuses == {200: 20}
     assert outcome.total("bytes_received") == 20 * len(reply)
-    assert len(server.conversations) == 4
+    assert len(server.connections) == 4
 
 
-async def test_kept_connections_are_kept_and_others_are_not() -> None:
+async def test_connections_are_reused_only_with_keep_alive() -> None:
     async with serving(always(SMALL)) as server:
         await engine_load(plan(server.url, requests=40))
-        assert len(server.conversations) == 4
+        assert len(server.connections) == 4
         await engine_load(plan(server.url, requests=40, keepalive=False))
-        assert len(server.conversations) == 44
+        assert len(server.connections) == 44
 
 
-async def test_a_server_that_closes_between_requests_is_no_error() -> None:
-    async def behave(talk: Conversation) -> None:
+async def test_close_between_requests_is_no_error() -> None:
+    async def behave(client: ClientConnection) -> None:
         for _ in range(3):
-            await talk.request()
-            await talk.send(SMALL)
+            await client.request()
+            await client.send(SMALL)
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=60))
     assert outcome.errors == {}
     assert outcome.statuses == {200: 60}
-    assert len(server.conversations) >= 20
+    assert len(server.connections) >= 20
     assert outcome.total("sent") == 60
 
 
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_the_target_of_a_redirect_is_printable(poller: str) -> None:
+async def test_redirect_target_is_printable(poller: str) -> None:
     location = b"/\x9b31m/caf\xe9 \t?a=%41#b" + b"y" * 9000
     response = b"HTTP/1.1 301 Moved\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n"
     async with serving(always(response)) as server:
@@ -103,13 +103,13 @@ async def test_the_target_of_a_redirect_is_printable(poller: str) -> None:
 
 
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_a_server_that_keeps_open_what_it_announces_to_close_does_not_cap_the_rate(poller: str) -> None:
-    """Waiting for its close took 0.1 s per request: these would take 100 s."""
+async def test_missing_close_after_announcement_does_not_limit_rate(poller: str) -> None:
+    """Waiting 0.1 s per request for the announced close would take 100 s."""
 
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
-        await talk.send(CLOSING)
-        await talk.reader.read()
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.send(CLOSING)
+        await client.reader.read()
 
     async with serving(behave) as server:
         async with asyncio.timeout(60):
@@ -119,14 +119,14 @@ async def test_a_server_that_keeps_open_what_it_announces_to_close_does_not_cap_
 
 
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_a_server_that_closes_what_it_announces_to_close_is_waited_for(poller: str) -> None:
+async def test_announced_close_is_awaited(poller: str) -> None:
     async with serving(once(CLOSING)) as server:
         outcome = await engine_load(plan(server.url, requests=40), poller)
     assert outcome.statuses == {200: 40}
     assert outcome.total("unclosed") < 40
 
 
-def test_a_server_that_closes_again_is_waited_for_again() -> None:
+def test_wait_for_close_resumes_after_a_close() -> None:
     closing = Closing()
     for _ in range(4):
         assert closing.waits()
@@ -140,11 +140,11 @@ def test_a_server_that_closes_again_is_waited_for_again() -> None:
 REDIRECT = b"HTTP/1.1 302 Found\r\nLocation: /login?next=%2Fx\r\nContent-Length: 0\r\nDate: "
 
 
-async def test_the_target_of_redirects_is_in_every_tick_that_has_one() -> None:
-    async def behave(talk: Conversation) -> None:
+async def test_redirect_target_is_in_each_tick_with_redirects() -> None:
+    async def behave(client: ClientConnection) -> None:
         for number in itertools.count():
-            await talk.request()
-            await talk.send(REDIRECT + b"%d\r\n\r\n" % number)
+            await client.request()
+            await client.send(REDIRECT + b"%d\r\n\r\n" % number)
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=100, tick=0.005))
@@ -155,14 +155,14 @@ async def test_the_target_of_redirects_is_in_every_tick_that_has_one() -> None:
 
 
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_a_body_larger_than_all_buffers_goes_out_whole(poller: str) -> None:
+async def test_body_larger_than_buffers_is_sent_completely(poller: str) -> None:
     seen: list[int] = []
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            request = await talk.request()
+            request = await client.request()
             seen.append(request.count(b"y"))
-            await talk.send(SMALL)
+            await client.send(SMALL)
 
     body = "y" * 9_000_000
     async with serving(behave) as server:
@@ -175,11 +175,11 @@ async def test_a_body_larger_than_all_buffers_goes_out_whole(poller: str) -> Non
 
 
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_a_reply_before_the_request_is_through(poller: str) -> None:
-    async def behave(talk: Conversation) -> None:
-        await talk.reader.readuntil(b"\r\n\r\n")
-        await talk.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        while await talk.reader.read(1 << 20):
+async def test_response_before_end_of_request(poller: str) -> None:
+    async def behave(client: ClientConnection) -> None:
+        await client.reader.readuntil(b"\r\n\r\n")
+        await client.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        while await client.reader.read(1 << 20):
             pass
 
     body = "y" * 9_000_000
@@ -189,10 +189,10 @@ async def test_a_reply_before_the_request_is_through(poller: str) -> None:
     assert outcome.errors == {}
 
 
-async def _break_off(talk: Conversation) -> None:
-    await talk.request()
-    await talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nonly a few")
-    talk.reset()
+async def _reset_in_body(client: ClientConnection) -> None:
+    await client.request()
+    await client.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nonly a few")
+    client.reset()
 
 
 BAD: dict[str, tuple[Behaviour, str]] = {
@@ -207,14 +207,14 @@ BAD: dict[str, tuple[Behaviour, str]] = {
     "half a head": (once(b"HTTP/1.1 200 OK\r\nContent-"), "closed_early"),
     "body cut short": (once(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"), "closed_early"),
     "chunks cut short": (once(CHUNKED[:-5]), "closed_early"),
-    "reset": (_break_off, "reset"),
+    "reset": (_reset_in_body, "reset"),
 }
 
 
 @pytest.mark.parametrize("poller", POLLERS)
 @pytest.mark.parametrize("keepalive", [True, False])
 @pytest.mark.parametrize("name", BAD)
-async def test_bad_replies(name: str, keepalive: bool, poller: str) -> None:
+async def test_bad_responses(name: str, keepalive: bool, poller: str) -> None:
     behaviour, kind = BAD[name]
     async with serving(behaviour) as server:
         outcome = await engine_load(plan(server.url, requests=13, concurrency=3, keepalive=keepalive), poller)
@@ -225,7 +225,7 @@ async def test_bad_replies(name: str, keepalive: bool, poller: str) -> None:
 
 
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_refused(poller: str) -> None:
+async def test_refused_connections(poller: str) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         outcome = await engine_load(plan(f"http://127.0.0.1:{closed.getsockname()[1]}/", requests=20), poller)
@@ -234,10 +234,10 @@ async def test_refused(poller: str) -> None:
 
 
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_a_timeout_stays_among_the_latencies(poller: str) -> None:
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
-        await talk.reader.read()
+async def test_timeout_counts_in_latency(poller: str) -> None:
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.reader.read()
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=9, timeout=0.15), poller)
@@ -247,31 +247,31 @@ async def test_a_timeout_stays_among_the_latencies(poller: str) -> None:
     assert outcome.merged("first_byte").count == 0
 
 
-async def test_a_timeout_is_for_the_whole_request_however_much_of_the_reply_drips_in() -> None:
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
-        await talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+async def test_timeout_covers_complete_slow_response() -> None:
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
         while True:
-            await talk.send(b"x")
+            await client.send(b"x")
             await asyncio.sleep(0.01)
 
     async with serving(behave) as server:
-        # On a busy machine the response may not even begin within a short time-out.
+        # On a busy machine the response may not start within a short time-out.
         for timeout in (0.2, 1.0, 5.0, 25.0):
             outcome = await engine_load(plan(server.url, requests=4, timeout=timeout))
             assert outcome.errors == {"timeout": 4}
             assert outcome.merged("service").count == 4
             if outcome.merged("first_byte").count == 4:
                 return
-    pytest.fail("no response began")
+    pytest.fail("no response started")
 
 
-async def test_a_connect_that_nobody_takes_is_a_connect_timeout() -> None:
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        deaf.listen(0)
-        port = deaf.getsockname()[1]
-        # Fill the backlog; from then on the kernel drops what comes.
+async def test_unanswered_connect_is_a_connect_timeout() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        port = listener.getsockname()[1]
+        # Fill the backlog, so that the kernel drops further connects.
         fillers = [socket.socket() for _ in range(3)]
         try:
             for filler in fillers:
@@ -285,11 +285,11 @@ async def test_a_connect_that_nobody_takes_is_a_connect_timeout() -> None:
     assert outcome.merged("service").count == 3
 
 
-async def test_good_and_bad_replies_side_by_side() -> None:
-    async def behave(talk: Conversation) -> None:
+async def test_good_and_bad_responses_on_same_connection() -> None:
+    async def behave(client: ClientConnection) -> None:
         for answer in (SMALL, SMALL, b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", b"junk\r\n\r\n"):
-            await talk.request()
-            await talk.send(answer)
+            await client.request()
+            await client.send(answer)
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=40, concurrency=1))

@@ -1,4 +1,4 @@
-"""Ticks of requests without a response: how many are in flight, how old the oldest is, each counted once."""
+"""Requests in flight in ticks: their number, the age of the oldest, and each counted once."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import asyncio
 
 import pytest
 
-from tests.load.servers import SMALL, Conversation, Outcome, always, begin, plan, serving
+from tests.load.servers import SMALL, ClientConnection, Outcome, always, begin, plan, serving
 
 
 @pytest.mark.parametrize("load", [{"concurrency": 4}, {"rate": 40.0}], ids=["closed", "open"])
-async def test_requests_without_a_response_are_in_flight_and_grow_older(load: dict[str, object]) -> None:
+async def test_unanswered_requests_are_in_flight_with_growing_age(load: dict[str, object]) -> None:
     released = asyncio.Event()
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            await talk.request()
+            await client.request()
             await released.wait()
-            await talk.send(SMALL)
+            await client.send(SMALL)
 
     async with serving(behave) as server:
         outcome = Outcome()
         run = await begin(plan(server.url, duration=60.0, **load), outcome)
         await outcome.until(lambda seen: bool(seen.ticks) and seen.ticks[-1].oldest >= 0.5)
-        held = outcome.ticks[-1]
-        assert held.in_flight == outcome.total("sent"), "all that were sent"
-        assert held.silence >= 0.5
-        assert held.completed == 0
+        stalled = outcome.ticks[-1]
+        assert stalled.in_flight == outcome.total("sent"), "all sent requests are in flight"
+        assert stalled.silence >= 0.5
+        assert stalled.completed == 0
         released.set()
         await outcome.until(lambda seen: seen.ticks[-1].completed > 0)
         first = next(tick for tick in outcome.ticks if tick.completed)
@@ -39,7 +39,7 @@ async def test_requests_without_a_response_are_in_flight_and_grow_older(load: di
     assert outcome.ticks[-1].in_flight == 0
 
 
-async def test_a_server_that_responds_is_never_silent() -> None:
+async def test_responding_server_is_never_silent() -> None:
     async with serving(always(SMALL)) as server:
         outcome = Outcome()
         run = await begin(plan(server.url, requests=2000), outcome)

@@ -1,4 +1,4 @@
-"""What this machine has to give, and what happens when it gives no more."""
+"""Limits of the generator's machine: local ports and open files, and their exhaustion."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.load.servers import SMALL, always, engine_load, load, plan, serving
 
 URL = "http://127.0.0.1/"
 
-# In a network of its own, with four local ports and no way out.
-_ALONE = """
+# Runs in a private network namespace with four local ports and no route.
+_FEW_PORTS = """
 import asyncio, json, pathlib, socket, subprocess, sys
 from tests.load.servers import engine_load, plan
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("50000 50003")
-with socket.socket() as deaf:
-    deaf.bind(("127.0.0.1", 8080))
-    deaf.listen(100)
+with socket.socket() as listener:
+    listener.bind(("127.0.0.1", 8080))
+    listener.listen(100)
     found = []
     for values in json.loads(sys.argv[1]):
         url = values.pop("url", "http://127.0.0.1:8080/")
@@ -36,18 +36,18 @@ print(json.dumps(found))
 """
 
 
-def in_a_network_of_its_own(*plans: dict[str, object]) -> list[dict[str, int]]:
+def errors_in_network_namespace(*plans: dict[str, object]) -> list[dict[str, int]]:
     if not (sys.platform == "linux" and os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip")):
         pytest.skip("needs root, unshare and ip")
-    command = ["unshare", "-n", sys.executable, "-c", _ALONE, json.dumps(plans)]
+    command = ["unshare", "-n", sys.executable, "-c", _FEW_PORTS, json.dumps(plans)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     found: list[dict[str, int]] = json.loads(done.stdout)
     return found
 
 
-def test_local_ports_that_run_out_and_networks_out_of_reach_have_their_kinds() -> None:
-    found = in_a_network_of_its_own(
+def test_port_exhaustion_and_unreachable_network_have_own_kinds() -> None:
+    found = errors_in_network_namespace(
         {"requests": 7, "concurrency": 7},
         {"requests": 8, "concurrency": 8, "local_addresses": ["127.0.0.7", "127.0.0.8"]},
         {"requests": 3, "url": "http://192.0.2.1:8080/", "address": ["192.0.2.1", 8080]},
@@ -59,12 +59,12 @@ def test_local_ports_that_run_out_and_networks_out_of_reach_have_their_kinds() -
     ]
 
 
-def test_open_load_that_runs_out_of_local_ports_counts_each_arrival() -> None:
-    assert in_a_network_of_its_own({"rate": 100.0, "requests": 9}) == [{"timeout": 4, "no_local_ports": 5}]
+def test_open_load_without_local_ports_counts_each_arrival() -> None:
+    assert errors_in_network_namespace({"rate": 100.0, "requests": 9}) == [{"timeout": 4, "no_local_ports": 5}]
 
 
-# With so few files that two workers cannot have as many requests in flight as the plan allows.
-_POOR = """
+# Runs with too few open files for the planned requests in flight of two workers.
+_FEW_FILES = """
 import asyncio
 from cockpit.load.pool import launch
 from cockpit.model.clock import Clock
@@ -79,14 +79,14 @@ asyncio.run(go())
 """
 
 
-def test_open_load_keeps_within_the_file_descriptors_there_are_and_says_so() -> None:
-    command = ["sh", "-c", 'ulimit -n 200 && exec "$@"', "sh", sys.executable, "-c", _POOR]
+def test_open_load_is_limited_by_file_descriptors_with_warning() -> None:
+    command = ["sh", "-c", 'ulimit -n 200 && exec "$@"', "sh", sys.executable, "-c", _FEW_FILES]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     most = 2 * (200 - OWN_FILES)
     assert done.stdout.startswith(f"{most} at most {most} requests in flight, not 8192"), done.stderr
 
 
-def test_new_connections_at_a_rate_are_held_against_the_local_ports() -> None:
+def test_rate_of_connections_is_checked_against_local_ports() -> None:
     ports = limits.local_ports()
     few, many = ports / 60 * 0.9, ports / 60 * 1.2
     assert limits.warnings(plan(URL, rate=few, duration=600.0, keepalive=False)) == ()
@@ -100,7 +100,7 @@ def test_new_connections_at_a_rate_are_held_against_the_local_ports() -> None:
     assert limits.warnings(plan(URL, rate=many, duration=600.0, keepalive=False, unix="/x")) == ()
 
 
-async def test_ticks_tell_what_the_generator_used_and_how_long_it_did_not_look() -> None:
+async def test_ticks_have_cpu_and_pauses_of_generator() -> None:
     async with serving(always(SMALL)) as server:
         for values in ({}, {"rate": 200.0}):
             outcome = await load(plan(server.url, duration=0.3, **values))

@@ -1,4 +1,4 @@
-"""Access logs that are replayed: which lines, when, and what a real server receives."""
+"""Replay of access logs: the replayed lines, their times, and the requests that a real server receives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.load.protocol import Assignment, decode_assignment, encode
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
 from cockpit.profiles.plan import Wrong, check_plan
-from tests.load.servers import SMALL, Conversation, Outcome, begin, load, plan, serving
+from tests.load.servers import SMALL, ClientConnection, Outcome, begin, load, plan, serving
 
 Write = Callable[..., LogReplay]
 HEAD_ONLY = SMALL.removesuffix(b"hello")
@@ -35,7 +35,7 @@ def line(second: float, request: str = "GET / HTTP/1.1") -> str:
 def write(tmp_path: Path) -> Write:
     def write_log(*lines: str, **values: Any) -> LogReplay:
         file = tmp_path / f"access{len(list(tmp_path.iterdir()))}.log"
-        file.write_text("".join(f"{each}\n" for each in lines))
+        file.write_text("".join(f"{text}\n" for text in lines))
         return LogReplay(file=str(file), **values)
 
     return write_log
@@ -52,7 +52,7 @@ def requests_of(log: LoggedLoad) -> list[bytes]:
 # --- reading ---
 
 
-def test_requests_come_in_the_order_of_their_instants_at_the_speed(write: Write) -> None:
+def test_requests_are_ordered_by_time_and_scaled_by_speed(write: Write) -> None:
     log = read(
         write(line(2.5, "GET /b HTTP/1.1"), line(1.5, "HEAD /a?x=1 HTTP/1.0"), line(2.5, "GET /a HTTP/2.0"), speed=2.0)
     )
@@ -62,7 +62,7 @@ def test_requests_come_in_the_order_of_their_instants_at_the_speed(write: Write)
     assert log.summary.endswith("3 requests of 1 s, replayed at speed 2 in 0.5 s")
 
 
-def test_requests_of_whole_seconds_are_spread_over_their_second(write: Write) -> None:
+def test_requests_with_whole_seconds_are_spread_over_their_second(write: Write) -> None:
     replay = write(*(line(second, f"GET /{number} HTTP/1.1") for number, second in enumerate([1, 1, 2, 1, 2, 9, 1])))
     log = read(replay)
     assert log.offsets.tolist() == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 8.0])
@@ -75,7 +75,7 @@ def test_requests_of_whole_seconds_are_spread_over_their_second(write: Write) ->
     assert random.offsets.tolist() != read(replay, arrivals="poisson", seed=4).offsets.tolist()
 
 
-def test_lines_that_cannot_be_replayed_are_counted_by_their_reason(write: Write) -> None:
+def test_lines_that_cannot_be_replayed_are_counted_by_reason(write: Write) -> None:
     targets = (
         "http://www.example.org:8080/a",
         "http://elsewhere/b",
@@ -100,7 +100,7 @@ def test_lines_that_cannot_be_replayed_are_counted_by_their_reason(write: Write)
     )
 
 
-def test_the_host_header_names_the_host_of_a_logs_urls(write: Write) -> None:
+def test_host_header_selects_urls_of_log(write: Write) -> None:
     squid = "1795396200.250 250 10.0.0.9 TCP_MISS/200 3456 GET http://shop.example/1 - HIER_DIRECT/o -"
     with pytest.raises(UsageError, match=r"none of its 1 lines .*other hosts.*-H 'Host: NAME'"):
         read(write(squid))
@@ -108,7 +108,7 @@ def test_the_host_header_names_the_host_of_a_logs_urls(write: Write) -> None:
         assert requests_of(read(write(squid), headers=(("host", host),))) == [b"GET /1"]
 
 
-def test_a_log_without_any_request_is_an_error_with_a_way_out(write: Write, tmp_path: Path) -> None:
+def test_log_without_requests_is_refused_with_hint(write: Write, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is empty"):
         read(write())
     with pytest.raises(UsageError, match=r"malformed.*formats are common or combined"):
@@ -119,7 +119,7 @@ def test_a_log_without_any_request_is_an_error_with_a_way_out(write: Write, tmp_
         read(LogReplay(file=str(tmp_path / "none")))
 
 
-def test_shares_of_workers_are_all_of_the_log_and_pass_through_json(write: Write) -> None:
+def test_shares_of_workers_cover_log_and_round_trip_json(write: Write) -> None:
     log = read(write(*(line(number + 0.5, f"GET /{number % 3} HTTP/1.1") for number in range(11))))
     load_plan = LoadPlan(url="http://a/", replay=log.replay)
     sent: list[tuple[float, bytes]] = []
@@ -138,7 +138,7 @@ def test_shares_of_workers_are_all_of_the_log_and_pass_through_json(write: Write
     assert sorted(sent) == [(float(number), b"GET /%d" % (number % 3)) for number in range(11)]
 
 
-def test_arrivals_that_are_skipped_are_counted(write: Write) -> None:
+def test_skipped_arrivals_are_counted(write: Write) -> None:
     arrivals = LoggedArrivals(read(write(*(line(number + 0.5) for number in range(5)))).share(0, 1))
     arrivals.set_rate(10.0, 0.0)
     assert arrivals.skip(12.5) == 3 and arrivals.due == 13.0
@@ -150,31 +150,33 @@ def test_arrivals_that_are_skipped_are_counted(write: Write) -> None:
 
 
 class Received:
-    """What a server receives: the first line of each request, and when."""
+    """A server that records the request line and the time of each request."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.lines: list[str] = []
         self.instants: list[float] = []
         self._delay = delay
 
-    async def __call__(self, talk: Conversation) -> None:
+    async def __call__(self, client: ClientConnection) -> None:
         while True:
-            request = await talk.request()
+            request = await client.request()
             self.instants.append(monotonic())
             self.lines.append(request.split(b" HTTP")[0].decode())
             await asyncio.sleep(self._delay)
-            await talk.send(HEAD_ONLY if request.startswith(b"HEAD") else SMALL)
+            await client.send(HEAD_ONLY if request.startswith(b"HEAD") else SMALL)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_server_receives_the_requests_of_the_log_and_no_other(write: Write, workers: int) -> None:
+async def test_server_receives_exactly_the_requests_of_log(write: Write, workers: int) -> None:
     methods = ["GET", "GET", "HEAD"]
-    wanted = [f"{methods[number % 3]} /{number % 5}?n={number}" for number in range(60)]
-    replay = write(*(line(1.5 + number / 10, f"{each} HTTP/1.1") for number, each in enumerate(wanted)), speed=20.0)
+    expected = [f"{methods[number % 3]} /{number % 5}?n={number}" for number in range(60)]
+    replay = write(
+        *(line(1.5 + number / 10, f"{request} HTTP/1.1") for number, request in enumerate(expected)), speed=20.0
+    )
     received = Received()
     async with serving(received) as server:
         outcome = await load(plan(server.url, replay=replay, workers=workers))
-    assert Counter(received.lines) == Counter(wanted)
+    assert Counter(received.lines) == Counter(expected)
     assert outcome.total("sent") == outcome.total("completed") == 60
     assert outcome.statuses == {200: 60} and outcome.errors == {}
     assert outcome.total("body_bytes") == 40 * 5
@@ -185,18 +187,18 @@ async def test_a_server_receives_the_requests_of_the_log_and_no_other(write: Wri
     assert "?n=" not in repr(outcome.started)
 
 
-async def test_intervals_are_those_of_the_log_divided_by_the_speed(write: Write) -> None:
-    for speed, least in ((2.0, 0.4), (0.5, 1.6)):
-        received, begun = Received(), monotonic()
+async def test_intervals_of_log_are_divided_by_speed(write: Write) -> None:
+    for speed, shortest in ((2.0, 0.4), (0.5, 1.6)):
+        received, started = Received(), monotonic()
         replay = write(line(1.5, "GET /a HTTP/1.1"), line(2.3, "GET /b HTTP/1.1"), speed=speed)
         async with serving(received) as server:
             await load(plan(server.url, replay=replay))
         assert received.lines == ["GET /a", "GET /b"]
-        assert received.instants[1] - begun >= least
+        assert received.instants[1] - started >= shortest
 
 
-async def test_latency_counts_from_the_instant_of_the_log(write: Write) -> None:
-    """Ten at one instant, one at a time, each of which takes 50 ms: the last waits for nine others."""
+async def test_latency_counts_from_time_in_log(write: Write) -> None:
+    """Ten requests are due at the same time, and sent one at a time with 50 ms each: the last waits for nine others."""
     replay = write(*(line(1.5) for _ in range(10)))
     async with serving(Received(delay=0.05)) as server:
         outcome = await load(plan(server.url, replay=replay, max_in_flight=1))
@@ -206,7 +208,7 @@ async def test_latency_counts_from_the_instant_of_the_log(write: Write) -> None:
 
 
 @pytest.mark.parametrize("values", [{"requests": 3}, {"duration": 0.3}])
-async def test_a_count_or_a_duration_ends_the_replay_before_the_log(write: Write, values: dict[str, Any]) -> None:
+async def test_count_or_duration_ends_replay_before_end_of_log(write: Write, values: dict[str, Any]) -> None:
     replay = write(*(line(1.5 + number / 10) for number in (0, 1, 2, 6000)))
     async with serving(Received()) as server:
         outcome = await load(plan(server.url, replay=replay, **values))
@@ -214,7 +216,7 @@ async def test_a_count_or_a_duration_ends_the_replay_before_the_log(write: Write
     assert outcome.ended.reason == "completed"
 
 
-async def test_the_load_of_a_replay_is_not_altered(write: Write) -> None:
+async def test_load_of_replay_cannot_be_adjusted(write: Write) -> None:
     outcome = Outcome()
     async with serving(Received()) as server:
         run = await begin(plan(server.url, replay=write(line(1.5), line(600.5))), outcome)
@@ -225,7 +227,7 @@ async def test_the_load_of_a_replay_is_not_altered(write: Write) -> None:
         await run.wait()
 
 
-async def test_the_preflight_requests_the_first_of_the_log_and_names_what_is_left_out(write: Write) -> None:
+async def test_preflight_sends_first_request_and_reports_skipped_lines(write: Write) -> None:
     received = Received()
     async with serving(received) as server:
         found = await preflight(plan(server.url, replay=write(line(2, "HEAD /first HTTP/1.1"), line(3), "x")))
@@ -234,13 +236,13 @@ async def test_the_preflight_requests_the_first_of_the_log_and_names_what_is_lef
 
 
 @pytest.mark.parametrize(
-    ("values", "found"),
+    ("values", "options"),
     [
         ({"rate": 5.0}, "rate"),
         ({"warmup": 1.0, "body": "x"}, "warmup, body"),
         ({"method": "POST"}, "method"),
     ],
 )
-def test_what_a_log_sets_itself_is_refused_beside_it(values: dict[str, Any], found: str) -> None:
-    with pytest.raises(Wrong, match=f"load.replay_log: found beside {found}; "):
+def test_options_set_by_log_are_refused(values: dict[str, Any], options: str) -> None:
+    with pytest.raises(Wrong, match=f"load.replay_log: found beside {options}; "):
         check_plan(LoadPlan(url="http://a/", replay=LogReplay(file="x"), **values))

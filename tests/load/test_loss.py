@@ -1,4 +1,4 @@
-"""The load of a worker that dies is dealt to those that are left: levels, and requests that are counted."""
+"""The load of a dead worker moves to the remaining workers: load levels and request counts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("real_workers")
 COUNTED = 600
 
 
-async def with_a_loss(load: dict[str, Any], at: int = 20) -> Outcome:
-    """Run a plan of two workers to its end; one is killed after so many responses."""
+async def run_with_loss(load: dict[str, Any], at: int = 20) -> Outcome:
+    """Run a plan of two workers to its end; kill a worker after `at` responses."""
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
         run = await begin(plan(server.url, workers=2, **load), outcome)
@@ -39,23 +39,23 @@ async def with_a_loss(load: dict[str, Any], at: int = 20) -> Outcome:
         {"concurrency": 8, "think_time": ThinkTime(seconds=0.04), "warmup": 0.5},
     ],
 )
-async def test_all_requests_of_a_counted_run_are_sent(load: dict[str, Any]) -> None:
-    outcome = await with_a_loss({**load, "requests": COUNTED})
+async def test_all_requests_of_counted_run_are_sent(load: dict[str, Any]) -> None:
+    outcome = await run_with_loss({**load, "requests": COUNTED})
     assert sum(tick.completed for tick in outcome.ticks if not tick.warmup) == COUNTED
     assert outcome.ended.reason == "completed" and "have no result" not in outcome.ended.detail
 
 
-async def test_more_requests_than_the_others_have_connections_for() -> None:
-    """The one that is left has as many connections as both had."""
+async def test_remaining_worker_takes_over_all_connections() -> None:
+    """The remaining worker has as many connections as both workers had."""
     think = ThinkTime(seconds=0.2)
-    outcome = await with_a_loss({"concurrency": 10, "requests": 60, "think_time": think}, at=1)
+    outcome = await run_with_loss({"concurrency": 10, "requests": 60, "think_time": think}, at=1)
     assert outcome.total("completed") == 60
     assert max(tick.connections for tick in outcome.ticks if tick.worker == 0) > 5
 
 
-async def test_paths_that_are_used_once_are_lost_with_their_worker() -> None:
+async def test_paths_used_once_are_lost_with_their_worker() -> None:
     paths = PathList(pattern="/{1..600}", order="once")
-    outcome = await with_a_loss({"rate": 150.0, "paths": paths})
+    outcome = await run_with_loss({"rate": 150.0, "paths": paths})
     missing = COUNTED - outcome.total("completed")
     assert missing > 0
     assert f"{missing} of {COUNTED} requests have no result" in outcome.ended.detail
@@ -67,14 +67,14 @@ LEVELS: dict[str, tuple[Stage, ...]] = {
 }
 
 
-async def test_levels_of_connections_keep_their_sum() -> None:
-    outcome = await with_a_loss({"concurrency": 4, "stages": LEVELS["closed"], "think_time": ThinkTime(seconds=0.02)})
+async def test_load_levels_of_connections_keep_their_sum() -> None:
+    outcome = await run_with_loss({"concurrency": 4, "stages": LEVELS["closed"], "think_time": ThinkTime(seconds=0.02)})
     after = [tick for tick in outcome.ticks if tick.start > outcome.lost[0].t]
     assert {max(tick.connections for tick in after if tick.stage == stage) for stage in (0, 1)} == {4, 9}
 
 
-async def test_levels_of_a_rate_keep_their_sum() -> None:
-    outcome = await with_a_loss({"rate": 100.0, "stages": LEVELS["open"]})
+async def test_load_levels_of_rate_keep_their_sum() -> None:
+    outcome = await run_with_loss({"rate": 100.0, "stages": LEVELS["open"]})
     last = [tick for tick in outcome.ticks if tick.stage == 1]
     assert sum(tick.sent for tick in last) == pytest.approx(600, rel=0.03)
     first = [tick for tick in outcome.ticks if tick.stage == 0 and tick.start > outcome.lost[0].t + 0.2]

@@ -1,4 +1,4 @@
-"""Workers run without the collector: whatever a server does, dropped connections and parsers leave no memory."""
+"""Workers run without garbage collection: dropped connections and parsers leak no memory, for any server."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from cockpit.load.request import destination
 from cockpit.load.worker import engine_for
 from cockpit.model.load import ThinkTime
 from tests.commands import FORKS
-from tests.load.hostile.registry import ROWS
-from tests.load.hostile.rows import SHORT, Row
+from tests.load.hostile.cases import SHORT, HostileCase
+from tests.load.hostile.registry import CASES
 from tests.load.pairs import Pairs
-from tests.load.servers import DEADLINE, Conversation, Outcome, begin, plan, serving
+from tests.load.servers import DEADLINE, ClientConnection, Outcome, begin, plan, serving
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 CUTS = (
@@ -39,7 +39,7 @@ CUTS = (
 )
 BULK = 500_000
 CONNECTIONS = 20_000
-# Blocks that lists and dictionaries may grow by; one object leaked per response or connection is far more.
+# Blocks by which lists and dictionaries may grow; a leak of an object per response or connection is far larger.
 SLACK = 5000
 
 
@@ -51,7 +51,7 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-def test_memory_stays_flat_over_half_a_million_cut_responses(no_collector: None) -> None:
+def test_memory_is_constant_over_half_a_million_cut_responses(no_collector: None) -> None:
     response = Reply(Heads(bodiless=False, keepalive=True))
 
     def cut(times: int) -> int:
@@ -66,7 +66,7 @@ def test_memory_stays_flat_over_half_a_million_cut_responses(no_collector: None)
     assert after - before < SLACK
 
 
-def test_memory_stays_flat_over_connections_that_were_cut(no_collector: None) -> None:
+def test_memory_is_constant_over_cut_connections(no_collector: None) -> None:
     pairs = Pairs(plan("http://127.0.0.1/x", requests=1))
 
     def cut(times: int) -> int:
@@ -88,19 +88,19 @@ def test_memory_stays_flat_over_connections_that_were_cut(no_collector: None) ->
 
 
 def resident(pid: int) -> int:
-    """Resident memory of a process (bytes)."""
+    """Return the resident memory of a process (bytes)."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_a_worker_stays_as_large_as_it_was_over_cut_responses_of_a_real_server() -> None:
+async def test_memory_of_worker_is_constant_over_cut_responses() -> None:
     cuts = 0
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         nonlocal cuts
-        await talk.request()
+        await client.request()
         cuts += 1
-        talk.writer.write(CUTS[cuts % len(CUTS)])
+        client.writer.write(CUTS[cuts % len(CUTS)])
 
     async with serving(behave) as server:
         outcome = Outcome()
@@ -131,10 +131,10 @@ def _run_engine(assignment: Assignment, garbage: Connection) -> None:
     engine.run(monotonic())
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
-    garbage.send([type(one).__name__ for one in gc.garbage])
+    garbage.send([type(leaked).__name__ for leaked in gc.garbage])
 
 
-# A row for each way in which a connection, a parser or a handshake is dropped.
+# A case for each way in which a connection, a parser or a handshake is dropped.
 DROPS = (
     "short body, closed",
     "short body, held",
@@ -165,14 +165,14 @@ DROPS = (
 )
 
 
-async def _garbage(row: Row, **values: Any) -> list[str]:
-    async with row.serve() as server:
-        load_plan = plan(server.url, requests=6, timeout=SHORT, tls=row.tls(), **row.plan, **values)
+async def _garbage(case: HostileCase, **values: Any) -> list[str]:
+    async with case.serve() as server:
+        load_plan = plan(server.url, requests=6, timeout=SHORT, tls=case.tls(), **case.plan, **values)
         [assignment] = assignments(load_plan, 1, destination(load_plan))
-        garbage, theirs = FORKS.Pipe(duplex=False)
-        process = FORKS.Process(target=_run_engine, args=(assignment, theirs))
+        garbage, sender = FORKS.Pipe(duplex=False)
+        process = FORKS.Process(target=_run_engine, args=(assignment, sender))
         process.start()
-        theirs.close()
+        sender.close()
         async with asyncio.timeout(6 * DEADLINE):
             found: list[str] = await asyncio.to_thread(garbage.recv)
         garbage.close()
@@ -180,18 +180,18 @@ async def _garbage(row: Row, **values: Any) -> list[str]:
         return found
 
 
-async def test_no_dropped_connection_is_left_to_the_collector() -> None:
-    turns = asyncio.Semaphore(3)
+async def test_dropped_connections_leave_no_garbage() -> None:
+    parallel = asyncio.Semaphore(3)
 
     async def garbage(name: str) -> list[str]:
-        async with turns:
-            return await _garbage(ROWS[name])
+        async with parallel:
+            return await _garbage(CASES[name])
 
     assert await asyncio.gather(*map(garbage, DROPS)) == [[]] * len(DROPS)
 
 
 @pytest.mark.parametrize("name", ["endless headers", "chunk cut short, RST", "closes on the second"])
-async def test_no_dropped_connection_of_a_user_is_left_to_the_collector(name: str) -> None:
+async def test_dropped_connections_of_users_leave_no_garbage(name: str) -> None:
     assert (
-        await _garbage(ROWS[name], cookies=True, requests_per_connection=2, think_time=ThinkTime(seconds=0.001)) == []
+        await _garbage(CASES[name], cookies=True, requests_per_connection=2, think_time=ThinkTime(seconds=0.001)) == []
     )

@@ -1,4 +1,4 @@
-"""Open load against real servers: what is due is sent, and both latencies tell what happened."""
+"""Open load against real servers: all arrivals are sent, and both latencies are correct."""
 
 from __future__ import annotations
 
@@ -7,25 +7,36 @@ import asyncio
 import pytest
 
 from cockpit.load.protocol import assignments
-from tests.load.servers import POLLERS, SMALL, Conversation, Outcome, always, begin, engine_load, load, plan, serving
+from tests.load.servers import (
+    POLLERS,
+    SMALL,
+    ClientConnection,
+    Outcome,
+    always,
+    begin,
+    engine_load,
+    load,
+    plan,
+    serving,
+)
 
 RATE = 400.0
 
 
-def accounted(outcome: Outcome) -> int:
+def finished(outcome: Outcome) -> int:
     return outcome.total("completed") + outcome.total("abandoned") + sum(outcome.errors.values())
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("keepalive", [True, False])
-async def test_all_that_is_due_is_sent(keepalive: bool, workers: int) -> None:
+async def test_all_arrivals_are_sent(keepalive: bool, workers: int) -> None:
     async with serving(always(SMALL)) as server:
         outcome = await load(plan(server.url, rate=RATE, duration=1.0, keepalive=keepalive, workers=workers))
     assert outcome.total("sent") == RATE
     assert outcome.total("queued") == 0
-    assert accounted(outcome) == RATE
+    assert finished(outcome) == RATE
     assert outcome.merged("response").count == outcome.merged("service").count == outcome.total("completed")
-    # One lateness for each arrival, and one for each tick but the last.
+    # A lag value per arrival, and per tick except the last.
     assert outcome.merged("lag").count >= RATE
     assert {tick.worker for tick in outcome.ticks} == set(range(workers))
     if not keepalive:
@@ -34,7 +45,7 @@ async def test_all_that_is_due_is_sent(keepalive: bool, workers: int) -> None:
 
 @pytest.mark.parametrize("poller", POLLERS)
 @pytest.mark.parametrize("arrivals", ["even", "poisson"])
-async def test_exactly_as_many_requests_as_asked(arrivals: str, poller: str) -> None:
+async def test_number_of_requests_is_exact(arrivals: str, poller: str) -> None:
     async with serving(always(SMALL)) as server:
         outcome = await engine_load(plan(server.url, rate=2000.0, requests=301, arrivals=arrivals), poller)
         assert server.requests == 301
@@ -50,57 +61,57 @@ def test_arrivals_are_shared_exactly() -> None:
     assert len(assignments(plan("http://web1/", rate=10.0, duration=1.0, workers=4, max_in_flight=3), 1, ("x", 1))) == 3
 
 
-async def _silent(talk: Conversation) -> None:
-    await talk.request()
-    await talk.reader.read()
+async def _silent(client: ClientConnection) -> None:
+    await client.request()
+    await client.reader.read()
 
 
-async def test_a_stall_shows_in_the_response_and_the_schedule_does_not_wait_for_it() -> None:
-    """With one request at a time allowed by a server that takes turns, later requests wait; both latencies hold it."""
+async def test_stall_counts_in_response_time_without_delaying_schedule() -> None:
+    """The server handles one request at a time, so that later requests wait; both latencies include the wait."""
     turn = asyncio.Lock()
     seen = 0
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         nonlocal seen
         while True:
-            await talk.request()
+            await client.request()
             async with turn:
                 seen += 1
                 if seen == 20:
                     await asyncio.sleep(0.3)
-                await talk.send(SMALL)
+                await client.send(SMALL)
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, rate=200.0, requests=100))
     assert outcome.total("completed") == 100
-    # Arrivals go on every 5 ms, so 300 ms of stall are met by about 60 of them, each 5 ms less than the one before.
+    # Arrivals continue every 5 ms: about 60 of them meet the stall of 300 ms, each for 5 ms less.
     assert outcome.merged("response").max >= 0.3
     assert outcome.merged("response").percentile(70) >= 0.1
     assert outcome.merged("connect").count > 20
 
 
-async def test_kept_connections_are_used_again_and_a_close_between_requests_is_no_error() -> None:
-    async def behave(talk: Conversation) -> None:
+async def test_connections_are_reused_and_close_is_no_error() -> None:
+    async def behave(client: ClientConnection) -> None:
         for _ in range(5):
-            await talk.request()
-            await talk.send(SMALL)
+            await client.request()
+            await client.send(SMALL)
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, rate=300.0, requests=150))
-        assert 30 <= len(server.conversations) < 150
+        assert 30 <= len(server.connections) < 150
     assert outcome.errors == {}
     assert outcome.total("completed") == outcome.total("sent") == 150
 
 
 @pytest.mark.parametrize("poller", POLLERS)
-async def test_a_server_that_says_close_does_not_take_a_place_in_flight(poller: str) -> None:
+async def test_connection_close_frees_slot_in_flight(poller: str) -> None:
     closing = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     async with serving(always(closing)) as server:
         outcome = await engine_load(plan(server.url, rate=100.0, requests=20, max_in_flight=1), poller)
     assert outcome.statuses == {200: 20}
 
 
-async def test_a_timeout_stays_in_both_latencies() -> None:
+async def test_timeout_counts_in_both_latencies() -> None:
     async with serving(_silent) as server:
         outcome = await engine_load(plan(server.url, rate=100.0, requests=12, timeout=0.2))
     assert outcome.errors == {"timeout": 12}
@@ -109,7 +120,7 @@ async def test_a_timeout_stays_in_both_latencies() -> None:
     assert outcome.merged("response").total_ns >= outcome.merged("service").total_ns
 
 
-async def test_refused_arrivals_are_counted_each() -> None:
+async def test_each_refused_arrival_is_counted() -> None:
     async with serving(always(SMALL)) as server:
         pass
     outcome = await engine_load(plan(server.url, rate=200.0, requests=50))
@@ -117,7 +128,7 @@ async def test_refused_arrivals_are_counted_each() -> None:
     assert outcome.total("sent") == 50
 
 
-async def test_a_run_in_flight_takes_another_rate() -> None:
+async def test_rate_of_current_run_is_adjusted() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
         run = await begin(plan(server.url, rate=1.0, duration=600.0, workers=2), outcome)
@@ -128,4 +139,4 @@ async def test_a_run_in_flight_takes_another_rate() -> None:
     [adjusted] = outcome.adjusted
     assert (adjusted.run, adjusted.rate, adjusted.concurrency) == (1, 500.0, None)
     assert outcome.ended.reason == "stopped"
-    assert accounted(outcome) == outcome.total("sent")
+    assert finished(outcome) == outcome.total("sent")

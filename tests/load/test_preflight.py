@@ -1,4 +1,4 @@
-"""What is found out before load starts."""
+"""Checks of the target before load starts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cockpit.load import limits
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import CockpitError, TargetError, UsageError
 from cockpit.model.load import Expect
-from tests.load.servers import SMALL, Conversation, always, once, plan, serving
+from tests.load.servers import SMALL, ClientConnection, always, once, plan, serving
 
 
-async def test_a_target_that_answers() -> None:
+async def test_responding_target_is_accepted() -> None:
     async with serving(always(b"HTTP/1.1 100 Continue\r\n\r\n" + SMALL)) as server:
         found = await preflight(plan(server.url.replace("127.0.0.1", "localhost")))
     assert found.address[:2] == ("127.0.0.1", server.port)
@@ -23,7 +23,7 @@ async def test_a_target_that_answers() -> None:
     assert server.requests == 1
 
 
-async def test_a_status_that_counts_as_failed_is_warned_of() -> None:
+async def test_failed_status_has_warning() -> None:
     async with serving(always(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")) as server:
         found = await preflight(plan(server.url.replace("//", "//me:secret@")))
     assert found.status == 404
@@ -41,7 +41,7 @@ async def test_a_status_that_counts_as_failed_is_warned_of() -> None:
         (b"http://[broken/", "http://[broken/"),
     ],
 )
-async def test_a_redirect_is_warned_of_with_the_url_to_load(location: bytes, target: str) -> None:
+async def test_redirect_has_warning_with_url_to_load(location: bytes, target: str) -> None:
     response = b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n"
     async with serving(always(response)) as server:
         found = await preflight(plan(server.url.replace("//", "//me:secret@")))
@@ -52,25 +52,25 @@ async def test_a_redirect_is_warned_of_with_the_url_to_load(location: bytes, tar
     assert expected.warnings == ()
 
 
-async def test_a_head_whose_lines_end_in_lf_alone_is_an_answer() -> None:
+async def test_head_with_bare_line_feeds_is_accepted() -> None:
     async with serving(once(b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi")) as server:
         assert (await preflight(plan(server.url))).status == 200
 
 
-async def test_a_post_is_not_sent_for_a_try() -> None:
+async def test_post_is_not_sent() -> None:
     async with serving(always(SMALL)) as server:
         found = await preflight(plan(server.url, method="POST", body="x"))
     assert found.status is None
     assert server.requests == 0
 
 
-async def _keep_silent(talk: Conversation) -> None:
-    await talk.request()
-    await talk.reader.read()
+async def _keep_silent(client: ClientConnection) -> None:
+    await client.request()
+    await client.reader.read()
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "says"),
+    ("behaviour", "message"),
     [
         (once(), "closed the connection without an answer"),
         (once(b"SSH-2.0-x\r\n"), "does not speak HTTP"),
@@ -79,35 +79,35 @@ async def _keep_silent(talk: Conversation) -> None:
         (_keep_silent, "no answer within 0.3 s"),
     ],
 )
-async def test_a_target_that_does_not_answer(behaviour: object, says: str) -> None:
+async def test_target_without_valid_response_is_refused(behaviour: object, message: str) -> None:
     async with serving(behaviour) as server:  # type: ignore[arg-type]
-        with pytest.raises(TargetError, match=says) as caught:
+        with pytest.raises(TargetError, match=message) as caught:
             await preflight(plan(server.url, timeout=0.3))
-    _is_one_line(caught.value)
+    _check_single_line(caught.value)
 
 
-async def test_a_closed_port() -> None:
+async def test_closed_port_is_refused() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
         with pytest.raises(TargetError, match=f"port {port} is unreachable: 127.0.0.1: connection refused") as caught:
             await preflight(plan(f"http://127.0.0.1:{port}/"))
-    _is_one_line(caught.value)
+    _check_single_line(caught.value)
     assert caught.value.exit_code == 3
 
 
-async def test_an_unknown_name() -> None:
+async def test_unknown_host_is_refused() -> None:
     with pytest.raises(TargetError, match=r"no-such-host\.invalid: no such host") as caught:
         await preflight(plan("http://no-such-host.invalid/"))
-    _is_one_line(caught.value)
+    _check_single_line(caught.value)
 
 
-async def test_a_url_that_is_none() -> None:
+async def test_invalid_url_is_refused() -> None:
     with pytest.raises(UsageError):
         await preflight(plan("ftp://127.0.0.1/"))
 
 
-def test_new_connections_are_held_against_the_local_ports() -> None:
+def test_number_of_connections_is_checked_against_local_ports() -> None:
     ports = limits.local_ports()
     assert ports > 1000
     url = "http://127.0.0.1/"
@@ -119,5 +119,5 @@ def test_new_connections_are_held_against_the_local_ports() -> None:
     assert f"{ports / 60:.0f} new connections a second" in warning
 
 
-def _is_one_line(error: CockpitError) -> None:
+def _check_single_line(error: CockpitError) -> None:
     assert "\n" not in str(error)

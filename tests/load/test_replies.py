@@ -1,4 +1,4 @@
-"""The end of a reply is found whatever the pieces it comes in."""
+"""The end of a response is found in any segmentation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REPLIES = {
 
 
 @given(st.sampled_from(sorted(REPLIES)), st.lists(st.integers(0, 120), max_size=12), st.integers(1, 4))
-def test_pieces_do_not_matter(name: str, cuts: list[int], times: int) -> None:
+def test_end_is_found_in_any_segmentation(name: str, cuts: list[int], times: int) -> None:
     whole = REPLIES[name]
     edges = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
     reply = Reply(Heads(bodiless=False, keepalive=True))
@@ -36,8 +36,8 @@ def test_pieces_do_not_matter(name: str, cuts: list[int], times: int) -> None:
 
 
 @given(st.sampled_from(sorted(REPLIES)), st.binary(min_size=1, max_size=20))
-def test_what_follows_a_reply_is_noticed(name: str, extra: bytes) -> None:
-    # An empty line between replies is nothing to mind (RFC 9112 section 2.2).
+def test_excess_bytes_are_detected(name: str, extra: bytes) -> None:
+    # An empty line between responses is ignored (RFC 9112 section 2.2).
     assume(extra.strip(b"\r\n"))
     reply = Reply(Heads(bodiless=False, keepalive=True))
     assert reply.feed(REPLIES[name] + extra)
@@ -45,7 +45,7 @@ def test_what_follows_a_reply_is_noticed(name: str, extra: bytes) -> None:
 
 
 @given(st.lists(st.binary(max_size=60), max_size=6), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n"]))
-def test_any_bytes_are_a_reply_or_none(pieces: list[bytes], begin: bytes) -> None:
+def test_arbitrary_bytes_are_parsed_or_malformed(pieces: list[bytes], begin: bytes) -> None:
     reply = Reply(Heads(bodiless=False, keepalive=True))
     try:
         for piece in [begin, *pieces]:
@@ -83,17 +83,17 @@ LINES = st.tuples(
 
 
 @given(st.lists(LINES, min_size=2, max_size=8), st.booleans(), st.booleans())
-def test_a_head_looked_up_or_compared_is_the_head_parsed(
+def test_cached_head_equals_parsed_head(
     lines: list[tuple[bytes, list[bytes]]], bodiless: bool, keepalive: bool
 ) -> None:
-    """Whatever the order in which heads come, each is what a parser that has seen no other makes of it."""
+    """In any order of heads, each equals the result of a parser that has seen no other head."""
     heads = Heads(bodiless=bodiless, keepalive=keepalive)
     for status_line, fields in lines:
         raw = b"\r\n".join([status_line, *fields]) + b"\r\n\r\n"
-        assert _reading(heads, raw) == _reading(Heads(bodiless=bodiless, keepalive=keepalive), raw)
+        assert _parsed_fields(heads, raw) == _parsed_fields(Heads(bodiless=bodiless, keepalive=keepalive), raw)
 
 
-def _reading(heads: Heads, raw: bytes) -> tuple[object, ...]:
+def _parsed_fields(heads: Heads, raw: bytes) -> tuple[object, ...]:
     try:
         head = heads.known(raw) or heads.like_last(raw) or heads.parse(raw)
     except Malformed:
@@ -101,7 +101,7 @@ def _reading(heads: Heads, raw: bytes) -> tuple[object, ...]:
     return (head.status, head.size, head.length, head.total, head.keeps, head.reuse)
 
 
-def test_hits_are_harvested_once_even_of_heads_that_were_forgotten() -> None:
+def test_hits_are_harvested_once_including_evicted_heads() -> None:
     heads = Heads(bodiless=False, keepalive=True)
     for number in range(1000):
         head = heads.parse(b"HTTP/1.1 %d OK\r\nContent-Length: 1\r\nDate: %d\r\n\r\n" % (200 + number % 2, number))

@@ -21,7 +21,7 @@ def sent(url: str, **values: object) -> bytes:
     return request_bytes(LoadPlan(url=url, **values))  # type: ignore[arg-type]
 
 
-def test_a_plain_request() -> None:
+def test_plain_request() -> None:
     assert sent("http://web1/a b?q=é&x=%20#part") == (
         b"GET /a%20b?q=%C3%A9&x=%20 HTTP/1.1\r\nHost: web1\r\nUser-Agent: cockpit/"
         + __version__.encode()
@@ -29,7 +29,7 @@ def test_a_plain_request() -> None:
     )
 
 
-def test_headers_of_the_plan_stand_in_for_the_usual_ones() -> None:
+def test_headers_of_plan_replace_defaults() -> None:
     request = sent("http://web1:81/", headers=(("host", "other"), ("X-A", "1"), ("X-A", "2")), keepalive=False)
     assert b"Host: web1:81" not in request
     assert b"\r\nhost: other\r\n" in request
@@ -37,14 +37,14 @@ def test_headers_of_the_plan_stand_in_for_the_usual_ones() -> None:
     assert b"\r\nConnection: close\r\n" in request
 
 
-def test_a_body_goes_with_its_length() -> None:
+def test_body_has_content_length() -> None:
     request = sent("http://web1/", method="POST", body="grüße")
     assert b"\r\nContent-Length: 7\r\n" in request
     assert request.endswith("\r\n\r\ngrüße".encode())
     assert b"Content-Length: 0\r\n" in sent("http://web1/", method="POST")
 
 
-def test_a_password_in_the_url_becomes_a_header() -> None:
+def test_password_in_url_becomes_authorization_header() -> None:
     assert b"\r\nAuthorization: Basic dTpwOnc=\r\n" in sent("http://u:p%3Aw@web1/")
 
 
@@ -56,13 +56,13 @@ def test_a_password_in_the_url_becomes_a_header() -> None:
         ("http://bücher.example/", "xn--bcher-kva.example", 80, "xn--bcher-kva.example"),
     ],
 )
-def test_targets(url: str, host: str, port: int, authority: str) -> None:
+def test_urls_are_parsed(url: str, host: str, port: int, authority: str) -> None:
     target = target_of(url)
     assert (target.host, target.port, target.authority, target.path) == (host, port, authority, "/")
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "message"),
     [
         ("web1/", "must begin with http://"),
         ("ftp://web1/", "must begin with http://"),
@@ -74,15 +74,15 @@ def test_targets(url: str, host: str, port: int, authority: str) -> None:
         ("http://user:secret@web1:x/", "web1:x"),
     ],
 )
-def test_urls_that_are_none(url: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says) as caught:
+def test_invalid_urls_are_refused(url: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         target_of(url)
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         ({"method": "GE T"}, "request method"),
         ({"headers": (("Bad Name", "x"),)}, "not a header name"),
@@ -92,8 +92,8 @@ def test_urls_that_are_none(url: str, says: str) -> None:
         ({"body": "abc", "headers": (("Content-Length", "4"),)}, "does not fit"),
     ],
 )
-def test_what_cannot_be_sent(values: dict[str, object], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_invalid_requests_are_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         sent("http://web1/", **values)
 
 
@@ -105,13 +105,13 @@ def test_shares_are_exact_and_even(total: int, weights: list[int]) -> None:
 
 
 @given(st.integers(1, 500), st.integers(1, 5000), st.integers(1, 16))
-def test_workers_share_a_plan_exactly(concurrency: int, requests: int, workers: int) -> None:
+def test_workers_share_plan_exactly(concurrency: int, requests: int, workers: int) -> None:
     plan = LoadPlan(url="http://web1/", concurrency=concurrency, requests=requests, workers=workers)
-    dealt = assignments(plan, 1, ("127.0.0.1", 80))
-    assert len(dealt) == min(workers, concurrency)
-    assert sum(one.concurrency for one in dealt) == concurrency
-    assert sum(one.requests or 0 for one in dealt) == requests
-    assert all(one.concurrency >= 1 for one in dealt)
+    assigned = assignments(plan, 1, ("127.0.0.1", 80))
+    assert len(assigned) == min(workers, concurrency)
+    assert sum(assignment.concurrency for assignment in assigned) == concurrency
+    assert sum(assignment.requests or 0 for assignment in assigned) == requests
+    assert all(assignment.concurrency >= 1 for assignment in assigned)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ def test_workers_share_a_plan_exactly(concurrency: int, requests: int, workers: 
         (None, "unreachable", "reset"),
     ],
 )
-def test_kinds_of_failure(code: int | None, connecting: str, connected: str) -> None:
+def test_errno_maps_to_kind_of_failure(code: int | None, connecting: str, connected: str) -> None:
     assert connect_failure(code) == connecting
     assert transfer_failure(code) == connected

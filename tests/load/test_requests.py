@@ -1,4 +1,4 @@
-"""Several requests, many paths, other ways to the target, and what is expected of replies; on the wire."""
+"""Request mixes, paths, expectations and alternative connections to the target, as the server receives them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.load.servers import (
     POLLERS,
     SMALL,
     Behaviour,
-    Conversation,
+    ClientConnection,
     Outcome,
     always,
     engine_load,
@@ -35,13 +35,13 @@ from tests.load.servers import (
 )
 
 
-def noting(seen: list[bytes], reply: bytes = SMALL) -> Behaviour:
-    """Answers everything and keeps what was asked."""
+def recording(seen: list[bytes], reply: bytes = SMALL) -> Behaviour:
+    """Respond to all requests, and record them."""
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            seen.append(await talk.request())
-            await talk.send(reply)
+            seen.append(await client.request())
+            await client.send(reply)
 
     return behave
 
@@ -55,9 +55,9 @@ def paths_of(seen: list[bytes]) -> Counter[str]:
 
 @pytest.mark.parametrize("values", [{}, {"rate": 500.0}])
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_mix_goes_by_its_weights_and_counts_by_name(values: dict[str, Any], workers: int) -> None:
+async def test_mix_follows_weights_and_counts_by_name(values: dict[str, Any], workers: int) -> None:
     seen: list[bytes] = []
-    async with serving(noting(seen)) as server:
+    async with serving(recording(seen)) as server:
         mix = (
             Request(name="page", url=server.url, weight=3),
             Request(name="form", url=server.url + "/f", method="POST", body="ab", headers=(("X-A", "1"),), weight=1),
@@ -83,13 +83,13 @@ async def test_a_mix_goes_by_its_weights_and_counts_by_name(values: dict[str, An
 def test_rotation_is_exact_and_even(weights: list[int]) -> None:
     turns = request_order.rotation(weights)
     counts = Counter(turns)
-    assert all(counts[one] * sum(weights) == len(turns) * weight for one, weight in enumerate(weights))
+    assert all(counts[index] * sum(weights) == len(turns) * weight for index, weight in enumerate(weights))
     for upto in range(1, len(turns) + 1):
-        for one, weight in enumerate(weights):
-            assert abs(turns[:upto].count(one) - upto * weight / sum(weights)) <= 1.5
+        for index, weight in enumerate(weights):
+            assert abs(turns[:upto].count(index) - upto * weight / sum(weights)) <= 1.5
 
 
-async def test_secrets_of_a_mix_stay_out_of_events() -> None:
+async def test_secrets_of_mix_are_not_in_events() -> None:
     async with serving(always(SMALL)) as server:
         url = server.url.replace("//", "//user:pass@")
         mix = (Request(name="a", url=url, headers=(("Cookie", "abc"),)),)
@@ -102,11 +102,11 @@ async def test_secrets_of_a_mix_stay_out_of_events() -> None:
 # --- paths ---
 
 
-def test_patterns() -> None:
-    one = Pattern("/img/{0009..0011}.jpg")
-    assert [one(index) for index in range(one.count)] == [b"/img/0009.jpg", b"/img/0010.jpg", b"/img/0011.jpg"]
-    two = Pattern("/{1..2}/{8..10} x")
-    assert [two(index) for index in range(two.count)] == [
+def test_patterns_are_expanded() -> None:
+    padded = Pattern("/img/{0009..0011}.jpg")
+    assert [padded(index) for index in range(padded.count)] == [b"/img/0009.jpg", b"/img/0010.jpg", b"/img/0011.jpg"]
+    nested = Pattern("/{1..2}/{8..10} x")
+    assert [nested(index) for index in range(nested.count)] == [
         *(b"/1/8%20x", b"/1/9%20x", b"/1/10%20x"),
         *(b"/2/8%20x", b"/2/9%20x", b"/2/10%20x"),
     ]
@@ -114,26 +114,26 @@ def test_patterns() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 7), st.sampled_from(["sequence", "shuffle", "once"]), st.integers(0, 3))
-def test_workers_share_paths_so_that_each_comes_equally_often(count: int, workers: int, order: Any, seed: int) -> None:
+def test_workers_share_paths_equally(count: int, workers: int, order: Any, seed: int) -> None:
     listed = PathList(listed=tuple(f"/{number}" for number in range(count)), order=order, seed=seed)
-    dealt = [Paths(listed, worker, workers) for worker in range(workers)]
+    shares = [Paths(listed, worker, workers) for worker in range(workers)]
     if order == "once":
-        assert sum(one.own for one in dealt) == count
-        rounds = [[one.next() for _ in range(one.own)] for one in dealt]
+        assert sum(paths.own for paths in shares) == count
+        rounds = [[paths.next() for _ in range(paths.own)] for paths in shares]
         assert len({path for taken in rounds for path in taken}) == count
     else:
-        rounds = [[one.next() for _ in range(count)] for one in dealt]
+        rounds = [[paths.next() for _ in range(count)] for paths in shares]
         assert set(Counter(path for taken in rounds for path in taken).values()) == {workers}
 
 
-async def test_each_path_at_most_once_over_all_workers() -> None:
+async def test_paths_are_used_at_most_once_over_all_workers() -> None:
     seen: list[bytes] = []
-    async with serving(noting(seen)) as server:
+    async with serving(recording(seen)) as server:
         once_each = PathList(pattern="/i/{00001..15000}.jpg", order="once", seed=3)
         outcome = await load(plan(server.url, paths=once_each, requests=500, workers=3, concurrency=7))
         assert outcome.total("completed") == len(paths_of(seen)) == 500
         assert paths_of(seen).most_common(1)[0][1] == 1
-        # A list that runs out ends the run.
+        # An exhausted list ends the run.
         listed = PathList(listed=tuple(f"/{number}" for number in range(41)), order="once")
         outcome = await load(plan(server.url, paths=listed, duration=600.0, workers=2))
     assert outcome.total("completed") == 41
@@ -141,9 +141,9 @@ async def test_each_path_at_most_once_over_all_workers() -> None:
     assert outcome.total("varied") == 0
 
 
-async def test_paths_in_sequence_go_round() -> None:
+async def test_paths_in_sequence_wrap_around() -> None:
     seen: list[bytes] = []
-    async with serving(noting(seen)) as server:
+    async with serving(recording(seen)) as server:
         await engine_load(plan(server.url, paths=PathList(listed=("/a", "/b?c=d")), requests=5, concurrency=1))
     assert [request.split(b" ", 2)[1] for request in seen] == [b"/a", b"/b?c=d", b"/a", b"/b?c=d", b"/a"]
 
@@ -152,7 +152,7 @@ URL = "http://127.0.0.1:9/"
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         ({"mix": (Request(name="a", url=URL), Request(name="a", url=URL))}, "a name of its own"),
         ({"mix": (Request(name="a", url=URL), Request(name="b", url="http://web2/"))}, "one target"),
@@ -171,8 +171,8 @@ URL = "http://127.0.0.1:9/"
         ({"local_addresses": ("192.0.2.7",)}, "local address 192.0.2.7"),
     ],
 )
-async def test_plans_that_cannot_be_sent(values: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says) as caught:
+async def test_invalid_plans_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         await launch(plan(**{"url": URL, "requests": 1, **values}), 1, Clock(), Outcome().emit)
     assert "\n" not in str(caught.value)
 
@@ -180,12 +180,12 @@ async def test_plans_that_cannot_be_sent(values: dict[str, Any], says: str) -> N
 # --- expectations ---
 
 _CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"
-_TO_THE_END = b"HTTP/1.1 200 OK\r\n\r\nhello"
+_UNTIL_CLOSE = b"HTTP/1.1 200 OK\r\n\r\nhello"
 _FRAMINGS: dict[str, tuple[Behaviour, int]] = {
     "length": (always(SMALL), len(SMALL)),
     "in pieces": (always(SMALL[:-3], SMALL[-3:]), len(SMALL)),
     "chunked": (always(_CHUNKED[:60], _CHUNKED[60:]), len(_CHUNKED)),
-    "until close": (once(_TO_THE_END), len(_TO_THE_END)),
+    "until close": (once(_UNTIL_CLOSE), len(_UNTIL_CLOSE)),
 }
 _DIGEST = hashlib.sha256(b"hello").hexdigest()
 _EXPECTED: list[tuple[Expect, str]] = [
@@ -202,7 +202,7 @@ _EXPECTED: list[tuple[Expect, str]] = [
 @pytest.mark.parametrize("poller", POLLERS)
 @pytest.mark.parametrize(("expect", "kind"), _EXPECTED)
 @pytest.mark.parametrize("framing", _FRAMINGS)
-async def test_expectations(framing: str, expect: Expect, kind: str, poller: str) -> None:
+async def test_failed_expectations_are_counted_by_kind(framing: str, expect: Expect, kind: str, poller: str) -> None:
     behaviour, size = _FRAMINGS[framing]
     async with serving(behaviour) as server:
         outcome = await engine_load(plan(server.url, requests=12, expect=expect), poller)
@@ -213,15 +213,15 @@ async def test_expectations(framing: str, expect: Expect, kind: str, poller: str
     assert outcome.total("bytes_received") == 12 * size
 
 
-async def test_a_length_that_varies_is_counted_and_no_failure() -> None:
-    async def behave(talk: Conversation) -> None:
+async def test_varying_length_is_counted_without_failure() -> None:
+    async def behave(client: ClientConnection) -> None:
         for number in range(30):
-            await talk.request()
+            await client.request()
             body = b"x" * (5 + number % 3)
             if number % 2:
-                await talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+                await client.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             else:
-                await talk.send(
+                await client.send(
                     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
                 )
 
@@ -233,23 +233,23 @@ async def test_a_length_that_varies_is_counted_and_no_failure() -> None:
     assert outcome.total("body_bytes") == 30 * 6
 
 
-async def test_bodies_that_come_in_part_are_counted_as_far_as_they_came() -> None:
+async def test_received_bytes_of_partial_bodies_are_counted() -> None:
     async with serving(once(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")) as server:
         outcome = await engine_load(plan(server.url, requests=7, keepalive=False))
     assert outcome.errors == {"closed_early": 7}
     assert outcome.total("body_bytes") == 35
 
 
-# --- other ways to the target ---
+# --- alternative connections to the target ---
 
 
-async def test_connecting_somewhere_else_keeps_the_host() -> None:
+async def test_connect_to_keeps_host_header() -> None:
     seen: list[bytes] = []
-    async with serving(noting(seen)) as server:
-        elsewhere = plan("http://web1.example:81/", connect_to=f"127.0.0.1:{server.port}", requests=3)
-        found = await preflight(elsewhere)
+    async with serving(recording(seen)) as server:
+        load_plan = plan("http://web1.example:81/", connect_to=f"127.0.0.1:{server.port}", requests=3)
+        found = await preflight(load_plan)
         assert found.address == ("127.0.0.1", server.port)
-        outcome = await load(elsewhere)
+        outcome = await load(load_plan)
         assert outcome.total("completed") == 3
         await engine_load(plan(server.url, headers=(("Host", "other"),), requests=1))
     assert all(b"\r\nHost: web1.example:81\r\n" in request for request in seen[:-1])
@@ -257,7 +257,7 @@ async def test_connecting_somewhere_else_keeps_the_host() -> None:
 
 
 @pytest.mark.parametrize("values", [{}, {"keepalive": False}, {"rate": 200.0}])
-async def test_a_unix_socket(tmp_path: Path, values: dict[str, Any]) -> None:
+async def test_unix_socket(tmp_path: Path, values: dict[str, Any]) -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await reader.readline():
             while (await reader.readline()).strip():
@@ -267,11 +267,11 @@ async def test_a_unix_socket(tmp_path: Path, values: dict[str, Any]) -> None:
 
     path = str(tmp_path / "web.sock")
     server = await asyncio.start_unix_server(handle, path, backlog=100)
-    through = plan("http://web1/", unix=path, requests=20, **values)
+    load_plan = plan("http://web1/", unix=path, requests=20, **values)
     async with server:
-        found = await preflight(through)
+        found = await preflight(load_plan)
         assert found.addresses == (path,)
-        outcome = await load(through)
+        outcome = await load(load_plan)
     assert outcome.statuses == {200: 20}
     assert outcome.started.addresses == (path,)
     with pytest.raises(TargetError, match="unreachable"):
@@ -298,18 +298,18 @@ async def test_ipv6() -> None:
     assert outcome.started.addresses == ("::1",)
 
 
-async def test_local_addresses_take_turns() -> None:
+async def test_local_addresses_are_used_in_turn() -> None:
     peers: list[str] = []
 
-    async def behave(talk: Conversation) -> None:
-        peers.append(talk.writer.get_extra_info("peername")[0])
-        await talk.request()
-        await talk.send(SMALL)
+    async def behave(client: ClientConnection) -> None:
+        peers.append(client.writer.get_extra_info("peername")[0])
+        await client.request()
+        await client.send(SMALL)
 
-    own = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
+    addresses = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
     async with serving(behave) as server:
-        from_here = plan(server.url, local_addresses=own, requests=30, keepalive=False, workers=2)
-        outcome = await load(from_here)
-        assert (await preflight(from_here)).status == 200
+        load_plan = plan(server.url, local_addresses=addresses, requests=30, keepalive=False, workers=2)
+        outcome = await load(load_plan)
+        assert (await preflight(load_plan)).status == 200
     assert outcome.errors == {}
-    assert Counter(peers[:30]) == dict.fromkeys(own, 10)
+    assert Counter(peers[:30]) == dict.fromkeys(addresses, 10)

@@ -1,4 +1,4 @@
-"""A kept connection that the server closes: what is sent again, what is not, and that both sides count the same."""
+"""Retries after the server closes a kept connection: by method, and with equal counts on both sides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from cockpit.model.load import PathList, Request, Tls
 from tests.load.hostile.certificates import good, server_context
-from tests.load.servers import POLLERS, Conversation, Outcome, Server, engine_load, plan, serving
+from tests.load.servers import POLLERS, ClientConnection, Outcome, Server, engine_load, plan, serving
 
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 REQUESTS = 400
@@ -23,28 +23,28 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 class Received(Counter[bytes]):
-    """How often the server received a request, by path."""
+    """The number of requests that the server received, by path."""
 
-    async def request(self, talk: Conversation) -> None:
-        self[(await talk.request()).split(b" ", 2)[1]] += 1
+    async def request(self, client: ClientConnection) -> None:
+        self[(await client.request()).split(b" ", 2)[1]] += 1
 
 
 @asynccontextmanager
 async def _closing_at_random(received: Received, *, secure: bool) -> AsyncIterator[Server]:
-    """Closes a kept connection now and then: before the next request comes, or when it has come. Reads to its end."""
-    chance = random.Random(1)
+    """Run a server that closes kept connections at random, before or after the next request; it reads until the end."""
+    rng = random.Random(1)
 
-    async def behave(talk: Conversation) -> None:
-        for _ in range(chance.randrange(1, 6)):
-            await received.request(talk)
-            await talk.send(EMPTY)
-        if chance.random() < 0.5:
-            await received.request(talk)
+    async def behave(client: ClientConnection) -> None:
+        for _ in range(rng.randrange(1, 6)):
+            await received.request(client)
+            await client.send(EMPTY)
+        if rng.random() < 0.5:
+            await received.request(client)
         if secure:
             return
-        talk.writer.write_eof()
+        client.writer.write_eof()
         while True:
-            await received.request(talk)
+            await received.request(client)
 
     async with serving(behave, server_context(good()) if secure else None) as server:
         yield server
@@ -68,7 +68,7 @@ async def _run(method: str, model: str, *, secure: bool, poller: str = "best") -
 @pytest.mark.parametrize("poller", POLLERS)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"])
-async def test_an_idempotent_request_is_sent_again_and_counted(method: str, model: str, poller: str) -> None:
+async def test_idempotent_request_is_retried_and_counted(method: str, model: str, poller: str) -> None:
     outcome, received = await _run(method, model, secure=False, poller=poller)
     assert outcome.errors == {}
     assert outcome.total("retries") > 0
@@ -78,9 +78,7 @@ async def test_an_idempotent_request_is_sent_again_and_counted(method: str, mode
 @pytest.mark.parametrize("poller", POLLERS)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PURGE"])
-async def test_any_other_request_is_received_once_and_is_an_error_of_its_own_kind(
-    method: str, model: str, poller: str
-) -> None:
+async def test_other_request_is_not_retried_and_counts_as_error(method: str, model: str, poller: str) -> None:
     outcome, received = await _run(method, model, secure=False, poller=poller)
     assert outcome.total("retries") == 0
     assert set(outcome.errors) == {"closed_before_response"}
@@ -89,7 +87,7 @@ async def test_any_other_request_is_received_once_and_is_an_error_of_its_own_kin
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_over_tls_no_post_is_received_twice(model: str) -> None:
+async def test_post_over_tls_is_not_retried(model: str) -> None:
     outcome, received = await _run("POST", model, secure=True)
     assert outcome.total("retries") == 0
     assert set(outcome.errors) == {"closed_before_response"}
@@ -98,14 +96,14 @@ async def test_over_tls_no_post_is_received_twice(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_over_tls_each_get_that_is_received_twice_is_a_retry(model: str) -> None:
+async def test_get_over_tls_is_retried_and_counted(model: str) -> None:
     outcome, received = await _run("GET", model, secure=True)
     assert outcome.errors == {}
     assert outcome.total("retries") > 0
     assert outcome.total("sent") <= received.total() <= outcome.total("sent") + outcome.total("retries")
 
 
-async def test_a_mix_retries_by_the_method_of_each_request() -> None:
+async def test_mix_retries_by_method_of_request() -> None:
     received = Received()
     async with _closing_at_random(received, secure=False) as server:
         mix = (Request(name="read", url=server.url), Request(name="write", url=server.url, method="POST"))

@@ -1,4 +1,4 @@
-"""Exact counts, ends, stops, and workers that die."""
+"""Runs: exact counts, ends, stops, and dead workers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cockpit.model.errors import TargetError, UsageError
 from tests.load.servers import (
     DEADLINE,
     SMALL,
-    Conversation,
+    ClientConnection,
     Outcome,
     always,
     begin,
     load,
-    load_for_long_enough,
+    load_until,
     plan,
     serving,
 )
@@ -35,9 +35,7 @@ from tests.processes import newer_children
     [(1, 20, 2), (7, 20, 3), (1000, 20, 1), (1001, 7, 2), (50, 2, 5)],
 )
 @pytest.mark.parametrize("keepalive", [True, False])
-async def test_exactly_as_many_requests_as_asked(
-    requests: int, concurrency: int, workers: int, keepalive: bool
-) -> None:
+async def test_number_of_requests_is_exact(requests: int, concurrency: int, workers: int, keepalive: bool) -> None:
     async with serving(always(SMALL)) as server:
         outcome = await load(
             plan(server.url, requests=requests, concurrency=concurrency, workers=workers, keepalive=keepalive)
@@ -46,14 +44,14 @@ async def test_exactly_as_many_requests_as_asked(
     assert outcome.total("sent") == outcome.total("completed") == requests
     assert outcome.total("bytes_received") == requests * len(SMALL)
     assert outcome.merged("service").count == outcome.merged("first_byte").count == requests
-    assert len(server.conversations) <= (concurrency if keepalive else requests)
-    assert outcome.merged("connect").count == len(server.conversations)
+    assert len(server.connections) <= (concurrency if keepalive else requests)
+    assert outcome.merged("connect").count == len(server.connections)
     assert {tick.worker for tick in outcome.ticks} == set(range(min(workers, concurrency)))
 
 
-async def test_events_come_in_order_and_ticks_leave_no_gap() -> None:
+async def test_events_are_ordered_and_ticks_have_no_gap() -> None:
     async with serving(always(SMALL)) as server:
-        outcome = await load_for_long_enough(
+        outcome = await load_until(
             lambda factor: plan(server.url, duration=0.5 * factor, workers=2, tick=0.05),
             lambda seen: min(Counter(tick.worker for tick in seen.ticks).values()) > 2,
         )
@@ -71,13 +69,13 @@ async def test_events_come_in_order_and_ticks_leave_no_gap() -> None:
     assert outcome.total("cpu") > 0
 
 
-async def test_requests_in_flight_when_time_is_up_are_abandoned_and_no_errors() -> None:
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
-        await talk.reader.read()
+async def test_requests_in_flight_at_end_are_abandoned_without_errors() -> None:
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.reader.read()
 
     async with serving(behave) as server:
-        outcome = await load_for_long_enough(
+        outcome = await load_until(
             lambda factor: plan(server.url, duration=0.3 * factor, concurrency=5), lambda seen: seen.total("sent") == 5
         )
     assert (outcome.total("sent"), outcome.total("completed"), outcome.total("abandoned")) == (5, 0, 5)
@@ -87,7 +85,7 @@ async def test_requests_in_flight_when_time_is_up_are_abandoned_and_no_errors() 
 
 
 @pytest.mark.usefixtures("real_workers")
-async def test_a_duration_accounts_for_every_request() -> None:
+async def test_run_with_duration_accounts_for_all_requests() -> None:
     async with serving(always(SMALL)) as server:
         outcome = await load(plan(server.url, duration=0.4, workers=2))
     assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
@@ -96,7 +94,7 @@ async def test_a_duration_accounts_for_every_request() -> None:
 
 
 @pytest.mark.usefixtures("real_workers")
-async def test_stopping_is_clean() -> None:
+async def test_stopped_run_accounts_for_all_requests() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
         run = await begin(plan(server.url, duration=600.0, workers=2), outcome)
@@ -112,7 +110,7 @@ async def test_stopping_is_clean() -> None:
 
 
 @pytest.mark.usefixtures("real_workers")
-async def test_a_worker_that_dies_is_told_and_the_others_go_on() -> None:
+async def test_dead_worker_is_reported_and_others_continue() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
         run = await begin(plan(server.url, duration=600.0, workers=2), outcome)
@@ -132,7 +130,7 @@ async def test_a_worker_that_dies_is_told_and_the_others_go_on() -> None:
 
 
 @pytest.mark.usefixtures("real_workers")
-async def test_a_run_whose_workers_all_died_has_failed() -> None:
+async def test_run_fails_if_all_workers_die() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
         run = await begin(plan(server.url, duration=600.0), outcome)
@@ -145,7 +143,7 @@ async def test_a_run_whose_workers_all_died_has_failed() -> None:
 
 
 @pytest.mark.usefixtures("real_workers")
-async def test_a_stopped_process_is_not_waited_for_for_ever() -> None:
+async def test_suspended_worker_does_not_block_end_of_run() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
         run = await begin(plan(server.url, duration=600.0), outcome)
@@ -157,7 +155,7 @@ async def test_a_stopped_process_is_not_waited_for_for_ever() -> None:
     assert [lost.worker for lost in outcome.lost] == [0]
 
 
-async def test_secrets_stay_out_of_events() -> None:
+async def test_secrets_are_not_in_events() -> None:
     async with serving(always(SMALL)) as server:
         url = server.url.replace("//", "//user:pass@")
         outcome = await load(plan(url, requests=2, headers=(("Authorization", "Bearer abc"), ("X", "y"))))
@@ -167,7 +165,7 @@ async def test_secrets_stay_out_of_events() -> None:
 
 
 @pytest.mark.usefixtures("real_workers")
-async def test_workers_run_where_they_are_told() -> None:
+async def test_workers_run_on_given_cpus() -> None:
     cpu = max(os.sched_getaffinity(0))
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
@@ -178,7 +176,7 @@ async def test_workers_run_where_they_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "error", "says"),
+    ("values", "error", "message"),
     [
         ({"cpus": (4095,)}, UsageError, "CPU 4095"),
         ({"concurrency": 0}, UsageError, "concurrency is 0"),
@@ -188,27 +186,27 @@ async def test_workers_run_where_they_are_told() -> None:
         ({"url": "http://no-such-host.invalid/"}, TargetError, "no-such-host.invalid"),
     ],
 )
-async def test_what_cannot_be_begun_is_said_before_any_event(
-    values: dict[str, Any], error: type[Exception], says: str
+async def test_invalid_plan_is_refused_before_any_event(
+    values: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     outcome = Outcome()
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         await launch(plan(**{"url": "http://127.0.0.1:9/", **values}), 1, Clock(), outcome.emit)
     assert outcome.events == []
 
 
 @pytest.mark.usefixtures("real_workers")
-async def test_a_run_given_up_while_it_starts_leaves_no_process_and_ends() -> None:
+async def test_cancelled_launch_ends_and_leaves_no_process() -> None:
     load = plan("http://127.0.0.1:9/", rate=50.0, duration=600.0, workers=2)
     addresses = await preflight.resolve(load)
     found = preflight.Preflight(address=addresses[0], addresses=("127.0.0.1",))
     workers = newer_children()
-    for rounds in range(20):
+    for iterations in range(20):
         outcome = Outcome()
         starting = asyncio.create_task(launch(load, 1, Clock(), outcome.emit, found))
-        for _ in range(rounds):
+        for _ in range(iterations):
             await asyncio.sleep(0)
         starting.cancel()
         done, _ = await asyncio.wait([starting], timeout=DEADLINE)
-        assert done and starting.cancelled(), f"{rounds} rounds of the loop after its beginning"
+        assert done and starting.cancelled(), f"cancelled after {iterations} iterations of the event loop"
         assert workers() == []

@@ -1,4 +1,4 @@
-"""Arrivals and legs, as arithmetic."""
+"""Arithmetic of arrivals and legs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def plan(**values: object) -> LoadPlan:
 
 
 @given(st.integers(1, 20_000), st.integers(1, 9), st.floats(0, 1e6))
-def test_even_arrivals_of_all_workers_are_the_schedule_exactly(rate: int, workers: int, at: float) -> None:
-    """Whoever shares it, arrival i is at i / rate, none is missing and none is twice."""
+def test_even_arrivals_of_all_workers_equal_schedule(rate: int, workers: int, at: float) -> None:
+    """For any number of workers, arrival i is at i / rate; none is missing or duplicated."""
     seconds = max(1, min(3, 3000 // rate))
     found: list[float] = []
     for worker in range(workers):
@@ -39,20 +39,18 @@ def test_even_arrivals_of_all_workers_are_the_schedule_exactly(rate: int, worker
 
 
 @given(st.lists(st.tuples(st.integers(1, 500), st.integers(1, 3)), min_size=1, max_size=5), st.integers(1, 4))
-def test_a_rate_that_changes_goes_on_from_where_the_schedule_had_come(
-    rungs: list[tuple[int, int]], workers: int
-) -> None:
-    total = [0] * len(rungs)
+def test_schedule_continues_after_change_of_rate(levels: list[tuple[int, int]], workers: int) -> None:
+    total = [0] * len(levels)
     for worker in range(workers):
         arrivals, at = Arrivals(plan(rate=1.0), worker, workers), 1000.0
-        for number, (rate, seconds) in enumerate(rungs):
+        for number, (rate, seconds) in enumerate(levels):
             arrivals.set_rate(at, float(rate))
             at += seconds
             total[number] += len(due_before(arrivals, at))
-    assert total == [rate * seconds for rate, seconds in rungs]
+    assert total == [rate * seconds for rate, seconds in levels]
 
 
-def test_poisson_arrivals_have_the_rate_and_the_spread_and_come_again_with_the_seed() -> None:
+def test_poisson_arrivals_have_rate_spread_and_seed() -> None:
     found = []
     for seed in (7, 7, 8):
         instants: list[float] = []
@@ -69,7 +67,7 @@ def test_poisson_arrivals_have_the_rate_and_the_spread_and_come_again_with_the_s
     assert spread == pytest.approx(mean, rel=0.05)
 
 
-def test_legs_follow_one_another_after_the_warm_up() -> None:
+def test_legs_follow_warm_up_in_order() -> None:
     stages = (Stage(duration=2.0, concurrency=1), Stage(duration=3.0, concurrency=4))
     legs, end = legs_of(plan(stages=stages, warmup=1.0), 10.0)
     assert [(leg.start, leg.stage, leg.warmup, leg.concurrency) for leg in legs] == [

@@ -1,4 +1,4 @@
-"""Requests per connection and think time, as a server sees them."""
+"""Requests per connection and think time, as observed by a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.load.servers import (
     DEADLINE,
     POLLERS,
     SMALL,
-    Conversation,
+    ClientConnection,
     Outcome,
     always,
     begin,
@@ -32,12 +32,12 @@ MODELS["think time"] = MODELS["closed"] | {"think_time": ThinkTime(seconds=0.001
 CLOSING = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
 
 
-async def obedient(talk: Conversation) -> None:
-    """Closes the connection if the request asks for it."""
+async def closes_on_request(client: ClientConnection) -> None:
+    """Respond to all requests; close the connection if a request announces it."""
     last = False
     while not last:
-        last = b"\r\nConnection: close\r\n" in await talk.request()
-        await talk.send(CLOSING if last else SMALL)
+        last = b"\r\nConnection: close\r\n" in await client.request()
+        await client.send(CLOSING if last else SMALL)
 
 
 # --- requests per connection ---
@@ -45,49 +45,53 @@ async def obedient(talk: Conversation) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("poller", POLLERS)
-@pytest.mark.parametrize("behave", [obedient, always(SMALL)], ids=["closes", "ignores close"])
-async def test_a_connection_carries_as_many_requests_as_planned(model: str, poller: str, behave: Any) -> None:
+@pytest.mark.parametrize("behave", [closes_on_request, always(SMALL)], ids=["closes", "ignores close"])
+async def test_connections_carry_planned_number_of_requests(model: str, poller: str, behave: Any) -> None:
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=62, requests_per_connection=5, **MODELS[model]), poller)
-        carried = [talk.requests for talk in server.conversations if talk.requests]
+        carried = [client.requests for client in server.connections if client.requests]
     assert sum(carried) == outcome.total("completed") == 62
     assert max(carried) == 5
-    # All but the last connection of each of the three carry five.
+    # All but the last connection of each of the three users carry five.
     assert 13 <= len(carried) <= 15
     assert outcome.errors == {} and outcome.total("reconnects") == 0
-    assert outcome.merged("connect").count == len(server.conversations)
+    assert outcome.merged("connect").count == len(server.connections)
 
 
-async def test_the_last_request_of_a_connection_announces_its_end() -> None:
+async def test_last_request_of_connection_announces_close() -> None:
     seen: list[list[bytes]] = []
 
-    async def behave(talk: Conversation) -> None:
-        mine: list[bytes] = []
-        seen.append(mine)
+    async def behave(client: ClientConnection) -> None:
+        requests: list[bytes] = []
+        seen.append(requests)
         while True:
-            mine.append(await talk.request())
-            await talk.send(SMALL)
+            requests.append(await client.request())
+            await client.send(SMALL)
 
     async with serving(behave) as server:
         mix = (Request(name="a", url=server.url), Request(name="b", url=server.url, method="POST", body="x HTTP/1.1"))
         await engine_load(plan(server.url, mix=mix, requests=9, concurrency=1, requests_per_connection=3))
-    assert [[b"Connection: close" in one for one in mine] for mine in seen] == 3 * [[False, False, True]]
-    assert all(one.count(b"close") <= 1 and one.count(b"Host:") == 1 for mine in seen for one in mine)
+    assert [[b"Connection: close" in request for request in requests] for requests in seen] == 3 * [
+        [False, False, True]
+    ]
+    assert all(
+        request.count(b"close") <= 1 and request.count(b"Host:") == 1 for requests in seen for request in requests
+    )
 
 
-async def test_a_kept_connection_that_is_lost_counts_its_requests_from_the_start_again() -> None:
-    async def behave(talk: Conversation) -> None:
+async def test_reconnect_restarts_requests_per_connection() -> None:
+    async def behave(client: ClientConnection) -> None:
         for _ in range(2):
-            await talk.request()
-            await talk.send(SMALL)
+            await client.request()
+            await client.send(SMALL)
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=20, concurrency=1, requests_per_connection=3))
-        assert max(talk.requests for talk in server.conversations) == 2
+        assert max(client.requests for client in server.connections) == 2
     assert outcome.total("completed") == 20 and outcome.errors == {}
 
 
-def test_new_connections_use_up_ports_by_their_share_of_requests() -> None:
+def test_port_warning_depends_on_requests_per_connection() -> None:
     values: dict[str, Any] = {"requests": 300_000, "concurrency": 10}
     assert warnings(plan("http://a/", **values)) == ()
     assert warnings(plan("http://a/", **values, requests_per_connection=100)) == ()
@@ -101,51 +105,51 @@ def test_new_connections_use_up_ports_by_their_share_of_requests() -> None:
 # --- think time ---
 
 
-async def _gaps(behaves_until: int, **values: Any) -> tuple[list[float], Outcome]:
-    """Seconds between a response and the next request of its connection, as the server measures them."""
+async def _gaps(requests: int, **values: Any) -> tuple[list[float], Outcome]:
+    """Return the seconds between a response and the next request of its connection, as measured by the server."""
     gaps: list[float] = []
 
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
         while True:
             responded = monotonic()
-            await talk.send(SMALL)
-            await talk.request()
+            await client.send(SMALL)
+            await client.request()
             gaps.append(monotonic() - responded)
 
     async with serving(behave) as server:
-        outcome = await engine_load(plan(server.url, requests=behaves_until, **values))
+        outcome = await engine_load(plan(server.url, requests=requests, **values))
     return gaps, outcome
 
 
-async def test_each_connection_pauses_for_its_think_time() -> None:
+async def test_each_connection_pauses_for_think_time() -> None:
     think = 0.2
     gaps, outcome = await _gaps(16, concurrency=4, think_time=ThinkTime(seconds=think))
     assert len(gaps) == 12 and min(gaps) >= think
     assert outcome.total("completed") == 16
     assert outcome.merged("service").count == 16
-    # The pause is part of no latency: the time of all requests is less than that of their pauses.
+    # Latency excludes the pause: the latency of all requests is less than their pauses.
     assert outcome.merged("service").mean * 16 < sum(gaps)
     assert outcome.merged("service").min < think
 
 
-async def test_connections_begin_spread_over_one_think_time() -> None:
-    came: list[float] = []
+async def test_first_requests_are_spread_over_think_time() -> None:
+    arrivals: list[float] = []
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            await talk.request()
-            came.append(monotonic())
-            await talk.send(SMALL)
+            await client.request()
+            arrivals.append(monotonic())
+            await client.send(SMALL)
 
     async with serving(behave) as server:
         await engine_load(plan(server.url, requests=4, concurrency=4, think_time=ThinkTime(seconds=0.8)))
     # The fourth is due 0.6 s after the first; a busy machine may delay the first by some of that.
-    assert came[-1] - came[0] > 0.3
+    assert arrivals[-1] - arrivals[0] > 0.3
 
 
-async def test_a_run_by_count_does_not_wait_for_the_last_think_times() -> None:
-    """Each of the two would think for longer than the test may take."""
+async def test_counted_run_does_not_wait_for_last_think_time() -> None:
+    """The think time is longer than the test may take."""
     async with serving(always(SMALL)) as server:
         outcome = await engine_load(
             plan(server.url, requests=1, concurrency=1, think_time=ThinkTime(seconds=2 * DEADLINE))
@@ -153,26 +157,26 @@ async def test_a_run_by_count_does_not_wait_for_the_last_think_times() -> None:
     assert outcome.total("completed") == 1
 
 
-async def test_a_server_that_closes_during_the_think_time_is_reconnected_to_without_an_error() -> None:
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
-        await talk.send(SMALL)
+async def test_close_during_think_time_reconnects_without_error() -> None:
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.send(SMALL)
 
     async with serving(behave) as server:
         outcome = await engine_load(
             plan(server.url, requests=10, concurrency=2, think_time=ThinkTime(seconds=0.05)),
         )
-        assert len(server.conversations) == 10
+        assert len(server.connections) == 10
     assert outcome.total("completed") == 10
     assert outcome.errors == {} and outcome.total("retries") == 0
-    # A close that comes together with a last response counts as well.
+    # A close that arrives with the last response counts, too.
     assert 8 <= outcome.total("reconnects") <= 10
 
 
-async def test_connections_that_think_follow_a_lower_and_a_higher_load() -> None:
+async def test_thinking_connections_are_adjusted() -> None:
     outcome = Outcome()
 
-    def newest(seen: Outcome) -> int:
+    def open_connections(seen: Outcome) -> int:
         return seen.ticks[-1].connections if seen.ticks else 0
 
     async with serving(always(SMALL)) as server:
@@ -180,10 +184,10 @@ async def test_connections_that_think_follow_a_lower_and_a_higher_load() -> None
         run = await begin(plan(server.url, duration=600.0, concurrency=1, think_time=think), outcome)
         await outcome.until(lambda seen: seen.total("completed") == 1)
         run.adjust(concurrency=5)
-        # The first of the four that are added begins at once.
-        await outcome.until(lambda seen: newest(seen) == 2 and seen.total("completed") == 2)
+        # The first of the four added connections starts immediately.
+        await outcome.until(lambda seen: open_connections(seen) == 2 and seen.total("completed") == 2)
         run.adjust(concurrency=1)
-        await outcome.until(lambda seen: newest(seen) <= 1)
+        await outcome.until(lambda seen: open_connections(seen) <= 1)
         run.stop()
         async with asyncio.timeout(DEADLINE):
             await run.wait()
@@ -191,7 +195,7 @@ async def test_connections_that_think_follow_a_lower_and_a_higher_load() -> None
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_warm_up_with_think_time_counts_no_request_of_it(workers: int) -> None:
+async def test_warm_up_with_think_time_is_not_counted(workers: int) -> None:
     async with serving(always(SMALL)) as server:
         outcome = await load(
             plan(
@@ -216,7 +220,7 @@ async def test_a_warm_up_with_think_time_counts_no_request_of_it(workers: int) -
         (ThinkTime(seconds=1.0, distribution="exponential"), 0.0, 1.0, 20.0),
     ],
 )
-def test_think_times_are_drawn_from_their_distribution(think: ThinkTime, low: float, mean: float, high: float) -> None:
+def test_think_times_follow_distribution(think: ThinkTime, low: float, mean: float, high: float) -> None:
     draw = pauses_of(think, Random(1))
     drawn = [draw() for _ in range(20_000)]
     assert low <= min(drawn) and max(drawn) <= high

@@ -1,4 +1,4 @@
-"""TLS against a real server: verified, told what is wrong, and read to the last byte."""
+"""TLS against real servers: verification, error messages, and complete responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.load.servers import (
     POLLERS,
     SMALL,
     Behaviour,
-    Conversation,
+    ClientConnection,
     Server,
     always,
     engine_load,
@@ -46,7 +46,7 @@ def web(authority: Authority) -> Pair:
 
 @asynccontextmanager
 async def secured(behave: Behaviour, pair: Pair, client_ca: Path | None = None) -> AsyncIterator[Server]:
-    """A server with TLS."""
+    """Run a server with TLS."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=client_ca)
     context.load_cert_chain(pair.cert, pair.key)
     if client_ca:
@@ -66,12 +66,12 @@ def tls_plan(server: Server, authority: Authority, **values: Any) -> Any:
     ("reply", "body"),
     [((SMALL,), 5), ((SMALL[:20], SMALL[20:39], SMALL[39:]), 5), ((BIG,), 700_000), ((CHUNKED,), 5)],
 )
-async def test_replies(
+async def test_responses_over_tls(
     authority: Authority, web: Pair, reply: tuple[bytes, ...], body: int, keepalive: bool, poller: str
 ) -> None:
     async with secured(always(*reply), web) as server:
         outcome = await engine_load(tls_plan(server, authority, keepalive=keepalive), poller)
-        made = len(server.conversations)
+        made = len(server.connections)
     assert outcome.errors == {}
     assert outcome.statuses == {200: 25}
     assert outcome.total("body_bytes") == 25 * body
@@ -81,7 +81,7 @@ async def test_replies(
 
 @pytest.mark.parametrize("poller", POLLERS)
 @pytest.mark.parametrize("reply", [CLOSING, b"HTTP/1.1 200 OK\r\n\r\nhello"])
-async def test_servers_that_close(authority: Authority, web: Pair, reply: bytes, poller: str) -> None:
+async def test_responses_of_closing_servers(authority: Authority, web: Pair, reply: bytes, poller: str) -> None:
     async with secured(once(reply), web) as server:
         outcome = await engine_load(tls_plan(server, authority), poller)
     assert outcome.errors == {}
@@ -89,7 +89,7 @@ async def test_servers_that_close(authority: Authority, web: Pair, reply: bytes,
     assert outcome.total("body_bytes") == 125
 
 
-async def test_a_body_larger_than_all_buffers_goes_out_whole(authority: Authority, web: Pair) -> None:
+async def test_body_larger_than_buffers_is_sent_completely(authority: Authority, web: Pair) -> None:
     async with secured(always(SMALL), web) as server:
         large = tls_plan(server, authority, method="POST", body="y" * 3_000_000, requests=4, timeout=20.0)
         outcome = await engine_load(large)
@@ -97,21 +97,21 @@ async def test_a_body_larger_than_all_buffers_goes_out_whole(authority: Authorit
     assert outcome.total("bytes_sent") > 12_000_000
 
 
-async def test_open_load_and_worker_processes(authority: Authority, web: Pair) -> None:
+async def test_open_load_with_worker_processes(authority: Authority, web: Pair) -> None:
     async with secured(always(SMALL), web) as server:
         outcome = await load(tls_plan(server, authority, rate=200.0, requests=60, workers=2))
     assert outcome.statuses == {200: 60}
     assert outcome.merged("tls").count == outcome.merged("connect").count
 
 
-async def test_a_preflight_says_what_is_wrong_with_a_certificate(authority: Authority, web: Pair) -> None:
+async def test_preflight_reports_certificate_errors(authority: Authority, web: Pair) -> None:
     async with secured(always(SMALL), web) as server:
         assert (await preflight(tls_plan(server, authority))).status == 200
-        for tls, says in (
+        for tls, message in (
             (Tls(), "certificate is not trusted: unable to get local issuer"),
             (Tls(ca=str(authority.cert), sni="other.example"), "certificate is not trusted: .*other.example"),
         ):
-            with pytest.raises(TargetError, match=says) as caught:
+            with pytest.raises(TargetError, match=message) as caught:
                 await preflight(tls_plan(server, authority, tls=tls))
             assert "\n" not in str(caught.value)
             assert caught.value.exit_code == 3
@@ -120,7 +120,7 @@ async def test_a_preflight_says_what_is_wrong_with_a_certificate(authority: Auth
             assert (await engine_load(tls_plan(server, authority, tls=tls))).statuses == {200: 25}
 
 
-async def test_a_certificate_that_is_not_trusted_is_an_error_of_its_own_kind(authority: Authority, web: Pair) -> None:
+async def test_untrusted_certificate_counts_as_tls_error(authority: Authority, web: Pair) -> None:
     async with secured(always(SMALL), web) as server:
         outcome = await engine_load(tls_plan(server, authority, tls=Tls()))
     assert outcome.errors == {"tls": 25}
@@ -128,10 +128,10 @@ async def test_a_certificate_that_is_not_trusted_is_an_error_of_its_own_kind(aut
     assert outcome.merged("connect").count == 25
 
 
-async def test_a_server_without_tls(authority: Authority) -> None:
-    async def behave(talk: Any) -> None:
-        await talk.reader.read(1)
-        await talk.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+async def test_server_without_tls_is_refused(authority: Authority) -> None:
+    async def behave(client: Any) -> None:
+        await client.reader.read(1)
+        await client.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async with serving(behave) as server:
         with pytest.raises(TargetError, match="TLS handshake") as caught:
@@ -139,33 +139,33 @@ async def test_a_server_without_tls(authority: Authority) -> None:
         assert "\n" not in str(caught.value)
 
 
-async def test_a_client_certificate(authority: Authority, web: Pair) -> None:
+async def test_client_certificate_is_sent(authority: Authority, web: Pair) -> None:
     own = authority.issue("client.example")
-    with_own = Tls(ca=str(authority.cert), cert=str(own.cert), key=str(own.key))
+    with_certificate = Tls(ca=str(authority.cert), cert=str(own.cert), key=str(own.key))
     async with secured(always(SMALL), web, client_ca=authority.cert) as server:
-        assert (await engine_load(tls_plan(server, authority, tls=with_own))).statuses == {200: 25}
+        assert (await engine_load(tls_plan(server, authority, tls=with_certificate))).statuses == {200: 25}
         outcome = await engine_load(tls_plan(server, authority))
     assert set(outcome.errors) <= {"tls", "reset", "closed_before_response"}
     assert sum(outcome.errors.values()) == 25
 
 
-async def test_files_that_do_not_serve(authority: Authority, web: Pair, tmp_path: Path) -> None:
+async def test_unusable_certificate_files_are_refused(authority: Authority, web: Pair, tmp_path: Path) -> None:
     none, junk = tmp_path / "none.pem", tmp_path / "junk.pem"
     junk.write_text("no certificate")
-    for tls, says in (
+    for tls, message in (
         (Tls(ca=str(none)), "none.pem: no such file"),
         (Tls(ca=str(junk)), "junk.pem: holds no certificates"),
         (Tls(cert=str(web.cert), key=str(junk)), "no certificate with its key"),
         (Tls(key=str(web.key)), "needs its certificate"),
     ):
-        with pytest.raises(UsageError, match=says) as caught:
+        with pytest.raises(UsageError, match=message) as caught:
             await preflight(plan("https://127.0.0.1:9/", tls=tls))
         assert "\n" not in str(caught.value)
 
 
-async def test_a_handshake_that_nobody_answers_times_out(authority: Authority) -> None:
-    async def behave(talk: Any) -> None:
-        await talk.reader.read(1)
+async def test_unanswered_handshake_times_out(authority: Authority) -> None:
+    async def behave(client: Any) -> None:
+        await client.reader.read(1)
         await asyncio.Event().wait()
 
     async with serving(behave) as server:
@@ -177,10 +177,10 @@ async def test_a_handshake_that_nobody_answers_times_out(authority: Authority) -
 async def test_users_keep_secure_cookies(authority: Authority, web: Pair, poller: str) -> None:
     received: list[bytes] = []
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         while True:
-            received.append(await talk.request())
-            await talk.send(b"HTTP/1.1 200 OK\r\nSet-Cookie: s=1; Secure; Path=/\r\nContent-Length: 5\r\n\r\nhello")
+            received.append(await client.request())
+            await client.send(b"HTTP/1.1 200 OK\r\nSet-Cookie: s=1; Secure; Path=/\r\nContent-Length: 5\r\n\r\nhello")
 
     async with secured(behave, web) as server:
         outcome = await engine_load(tls_plan(server, authority, concurrency=2, cookies=True), poller)

@@ -1,4 +1,4 @@
-"""The worker process on its own: its pipes, and what it does when the other end is slow or gone."""
+"""The worker process alone: its pipes, and a slow or missing peer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 from cockpit.load.protocol import SAYING, Assignment, Done, Start, Stop, assignments, decode_saying, encode
 from cockpit.model.events import Tick, decode
 from tests.lab.cpus import generator_cpu
-from tests.load.servers import DEADLINE, SMALL, Conversation, Outcome, always, begin, plan, serving
+from tests.load.servers import DEADLINE, SMALL, ClientConnection, Outcome, always, begin, plan, serving
 
 COMMAND = (sys.executable, "-P", "-m", "cockpit.load.worker")
 
 
 @asynccontextmanager
 async def worker(assignment: Assignment, *command: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A worker that is ready."""
+    """Start a worker, and wait until it is ready."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*(command or COMMAND), stdin=pipe, stdout=pipe, limit=1 << 25)
     assert process.stdin and process.stdout
@@ -38,14 +38,14 @@ async def worker(assignment: Assignment, *command: str) -> AsyncIterator[asyncio
         process.stdin.close()
 
 
-def tell(process: asyncio.subprocess.Process, message: Start | Stop) -> None:
+def send(process: asyncio.subprocess.Process, message: Start | Stop) -> None:
     assert process.stdin
     process.stdin.write(encode(message) + b"\n")
 
 
 @contextmanager
-def hog(cpu: int) -> Iterator[None]:
-    """Somebody else who wants all of a CPU, for as long as this lasts and a minute at most."""
+def busy_loop(cpu: int) -> Iterator[None]:
+    """Run a busy loop on a CPU for the duration of the block, at most a minute."""
     with subprocess.Popen(["timeout", "60", "taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]) as process:
         try:
             yield
@@ -53,19 +53,19 @@ def hog(cpu: int) -> Iterator[None]:
             process.terminate()
 
 
-async def rest(process: asyncio.subprocess.Process) -> tuple[list[Tick], list[Any]]:
-    """Everything it still says."""
+async def remaining(process: asyncio.subprocess.Process) -> tuple[list[Tick], list[Any]]:
+    """Return the remaining ticks and messages of the worker."""
     ticks: list[Tick] = []
-    sayings: list[Any] = []
+    messages: list[Any] = []
     assert process.stdout
     async for line in process.stdout:
         if line.startswith(SAYING):
-            sayings.append(decode_saying.decode(line))
+            messages.append(decode_saying.decode(line))
         else:
             event = decode(line)
             assert isinstance(event, Tick)
             ticks.append(event)
-    return ticks, sayings
+    return ticks, messages
 
 
 async def tick_with_errors(process: asyncio.subprocess.Process) -> Tick:
@@ -84,92 +84,92 @@ def assignment_for(url: str, port: int, **values: Any) -> Assignment:
     return assignment
 
 
-async def test_load_goes_on_when_nobody_reads_the_ticks() -> None:
-    tick = 0.001
+async def test_load_continues_while_ticks_are_not_read() -> None:
+    interval = 0.001
     async with serving(always(SMALL)) as server:
-        assignment = assignment_for(server.url, server.port, duration=600.0, tick=tick)
+        assignment = assignment_for(server.url, server.port, duration=600.0, tick=interval)
         async with worker(assignment) as process:
             assert process.stdout
-            # Take away the reader's own buffering: what it does not read stays in the pipe.
+            # Disable the reader's own buffering, so that unread ticks stay in the pipe.
             process._transport.get_pipe_transport(1).pause_reading()  # type: ignore[attr-defined]
             at = monotonic()
-            tell(process, Start(at))
-            # Far more ticks than a pipe has room for.
+            send(process, Start(at))
+            # Far more ticks than fit into a pipe.
             await server.until(lambda: monotonic() > at + 1.0 and server.requests > 1000)
             before = server.requests
             await server.until(lambda: server.requests > before + 200)
             process._transport.get_pipe_transport(1).resume_reading()  # type: ignore[attr-defined]
-            tell(process, Stop())
-            ticks, sayings = await rest(process)
-    assert sayings == [Done("stopped")]
+            send(process, Stop())
+            ticks, messages = await remaining(process)
+    assert messages == [Done("stopped")]
     assert all(first.t == second.start for first, second in pairwise(ticks))
-    assert max(one.t - one.start for one in ticks) > 10 * tick
-    completed = sum(one.completed for one in ticks)
-    assert sum(one.sent for one in ticks) == completed + sum(one.abandoned for one in ticks)
-    assert sum(one.service.count for one in ticks) == completed
+    assert max(tick.t - tick.start for tick in ticks) > 10 * interval
+    completed = sum(tick.completed for tick in ticks)
+    assert sum(tick.sent for tick in ticks) == completed + sum(tick.abandoned for tick in ticks)
+    assert sum(tick.service.count for tick in ticks) == completed
     assert completed <= server.requests <= completed + 4
 
 
-async def test_the_end_of_stdin_ends_the_load() -> None:
+async def test_end_of_stdin_ends_load() -> None:
     async with (
         serving(always(SMALL)) as server,
         worker(assignment_for(server.url, server.port, duration=600.0)) as process,
     ):
         assert process.stdin and process.stdout
-        tell(process, Start(monotonic()))
+        send(process, Start(monotonic()))
         await process.stdout.readline()
         process.stdin.close()
-        _, sayings = await rest(process)
-        assert sayings == [Done("stopped")]
+        _, messages = await remaining(process)
+        assert messages == [Done("stopped")]
         assert await process.wait() == 0
 
 
-async def test_without_a_start_it_ends_with_stdin() -> None:
+async def test_worker_without_start_ends_with_stdin() -> None:
     async with (
         serving(always(SMALL)) as server,
         worker(assignment_for(server.url, server.port, requests=5)) as process,
     ):
         assert process.stdin
         process.stdin.close()
-        assert await rest(process) == ([], [])
+        assert await remaining(process) == ([], [])
     assert server.requests == 0
 
 
-async def test_ticks_carry_run_and_worker_and_the_monotonic_clock() -> None:
+async def test_ticks_have_run_worker_and_monotonic_time() -> None:
     async with (
         serving(always(SMALL)) as server,
         worker(assignment_for(server.url, server.port, requests=50)) as process,
     ):
         at = monotonic()
-        tell(process, Start(at))
-        ticks, sayings = await rest(process)
-    assert sayings == [Done("completed")]
+        send(process, Start(at))
+        ticks, messages = await remaining(process)
+    assert messages == [Done("completed")]
     assert {(tick.run, tick.worker) for tick in ticks} == {(3, 0)}
     assert ticks[0].start == at
     assert at < ticks[-1].t < monotonic()
 
 
-async def test_running_out_of_file_descriptors_is_counted_as_that() -> None:
+async def test_missing_file_descriptors_have_own_kind_of_error() -> None:
     limited = ("sh", "-c", 'ulimit -n 50 && exec "$@"', "sh", *COMMAND)
 
-    async def behave(talk: Conversation) -> None:
-        await talk.request()
-        await talk.reader.read()
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.reader.read()
 
     async with serving(behave) as server:
         assignment = assignment_for(server.url, server.port, duration=600.0, concurrency=80)
         async with worker(assignment, *limited) as process:
-            tell(process, Start(monotonic()))
+            send(process, Start(monotonic()))
             await server.until(lambda: server.requests >= 20)
             ticks = [await tick_with_errors(process)]
-            tell(process, Stop())
-            ticks += (await rest(process))[0]
+            send(process, Stop())
+            ticks += (await remaining(process))[0]
     errors = {kind for tick in ticks for kind in tick.errors}
     assert errors == {"no_file_descriptors"}
     assert sum(tick.abandoned for tick in ticks) > 0
 
 
-async def test_an_engine_imports_no_screen_and_no_http_client() -> None:
+async def test_engine_imports_no_screen_and_no_http_client() -> None:
     script = (
         "import cockpit.load.worker, sys;"
         "print([name for name in ('textual', 'rich', 'httpx', 'asyncssh', 'asyncio', 'ssl') if name in sys.modules])"
@@ -179,14 +179,14 @@ async def test_an_engine_imports_no_screen_and_no_http_client() -> None:
     assert out.strip() == b"[]"
 
 
-async def test_the_time_it_waits_for_a_cpu_is_told() -> None:
-    """Two that want all of one CPU: each waits about as long as the other runs, and the ticks say so."""
+async def test_ticks_have_time_waiting_for_cpu() -> None:
+    """Two processes compete for a CPU: each waits about as long as the other runs, and the ticks record the wait."""
     outcome, cpu = Outcome(), generator_cpu()
     async with serving(always(SMALL)) as server:
-        with hog(cpu):
+        with busy_loop(cpu):
             run = await begin(plan(server.url, duration=600.0, cpus=(cpu,)), outcome)
             await outcome.until(lambda seen: seen.total("cpu_wait") >= 0.1)
             run.stop()
             await run.wait()
-    # It cannot have waited longer than there was load, by whichever of the kernel's clocks.
+    # The wait cannot exceed the duration of the load, by any of the kernel's clocks.
     assert outcome.total("cpu_wait") <= 1.01 * (outcome.ended.t - outcome.started.t)

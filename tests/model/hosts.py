@@ -1,4 +1,4 @@
-"""Readings of a host made up for tests: everything still, but what is said."""
+"""Synthetic readings of a host: idle unless values are given."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOOTED = 1000.0  # seconds before the session
 
 
 def reading(t: float, **values: object) -> HostReading:
-    still = HostReading(
+    idle = HostReading(
         uptime=BOOTED + t,
         wall=5000.0 + t,
         cpu=CpuCounters(0, 0, 0, int(100 * t), 0, 0, 0, 0),
@@ -38,7 +38,7 @@ def reading(t: float, **values: object) -> HostReading:
         load=(0.1, 0.2, 0.3),
         forks=100,
     )
-    return replace(still, **values)
+    return replace(idle, **values)
 
 
 def sample(t: float, **values: object) -> HostSample:
@@ -49,17 +49,17 @@ def lost(t: float) -> HostChanged:
     return HostChanged(t=t, host="web1", condition="lost", detail="no answer")
 
 
-def back(t: float) -> HostChanged:
+def recovered(t: float) -> HostChanged:
     return HostChanged(t=t, host="web1", condition="up", facts=FACTS)
 
 
 def disk(name: str, writes: int = 0, busy: int = 0, waited: int = 0) -> DiskCounters:
-    """Every write of 4 KiB."""
+    """Counters of a disk; each write has 4 KiB."""
     return DiskCounters(name, 0, writes, 0, 0, writes * 8, 0, 0, waited, 0, busy, waited)
 
 
 def net(name: str, received: int = 0, sent: int = 0) -> NetCounters:
-    """Bytes, in packets of 1 KiB."""
+    """Counters of an interface: bytes, in packets of 1 KiB."""
     return NetCounters(name, received, received // 1024, 0, 0, sent, sent // 1024, 0, 0)
 
 
@@ -68,7 +68,7 @@ def host_of(*events: AnyEvent) -> HostState:
 
 
 def result_of(before: HostSample, during: Iterable[AnyEvent], after: HostSample) -> RunResult:
-    """A run that begins just after the sample before it and ends just before the one after it."""
+    """Return the result of a run from just after the sample `before` to just before the sample `after`."""
     started = RunStarted(t=before.t, run=1, plan=LoadPlan(url="http://a/", requests=1))
     ended = RunEnded(t=after.t, run=1, reason="completed")
     found = run_result(fold_all([START, UP, before, started, *during, ended, after]), 1)

@@ -1,4 +1,4 @@
-"""Counters become shares and rates as sar, free and ps have them; workers are told apart by pid and start."""
+"""Counters become shares and rates as in sar, free and ps; processes are identified by pid and start time."""
 
 import msgspec
 
@@ -54,7 +54,7 @@ def test_cpu_io_and_memory() -> None:
     assert (point.memory.used, point.memory.buff_cache) == (800 * 1024, 750 * 1024)
 
 
-def test_the_first_sample_says_nothing_of_rates() -> None:
+def test_first_sample_has_no_rates() -> None:
     point = host_of(sample(1, busy=20)).point
     assert point is not None
     assert (point.cpu, point.io, point.spawned) == (None, None, None)
@@ -62,21 +62,21 @@ def test_the_first_sample_says_nothing_of_rates() -> None:
 
 def test_spawned_exited_and_defunct_processes() -> None:
     first = (process(1), process(2), process(3))
-    # 2 became defunct, 3 is gone, its pid was taken by another, 4 is new.
+    # 2 became defunct, 3 exited and its pid was reused, 4 is new.
     second = (process(1), process(2, stat="Z"), process(3, start=900), process(4))
     host = host_of(sample(1, processes=first), sample(2, processes=second))
     assert (host.spawned, host.exited) == (2, 2)
     assert host.point is not None
     assert (host.point.spawned, host.point.exited, host.point.defunct) == (2.0, 2.0, 1)
-    assert [row.new for row in host.processes] == [False, False, True, True]
+    assert [process.new for process in host.processes] == [False, False, True, True]
 
 
-def test_a_death_is_counted_once() -> None:
+def test_exit_is_counted_once() -> None:
     host = host_of(sample(1, processes=(process(2),)), sample(2, processes=(process(2, stat="Z"),)), sample(3))
     assert (host.spawned, host.exited) == (0, 1)
 
 
-def test_process_cpu_is_of_the_interval() -> None:
+def test_process_cpu_covers_the_interval() -> None:
     host = host_of(sample(1, processes=(process(1, utime=500),)), sample(3, processes=(process(1, utime=600),)))
     assert host.processes[0].cpu == 50.0
 
@@ -87,7 +87,7 @@ def test_shared_memory_is_counted_once() -> None:
     assert (host.point.rss, host.point.unshared) == (80 << 20, 20 << 20)
 
 
-def test_a_reboot_is_not_drawn() -> None:
+def test_reboot_has_no_cpu_rates() -> None:
     after = sample(3)
     rebooted = msgspec.structs.replace(after, reading=msgspec.structs.replace(after.reading, uptime=2.0))
     point = host_of(sample(1), sample(2), rebooted).point
@@ -110,7 +110,7 @@ def run_over(*samples: HostSample) -> State:
     )
 
 
-def test_averages_cover_the_run_and_no_more() -> None:
+def test_averages_cover_only_the_run() -> None:
     state = run_over(sample(1), sample(2, busy=10), sample(3, busy=20), sample(4, busy=30), sample(5, busy=130))
     result = run_result(state, 1)
     assert result is not None
@@ -119,7 +119,7 @@ def test_averages_cover_the_run_and_no_more() -> None:
     assert metric_value(result, "web2.cpu.idle") is None
 
 
-def test_a_lost_host_leaves_a_gap() -> None:
+def test_lost_host_leaves_gap() -> None:
     up = HostChanged(t=0, host="web1", condition="up", facts=FACTS)
     state = fold_all([START, up, sample(1), HostChanged(t=5, host="web1", condition="lost", detail="no answer")])
     assert state.hosts["web1"].condition == "lost"

@@ -1,4 +1,4 @@
-"""Ticks become seconds and rows; nothing is lost and a change splits a run where it came into force."""
+"""Ticks become seconds and segments without loss; a change splits a run when it becomes active."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,7 +56,7 @@ def test_counts_over_ticks_add_up(pieces: list[tuple[int, int]]) -> None:
     assert result.counts.bytes_received == 92 * total
 
 
-def test_rate_is_over_the_time_that_ticks_cover() -> None:
+def test_rate_is_over_time_covered_by_ticks() -> None:
     state = fold_all([started(5.0), *(ticked(5.0 + n / 10) for n in range(20))])
     segment = state.segment
     assert segment is not None
@@ -65,7 +65,7 @@ def test_rate_is_over_the_time_that_ticks_cover() -> None:
     assert segment.label == "baseline"
 
 
-def test_a_change_in_a_run_begins_a_row_and_no_tick_is_split() -> None:
+def test_change_during_run_starts_segment_without_splitting_ticks() -> None:
     before = [ticked(n / 10) for n in range(10)]
     after = [ticked(1.0 + n / 10, completed=20) for n in range(10)]
     state = fold_all([started(), *before[:-1], *change("A", 0.95), before[-1], *after])
@@ -78,40 +78,40 @@ def test_a_change_in_a_run_begins_a_row_and_no_tick_is_split() -> None:
     assert run_result(state, 1).counts.completed == 300  # type: ignore[union-attr]
 
 
-def test_a_change_between_runs_names_the_next_row() -> None:
+def test_change_between_runs_labels_next_segment() -> None:
     ended = RunEnded(t=1.0, run=1, reason="completed")
     events = [started(), ticked(0), ended, *change("A", 2.0), started(3.0, 2), ticked(3.0, run=2)]
     state = fold_all([*events, RunEnded(t=4.0, run=2, reason="completed"), started(5.0, 3)])
     assert [segment.label for segment in state.segments] == ["baseline", "A MaxSpareServers 10 → 30", "again"]
 
 
-def test_a_change_that_was_put_back_begins_no_row_and_is_told() -> None:
+def test_rolled_back_change_starts_no_segment_and_has_marker() -> None:
     state = fold_all([started(), ticked(0), *change("A", 0.5, "rolled back"), ticked(0.6)])
     assert len(state.segments) == 1
     assert state.markers[0].text.startswith("A MaxSpareServers 10 → 30: rolled back")
 
 
-def test_a_saturated_generator_is_doubted() -> None:
-    calm = [ticked(n / 10, cpu=0.05) for n in range(10)]
-    pressed = [ticked(1 + n / 10, cpu=0.099) for n in range(10)]
-    state = fold_all([started(), *calm, *pressed])
+def test_saturated_generator_is_flagged() -> None:
+    idle = [ticked(n / 10, cpu=0.05) for n in range(10)]
+    busy = [ticked(1 + n / 10, cpu=0.099) for n in range(10)]
+    state = fold_all([started(), *idle, *busy])
     assert [second.saturated for second in state.seconds] == [False, True]
     assert round(state.segments[0].saturated, 6) == 1.0
     assert round(state.seconds[1].generator, 2) == 0.99
 
 
-def test_a_lost_worker_makes_figures_partial() -> None:
+def test_lost_worker_makes_segment_partial() -> None:
     state = fold_all([started(), ticked(0), WorkerLost(t=0.2, run=1, worker=1, detail="killed by signal 9")])
     assert "killed by signal 9" in state.segments[0].partial
 
 
-def test_ticks_that_arrive_late_still_find_their_second() -> None:
+def test_late_ticks_count_in_their_second() -> None:
     early, late = ticked(0.8, worker=0), ticked(0.85, worker=1)
     state = fold_all([started(), early, ticked(1.1), late])
     assert [second.completed for second in state.seconds] == [20, 10]
 
 
-def test_time_never_goes_back() -> None:
+def test_time_never_decreases() -> None:
     state = fold_all([started(), ticked(1.0), ticked(0.5)])
     assert state.t == 1.1
     assert fold_all([]) == State()

@@ -1,4 +1,4 @@
-"""Other load of a host: what it was busy for, less all that is known to run on its machine."""
+"""Other load of a host: busy time minus the processes known to run on its machine."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PER_SECOND = CpuCounters(15, 10, 5, 145, 0, 5, 15, 5)
 def start(*names: str, boot: str = "", processes: tuple[str, ...] = ("apache2",)) -> list[AnyEvent]:
     hosts = tuple(HostConfig(name=name, processes=processes) for name in names)
     facts = HostFacts(hostname="x", kernel="6.1", cpus=2, hz=HZ, page=4096, boot=BOOT)
-    begun = SessionStarted(t=0, wall=0, version="0", name="x", hosts=hosts, boot=boot)
-    return [begun, *(HostChanged(t=0, host=name, condition="up", facts=facts) for name in names)]
+    started = SessionStarted(t=0, wall=0, version="0", name="x", hosts=hosts, boot=boot)
+    return [started, *(HostChanged(t=0, host=name, condition="up", facts=facts) for name in names)]
 
 
 def sample(t: float, used: int, host: str = "web1", pid: int = 7, probe: float = 0.0, **changed: object) -> HostSample:
-    """A reading `t` seconds after the start, the watched processes having used so many clock ticks."""
+    """A sample `t` seconds after the start, with `used` clock ticks of CPU in the watched processes."""
     process = ProcessCounters(pid, 1, 10, "S", "apache2", 0, 0, 1, 0, 0, 0, "apache2")
     values: dict[str, object] = {
         "cpu": CpuCounters(*(round(t * getattr(PER_SECOND, name)) for name in PER_SECOND.__struct_fields__)),
@@ -52,8 +52,8 @@ def others(events: list[AnyEvent], host: str = "web1") -> list[float | None]:
     return [point.other for point in fold_all(events).hosts[host].points]
 
 
-def test_time_counted_at_clock_ticks_is_not_trusted() -> None:
-    """The kernel found programs at twice as many ticks as they ran for."""
+def test_tick_sampled_cpu_time_is_corrected() -> None:
+    """The kernel charged programs with twice the CPU time that they used."""
     twice = CpuCounters(60, 0, 10, 145, 0, 5, 15, 0)
 
     def counters(t: float) -> CpuCounters:
@@ -63,13 +63,13 @@ def test_time_counted_at_clock_ticks_is_not_trusted() -> None:
     assert found[-1] == pytest.approx(10.0)
 
 
-def test_other_load_is_busy_time_with_nice_and_steal_less_the_watched_processes_and_the_probe() -> None:
+def test_other_load_is_busy_time_minus_watched_and_probe() -> None:
     found = others([*start("web1"), sample(1, 50), sample(2, 65, probe=0.02)])
-    # 35 ticks of 200, less 15 and 2; interrupts are nobody's.
+    # 35 ticks of 200, minus 15 and 2; interrupts belong to no process.
     assert found == [None, 9.0]
 
 
-def test_a_generator_on_the_same_machine_is_subtracted() -> None:
+def test_generator_on_same_machine_is_subtracted() -> None:
     events = [
         *start("web1", boot=BOOT),
         *(generator(t, 0.1 * t) for t in (0.5, 1.5, 2.5)),
@@ -86,20 +86,20 @@ def test_a_generator_on_the_same_machine_is_subtracted() -> None:
     assert (point.servers, point.generator) == (5.0, None)
 
 
-def test_hosts_that_share_a_machine_are_subtracted_from_each_other() -> None:
+def test_hosts_on_same_machine_are_subtracted_from_each_other() -> None:
     rounds = [
-        one
+        event
         for t in range(1, 6)
-        for one in (sample(t, 10 * t, "web1"), sample(t + 0.4, round(4 * (t + 0.4)), "app1", pid=8))
+        for event in (sample(t, 10 * t, "web1"), sample(t + 0.4, round(4 * (t + 0.4)), "app1", pid=8))
     ]
     events = [*start("web1", "app1"), *rounds]
-    # 35 ticks of 200, less 10 and 4.
+    # 35 ticks of 200, minus 10 and 4.
     assert others(events)[-1] == pytest.approx(10.5, abs=0.3)
     assert others(events, "app1")[-1] == pytest.approx(10.5, abs=0.3)
 
 
-def test_a_burst_of_a_sharing_host_is_carried_on_and_corrected() -> None:
-    """web1's second and third sample do not know yet that app1 worked in the second second only."""
+def test_burst_on_other_host_is_extrapolated_and_corrected() -> None:
+    """web1 is sampled before app1, so that app1's burst in the second second is attributed late."""
     worked = {1.4: 0, 2.4: 150, 3.4: 150, 4.4: 150}
 
     def busy(t: float) -> CpuCounters:
@@ -113,19 +113,19 @@ def test_a_burst_of_a_sharing_host_is_carried_on_and_corrected() -> None:
     assert found[1:] == [45.0, -90.0, 45.0, 0.0]
 
 
-def test_two_hosts_that_see_the_same_processes_are_one() -> None:
-    rounds = [one for t in range(1, 6) for one in (sample(t, 10 * t, "web1"), sample(t + 0.4, 10 * t + 4, "app1"))]
+def test_hosts_with_same_processes_are_counted_once() -> None:
+    rounds = [event for t in range(1, 6) for event in (sample(t, 10 * t, "web1"), sample(t + 0.4, 10 * t + 4, "app1"))]
     events = [*start("web1", "app1"), *rounds]
     assert others(events)[-1] == pytest.approx(12.5, abs=0.3)
 
 
-def test_other_load_is_a_figure_of_a_run_for_thresholds_and_tables() -> None:
+def test_other_load_is_a_run_metric() -> None:
     plan = LoadPlan(url="http://a/", requests=1)
     run = [RunStarted(t=1, run=1, plan=plan), *(sample(t, 15 * t) for t in range(2, 6)), sample(6, 90 - 10)]
     state = fold_all([*start("web1"), sample(1, 15), *run, RunEnded(t=6, run=1, reason="completed"), sample(7, 95)])
     result = run_result(state, 1)
     assert result is not None
-    # 10% in four of five seconds; in the last one the watched processes used less.
+    # 10% in four of five seconds; in the last second the watched processes used less.
     assert metric_value(result, "web1.cpu.other") == pytest.approx(11.0)
     table = "\n".join(host_table("web1", result.hosts["web1"], result.seconds))
     assert (
@@ -145,12 +145,12 @@ def test_other_load_is_a_figure_of_a_run_for_thresholds_and_tables() -> None:
     ],
     ids=["nothing is watched", "no process was seen", "processes are hidden", "the probe started again"],
 )
-def test_where_the_server_would_be_among_the_others_nothing_is_said(events: list[AnyEvent]) -> None:
+def test_other_load_is_unknown_if_server_is_not_measured(events: list[AnyEvent]) -> None:
     assert others(events)[-1] is None
 
 
-def test_the_generators_own_machine() -> None:
+def test_other_load_on_generator_machine() -> None:
     state = fold_all([*start(), generator(1, 0.5, 1.0), generator(3, 0.9, 2.4)])
     assert isinstance(state, State) and state.generator is not None
-    # 1.4 s busy of 4, less 0.4 of our own.
+    # 1.4 s busy of 4, minus 0.4 s of the generator.
     assert (state.generator.other, state.generator.idle) == (25.0, 65.0)

@@ -1,4 +1,4 @@
-"""What tails print and pages say, folded: lines, rates, averages over the run window, restarts as markers."""
+"""Tails and status pages in the state: lines, rates, averages over the run window, restarts as markers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read(t: float, page: int = 0, detail: str = "", **values: float) -> StatusRe
     return StatusRead(t=t, host="web1", page=page, values=named, detail=detail)
 
 
-def test_lines_are_kept_and_begun_ones_replaced() -> None:
+def test_lines_are_kept_and_partial_lines_replaced() -> None:
     host = folded(
         text(1, "a", "10 %"),
         text(2, "20 %", "b", continues=True, skipped=3),
@@ -65,7 +65,7 @@ def test_lines_are_kept_and_begun_ones_replaced() -> None:
     assert (second.condition, second.detail, second.lines[0].text) == ("ended", "exit status 1", "other")
 
 
-def test_a_tail_does_not_grow_without_end() -> None:
+def test_tail_length_is_bounded() -> None:
     host = folded(*(text(t, *(f"{t}.{n}" for n in range(100))) for t in range(20)))
     assert len(host.tails[0].lines) == TAIL_LINES
     assert host.tails[0].lines[-1].text == "19.99"
@@ -80,7 +80,7 @@ def test_a_tail_does_not_grow_without_end() -> None:
         StatusRead(t=1, host="x", page=0),
     ],
 )
-def test_what_nobody_configured_is_let_pass(event: AnyEvent) -> None:
+def test_events_of_unconfigured_panes_are_ignored(event: AnyEvent) -> None:
     assert folded(event).tails == folded().tails
 
 
@@ -94,7 +94,7 @@ def test_counters_become_rates_and_gauges_stay() -> None:
     assert (pane.values["BusyWorkers"], pane.t) == (5, 3)
 
 
-def test_a_page_that_failed_keeps_what_it_said() -> None:
+def test_failed_page_keeps_previous_values() -> None:
     pane = page(read(1, Total_Accesses=100), read(2, detail="404: is mod_status on?"))
     assert (pane.detail, pane.t, pane.values) == ("404: is mod_status on?", 1, {"Total Accesses": 100})
     pane = page(read(1, Total_Accesses=100), read(2, detail="gone"), read(3, Total_Accesses=110))
@@ -108,11 +108,11 @@ def test_a_page_that_failed_keeps_what_it_said() -> None:
         ({"Total_Accesses": 100.0, "Uptime": 60.0}, {"Total_Accesses": 140.0, "Uptime": 2.0}),
     ],
 )
-def test_a_reset_is_no_rate(old: dict[str, float], new: dict[str, float]) -> None:
+def test_counter_reset_has_no_rate(old: dict[str, float], new: dict[str, float]) -> None:
     assert page(read(1, **old), read(2, **new)).rates == {}
 
 
-def test_the_counters_of_every_connector_have_rates() -> None:
+def test_counters_of_each_connector_have_rates() -> None:
     readings = [
         StatusRead(
             t=t, host="web1", page=2, values={"requestCount": t, "ajp-nio-8009 requestCount": 2 * t, "maxTime": 9}
@@ -130,7 +130,7 @@ def run(*events: AnyEvent) -> State:
     return fold_all([*BEGUN, *load, RunEnded(t=9, run=1, reason="completed")])
 
 
-def test_averages_over_the_run_window() -> None:
+def test_averages_over_run_window() -> None:
     state = run(
         read(2, BusyWorkers=2, IdleWorkers=8, Total_Accesses=100),
         read(4, BusyWorkers=4, IdleWorkers=6, Total_Accesses=200),
@@ -145,12 +145,12 @@ def test_averages_over_the_run_window() -> None:
     assert metric_value(result, "web1.apache.busy") == pytest.approx((3 * 2 + 4 * 4) / 6)
     assert metric_value(result, "web1.apache.idle") == pytest.approx((7 * 2 + 6 * 4) / 6)
     assert metric_value(result, "web1.apache.requests") == pytest.approx(700 / 6)
-    # The reset in between is left out with the time it took.
+    # The interval with the counter reset is excluded.
     assert metric_value(result, "web1.squid.hits") == pytest.approx(30 / 4)
     assert metric_value(result, "web1.tomcat.busy") is None
 
 
-def test_an_access_log_has_rates_and_a_hit_ratio_over_the_run_window() -> None:
+def test_access_log_rates_and_hit_ratio_over_run_window() -> None:
     state = run(
         AccessCounts(t=1.5, host="web1", tail=0, seconds=1, lines=900, statuses={200: 900}),
         AccessCounts(t=3, host="web1", tail=0, seconds=1, lines=100, statuses={200: 98, 502: 2}, lookups=100, hits=50),
@@ -163,17 +163,17 @@ def test_an_access_log_has_rates_and_a_hit_ratio_over_the_run_window() -> None:
     assert metric_value(result, "web1.access.requests") == pytest.approx(200)
     assert metric_value(result, "web1.access.errors") == pytest.approx(1)
     assert metric_value(result, "web1.access.hit_ratio") == pytest.approx(100 * 350 / 400)
-    assert [one.t for one in state.hosts["web1"].tails[0].counts] == [1.5, 3, 4]
+    assert [counts.t for counts in state.hosts["web1"].tails[0].counts] == [1.5, 3, 4]
 
 
-def test_without_lookups_the_hit_ratio_is_unknown() -> None:
+def test_hit_ratio_without_lookups_is_unknown() -> None:
     state = run(AccessCounts(t=3, host="web1", tail=0, seconds=1, lines=100, statuses={200: 100}))
     result = run_result(state, 1)
     assert result is not None and metric_value(result, "web1.access.hit_ratio") is None
 
 
 def workers(parent: int, start: int, *pids: int) -> tuple[ProcessCounters, ...]:
-    """A parent that began at `start` (ticks), and its workers."""
+    """A parent process with this start time (clock ticks), and its workers."""
     return process(parent, start), *(replace(process(pid, start + 1), ppid=parent) for pid in pids)
 
 
@@ -184,7 +184,7 @@ def restarts(*samples: HostSample) -> list[tuple[float, str]]:
     return [(marker.t, marker.text) for marker in state.markers if marker.kind == "restart"]
 
 
-def test_a_parent_that_takes_the_place_of_another_is_a_restart() -> None:
+def test_new_parent_process_is_a_restart() -> None:
     # The host was up for 1000 s when the session began: tick 100,200 is session time 2.
     old, new = workers(12, 100, 13, 14), workers(34, 100_200, 35, 36)
     assert restarts(sample(1, processes=old), sample(2, processes=()), sample(4, processes=new)) == [
@@ -192,26 +192,26 @@ def test_a_parent_that_takes_the_place_of_another_is_a_restart() -> None:
     ]
 
 
-def test_a_parent_is_one_only_once_it_has_settled() -> None:
+def test_short_lived_parent_process_is_ignored() -> None:
     old = workers(12, 100, 13)
-    moment = workers(33, 100_200, 34)
-    settled = workers(34, 100_201, 35)
-    found = restarts(sample(1, processes=old), sample(2.05, processes=moment), sample(4, processes=settled))
+    short_lived = workers(33, 100_200, 34)
+    permanent = workers(34, 100_201, 35)
+    found = restarts(sample(1, processes=old), sample(2.05, processes=short_lived), sample(4, processes=permanent))
     assert [text for _, text in found] == ["web1 apache2 restarted: pid 12 → 34"]
 
 
-def test_churn_of_workers_and_other_servers_are_no_restarts() -> None:
+def test_worker_churn_and_other_servers_are_no_restarts() -> None:
     first = workers(12, 100, 13, 14)
     replaced = workers(12, 100, 23, 24)
     second = (*replaced, *workers(50, 100_100, 51))
     assert restarts(*(sample(t, processes=p) for t, p in ((1, first), (2, replaced), (4, second), (5, replaced)))) == []
 
 
-def test_a_first_start_is_no_restart() -> None:
+def test_first_start_is_no_restart() -> None:
     assert restarts(sample(1), sample(4, processes=workers(34, 100_200, 35))) == []
 
 
-def test_another_generation_on_apaches_page_is_a_reload() -> None:
+def test_new_apache_generation_is_a_reload() -> None:
     state = fold_all([*BEGUN, *(read(t, ParentServerMPMGeneration=g) for t, g in ((1, 0), (2, 0), (3, 1), (4, 0)))])
     assert [(marker.t, marker.sign, marker.text) for marker in state.markers] == [
         (3, "R", "web1 apache: reloaded, generation 0 → 1")

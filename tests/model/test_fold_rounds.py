@@ -1,4 +1,4 @@
-"""Runs that are extended, and rounds, as events add them up."""
+"""Extended runs and rounds in the state."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ BEGUN = ev.RoundsBegun(
 )
 
 
-def test_an_extension_lasts_until_it_is_replaced_released_or_the_run_ends() -> None:
-    held = ev.RunExtended(t=3.0, run=1, until=40.0, awaited="baseline")
+def test_extension_lasts_until_replaced_released_or_end_of_run() -> None:
+    extended = ev.RunExtended(t=3.0, run=1, until=40.0, awaited="baseline")
     awaited = ev.RunExtended(t=8.0, run=1, until=188.0, change="A")
     later = ev.RunExtended(t=9.0, run=1, until=189.0, change="A")
-    state = fold_all((STARTED, held))
+    state = fold_all((STARTED, extended))
     assert state.extension is not None and (state.extension.since, state.extension.awaited) == (3.0, "baseline")
     state = fold_all((awaited, later), state)
     assert state.extension is not None
@@ -34,16 +34,16 @@ def test_an_extension_lasts_until_it_is_replaced_released_or_the_run_ends() -> N
     assert fold_all((ev.RunExtended(t=60.0, run=2, until=99.0),), state).extension == state.extension
 
 
-def test_a_round_is_complete_with_both_its_windows() -> None:
+def test_round_is_complete_with_both_windows() -> None:
     first = ev.RoundWindow(t=5.0, number=1, round=1, side="after", until=23.0)
     second = ev.RoundWindow(t=30.0, number=1, round=1, side="before", until=48.0)
-    whole = ev.RoundWindowEnded(t=23.0, number=1)
-    state = fold_all((STARTED, BEGUN, first, whole, second))
+    first_ended = ev.RoundWindowEnded(t=23.0, number=1)
+    state = fold_all((STARTED, BEGUN, first, first_ended, second))
     rounds = state.running_rounds
     assert rounds is not None and rounds.budget == 4 and rounds.complete == ()
     assert [window.end for window in rounds.windows] == [23.0, None]
     state = fold_all((ev.RoundWindowEnded(t=48.0, number=1),), state)
-    assert [(one.start, two.start) for one, two in state.rounds[0].complete] == [(30.0, 5.0)]
+    assert [(before.start, after.start) for before, after in state.rounds[0].complete] == [(30.0, 5.0)]
     state = fold_all((ev.RoundsEnded(t=60.0, number=1, outcome="stopped", active="before"),), state)
     assert state.running_rounds is None and state.rounds[0].ended is not None
     assert fold_all((first,), state).rounds == state.rounds

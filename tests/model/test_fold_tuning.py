@@ -1,4 +1,4 @@
-"""Changes and actions as state: their stages, values in force, markers and rows."""
+"""Changes and actions in the state: stages, active values, markers and segments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="t", reload="r
 SETTING = Setting(knob="K", old="10", new="30")
 
 
-def begun(t: float) -> list[AnyEvent]:
+def unconfirmed_change(t: float) -> list[AnyEvent]:
     return [
         SessionStarted(t=0, wall=0, version="0", name="x", knobs=(KNOB,)),
         RunStarted(t=1, run=1, plan=LoadPlan(url="http://x/", concurrency=2, duration=60.0)),
@@ -36,34 +36,34 @@ def begun(t: float) -> list[AnyEvent]:
     ]
 
 
-def test_a_change_that_waits_to_be_confirmed_is_in_force() -> None:
-    state = fold_all(begun(3.0))
+def test_unconfirmed_change_is_active() -> None:
+    state = fold_all(unconfirmed_change(3.0))
     change = state.changes[0]
     assert (change.diff, change.cost, change.who) == ("-10\n+30\n", "graceful", "me@here")
     assert dict(change.stages) == {"armed": 4.0, "active": 6.0}
     assert (change.active_since, change.confirm_by, change.outcome) == (6.0, 66.0, None)
     assert state.knobs["K"].value == "30"
-    assert [(row.start, row.label) for row in state.segments] == [(1.0, "baseline"), (6.0, "A K 10 → 30")]
+    assert [(segment.start, segment.label) for segment in state.segments] == [(1.0, "baseline"), (6.0, "A K 10 → 30")]
 
 
-def test_confirmed_it_makes_no_row_of_its_own() -> None:
-    state = fold_all([*begun(3.0), ChangeEnded(t=9.0, change="A", outcome="applied")])
+def test_confirmation_starts_no_segment() -> None:
+    state = fold_all([*unconfirmed_change(3.0), ChangeEnded(t=9.0, change="A", outcome="applied")])
     assert (state.changes[0].outcome, state.changes[0].confirm_by, len(state.segments)) == ("applied", None, 2)
     assert [(marker.t, marker.sign) for marker in state.markers] == [(6.0, "A")]
 
 
-def test_a_written_value_is_active_once_its_action_ran() -> None:
+def test_written_value_is_active_after_its_action() -> None:
     knob = Knob(name="K", host="web1", kind="keyvalue", file="/f", key="K", action="restart")
     events: list[AnyEvent] = [
         SessionStarted(t=0, wall=0, version="0", name="x", knobs=(knob,)),
-        *begun(3.0)[1:3],
+        *unconfirmed_change(3.0)[1:3],
         ChangeBegun(t=3.0, change="A", host="web1", settings=(SETTING,), cost="written", inactive=("K",)),
         ChangeStage(t=4.0, change="A", stage="not yet active"),
         ChangeEnded(t=5.0, change="A", outcome="written"),
     ]
     state = fold_all(events)
     assert (state.knobs["K"].value, state.knobs["K"].active, state.changes[0].active_since) == ("30", False, None)
-    assert [row.label for row in state.segments] == ["baseline"]
+    assert [segment.label for segment in state.segments] == ["baseline"]
     assert state.markers[-1].text == "A K 10 → 30: written"
     other = [ActionBegun(t=6.0, number=1, action="empty", host="web1"), ActionEnded(t=7.0, number=1, done=1)]
     assert not fold_all(other, state).knobs["K"].active
@@ -71,18 +71,20 @@ def test_a_written_value_is_active_once_its_action_ran() -> None:
     assert not fold_all(failed, state).knobs["K"].active
     state = fold_all([failed[0], ActionEnded(t=7.0, number=1, done=1)], state)
     assert (state.knobs["K"].active, state.changes[0].outcome, state.changes[0].active_since) == (True, "applied", 7.0)
-    assert [(row.start, row.label) for row in state.segments] == [(1.0, "baseline"), (7.0, "A K 10 → 30")]
+    assert [(segment.start, segment.label) for segment in state.segments] == [(1.0, "baseline"), (7.0, "A K 10 → 30")]
 
 
-def test_undone_the_old_value_counts_again_in_a_row_of_its_own() -> None:
-    state = fold_all([*begun(3.0), ChangeEnded(t=9.0, change="A", outcome="rolled back", detail="nobody confirmed it")])
+def test_rolled_back_value_starts_segment() -> None:
+    state = fold_all(
+        [*unconfirmed_change(3.0), ChangeEnded(t=9.0, change="A", outcome="rolled back", detail="nobody confirmed it")]
+    )
     assert state.knobs["K"].value == "10"
-    assert [row.label for row in state.segments] == ["baseline", "A K 10 → 30", "A undo A: K 30 → 10"]
+    assert [segment.label for segment in state.segments] == ["baseline", "A K 10 → 30", "A undo A: K 30 → 10"]
     assert state.segments[-1].start == 9.0
     assert state.markers[-1].text == "A K 10 → 30: rolled back, nobody confirmed it"
 
 
-def test_an_action_leaves_a_marker() -> None:
+def test_action_has_marker() -> None:
     events = [ActionBegun(t=1, number=1, action="restart", host="web1", times=20)]
     state = fold_all([*events, ActionEnded(t=5, number=1, done=19, detail="it says no")])
     assert [(marker.kind, marker.text) for marker in state.markers] == [("action", "restart 20 times on web1")]
@@ -90,8 +92,8 @@ def test_an_action_leaves_a_marker() -> None:
     assert (run.begun, run.ended, run.done, run.detail) == (1, 5, 19, "it says no")
 
 
-def test_events_of_older_recordings_open() -> None:
+def test_events_of_older_recordings_are_decoded() -> None:
     old = b'{"event":"change_begun","t":1.0,"change":"A","host":"web1","settings":[{"knob":"K","old":"1","new":"2"}]}'
     assert decode(old) == ChangeBegun(t=1.0, change="A", host="web1", settings=(Setting(knob="K", old="1", new="2"),))
-    for event in begun(3.0):
+    for event in unconfirmed_change(3.0):
         assert decode(encode(event)) == event

@@ -1,4 +1,4 @@
-"""The histogram against the reference implementation, and merging against recording all at once."""
+"""The histogram compared with the reference implementation, and merging with recording all values at once."""
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
@@ -11,28 +11,28 @@ latencies = st.lists(st.integers(min_value=0, max_value=1 << 42), max_size=200)
 
 
 @given(latencies, latencies, latencies)
-def test_pieces_merge_to_the_whole(one: list[int], two: list[int], three: list[int]) -> None:
-    whole = Histogram.of(one + two + three)
-    assert Histogram.merged(map(Histogram.of, (one, two, three))) == whole
-    assert Histogram.of(one) + (Histogram.of(two) + Histogram.of(three)) == whole
-    assert whole.count == len(one + two + three)
+def test_merged_parts_equal_whole(first: list[int], second: list[int], third: list[int]) -> None:
+    whole = Histogram.of(first + second + third)
+    assert Histogram.merged(map(Histogram.of, (first, second, third))) == whole
+    assert Histogram.of(first) + (Histogram.of(second) + Histogram.of(third)) == whole
+    assert whole.count == len(first + second + third)
 
 
 @given(latencies)
-def test_wire_form_comes_back(values: list[int]) -> None:
+def test_wire_form_round_trip(values: list[int]) -> None:
     histogram = Histogram.of(values)
     assert Histogram.from_wire(histogram.to_wire()) == histogram
 
 
 @given(st.integers(min_value=0, max_value=1 << 52))
-def test_a_value_lies_in_its_bucket_of_three_digits(value: int) -> None:
+def test_bucket_bounds_contain_value_within_three_digits(value: int) -> None:
     index = int(indices_of(np.array([value]))[0])
     assert lower_bound(index) <= value <= upper_bound(index)
     assert upper_bound(index) - lower_bound(index) <= max(0, value / 1000)
 
 
 @given(st.lists(st.integers(min_value=0, max_value=1 << 42), min_size=1, max_size=300))
-def test_percentiles_are_the_nearest_rank_to_three_digits(values: list[int]) -> None:
+def test_percentiles_are_nearest_rank_within_three_digits(values: list[int]) -> None:
     histogram = Histogram.of(values)
     for percent in (1, 50, 75, 90, 99, 100):
         truth = sorted(values)[-(-len(values) * percent // 100) - 1]
@@ -41,7 +41,7 @@ def test_percentiles_are_the_nearest_rank_to_three_digits(values: list[int]) -> 
 
 
 @given(st.lists(st.integers(min_value=1, max_value=1 << 42), min_size=1, max_size=100))
-def test_the_layout_is_that_of_hdrhistogram(values: list[int]) -> None:
+def test_layout_matches_hdrhistogram(values: list[int]) -> None:
     theirs = HdrHistogram(1, 1 << 43, 3)
     for value in values:
         theirs.record_value(value)
@@ -50,7 +50,7 @@ def test_the_layout_is_that_of_hdrhistogram(values: list[int]) -> None:
     assert counted == dict(zip(ours.indices.tolist(), ours.counts.tolist(), strict=True))
 
 
-def test_empty() -> None:
+def test_empty_histogram() -> None:
     assert Histogram.of([]) is EMPTY
     assert (EMPTY.percentile(99), EMPTY.mean, EMPTY.max) == (0.0, 0.0, 0.0)
     assert EMPTY + EMPTY == EMPTY

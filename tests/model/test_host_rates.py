@@ -1,4 +1,4 @@
-"""Rates of cores, disks and interfaces as sar names them; what counters cannot have done is not drawn."""
+"""Rates of cores, disks and interfaces with sar's names; implausible counters have no rate."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from cockpit.model.hosts import CpuCounters, IoCounters
 from tests.model.hosts import disk, host_of, lost, net, sample
 
 
-def test_a_disk_as_sar_has_it() -> None:
+def test_disk_rates_match_sar() -> None:
     host = host_of(sample(1, disks=(disk("sda", 100),)), sample(3, disks=(disk("sda", 150, busy=500, waited=200),)))
     [sda] = host.disks
     assert (sda.name, sda.tps, sda.wkb, sda.rkb) == ("sda", 25, 100, 0)
     assert (sda.areq_sz, sda.await_, sda.aqu_sz, sda.util) == (4, 4, 0.1, 25)
 
 
-def test_a_disk_at_rest_took_no_time() -> None:
+def test_idle_disk_has_zero_await() -> None:
     host = host_of(sample(1, disks=(disk("sda", 100),)), sample(2, disks=(disk("sda", 100),)))
     assert (host.disks[0].tps, host.disks[0].await_, host.disks[0].areq_sz) == (0, 0, 0)
 
 
-def test_interfaces_as_sar_has_them_and_their_sum_without_the_loopback() -> None:
+def test_interface_rates_match_sar_and_sum_excludes_loopback() -> None:
     before = (net("lo"), net("eth0"), net("eth1", 5000))
     after = (net("lo", 9 << 20, 9 << 20), net("eth0", 2 << 20, 1 << 20), net("eth1", 5000 + 4096))
     host = host_of(sample(1, nets=before), sample(2, nets=after))
-    assert [(each.name, each.rxkb, each.txkb) for each in host.nets] == [
+    assert [(interface.name, interface.rxkb, interface.txkb) for interface in host.nets] == [
         ("lo", 9216, 9216),
         ("eth0", 2048, 1024),
         ("eth1", 4, 0),
@@ -34,52 +34,52 @@ def test_interfaces_as_sar_has_them_and_their_sum_without_the_loopback() -> None
     assert (host.point.net.rxkb, host.point.net.rxpck, host.point.net.txkb) == (2052, 2052, 1024)
 
 
-def test_cores() -> None:
+def test_rates_per_core() -> None:
     def cores(*busy: int, t: int) -> tuple[CpuCounters, ...]:
-        return tuple(CpuCounters(each, 0, 0, 100 * t - each, 0, 0, 0, 0) for each in busy)
+        return tuple(CpuCounters(ticks, 0, 0, 100 * t - ticks, 0, 0, 0, 0) for ticks in busy)
 
     host = host_of(sample(1, cores=cores(10, 20, t=1)), sample(2, cores=cores(10, 95, t=2)))
     assert [core and core.user for core in host.cores] == [0, 75]
 
 
 @pytest.mark.parametrize("after", [5, 2**40], ids=["fell", "jumped"])
-def test_a_counter_that_makes_no_sense_is_not_drawn(after: int) -> None:
-    """Of the disk and the interface alone that it belongs to; what is a sum over it is not drawn either."""
+def test_implausible_counter_has_no_rate(after: int) -> None:
+    """Only the affected disk, the affected interface and the sums over them have no rates."""
     host = host_of(
         sample(1, disks=(disk("sda", 10), disk("sdb", 10)), nets=(net("eth0", 1 << 20), net("eth1", 1 << 20))),
         sample(2, disks=(disk("sda", after), disk("sdb", 12)), nets=(net("eth0", after << 10), net("eth1", 1 << 20))),
     )
-    assert [each.name for each in host.disks] == ["sdb"]
-    assert [each.name for each in host.nets] == ["eth1"]
+    assert [device.name for device in host.disks] == ["sdb"]
+    assert [interface.name for interface in host.nets] == ["eth1"]
     assert host.point is not None
     assert (host.point.io, host.point.net) == (None, None)
     assert host.point.cpu is not None
 
 
-def test_disks_and_interfaces_come_and_go() -> None:
-    both = sample(1, disks=(disk("sda", 10), disk("sdb", 10)), nets=(net("lo"), net("eth0", 10)))
-    one = sample(2, disks=(disk("sda", 20),), nets=(net("lo"), net("wg0", 900)), io=IoCounters(0, 20, 0, 0, 160))
-    again = sample(
+def test_disks_and_interfaces_appear_and_disappear() -> None:
+    first = sample(1, disks=(disk("sda", 10), disk("sdb", 10)), nets=(net("lo"), net("eth0", 10)))
+    second = sample(2, disks=(disk("sda", 20),), nets=(net("lo"), net("wg0", 900)), io=IoCounters(0, 20, 0, 0, 160))
+    third = sample(
         3,
         disks=(disk("sda", 30), disk("sdc", 5)),
         nets=(net("lo"), net("wg0", 900 + 1024)),
         io=IoCounters(0, 35, 0, 0, 280),
     )
-    host = host_of(both, one)
-    assert [each.name for each in host.disks] == ["sda"]
-    assert [each.name for each in host.nets] == ["lo"]
+    host = host_of(first, second)
+    assert [device.name for device in host.disks] == ["sda"]
+    assert [interface.name for interface in host.nets] == ["lo"]
     assert host.point is not None
     assert (host.point.io, host.point.net) == (None, None)
-    host = host_of(both, one, again)
-    assert [each.name for each in host.disks] == ["sda"]
+    host = host_of(first, second, third)
+    assert [device.name for device in host.disks] == ["sda"]
     assert host.point is not None
     assert host.point.io is not None
     assert host.point.net is not None
     assert (host.point.io.wtps, host.point.net.rxkb) == (15, 1)
 
 
-def test_io_wait_may_go_back_a_little() -> None:
-    """The kernel says so itself; the other shares stand, and all make 100."""
+def test_small_decrease_of_iowait_is_tolerated() -> None:
+    """The kernel documents that iowait may decrease; the other shares are kept, and all sum to 100%."""
     host = host_of(
         sample(1, cpu=CpuCounters(0, 0, 0, 50, 50, 0, 0, 0)), sample(2, cpu=CpuCounters(30, 0, 10, 110, 48, 0, 0, 0))
     )
@@ -92,14 +92,14 @@ def test_io_wait_may_go_back_a_little() -> None:
 @pytest.mark.parametrize(
     "after", [CpuCounters(5, 0, 0, 190, 0, 0, 0, 0), CpuCounters(20, 0, 0, 10**9, 0, 0, 0, 0)], ids=["fell", "jumped"]
 )
-def test_cpu_time_that_makes_no_sense_is_not_drawn(after: CpuCounters) -> None:
+def test_implausible_cpu_time_has_no_rate(after: CpuCounters) -> None:
     host = host_of(sample(1, cpu=CpuCounters(20, 0, 0, 100, 0, 0, 0, 0)), sample(2, cpu=after, nets=(net("eth0"),)))
     assert host.point is not None
     assert host.point.cpu is None
     assert host.point.io is not None
 
 
-def test_the_first_figures_after_a_gap_are_no_mean_over_it() -> None:
+def test_first_sample_after_gap_has_no_rates() -> None:
     host = host_of(sample(1), sample(2), lost(5), sample(20, nets=(net("eth0"),)), sample(21, nets=(net("eth0"),)))
     before, after_gap, last = host.points[-3:]
     assert before.cpu is not None
@@ -108,17 +108,17 @@ def test_the_first_figures_after_a_gap_are_no_mean_over_it() -> None:
     assert not host.gap
 
 
-def test_a_host_that_was_started_anew_is_told_from_one_that_was_away() -> None:
-    """Its uptime may have outgrown the one before."""
-    away = host_of(sample(1), sample(2001))
-    assert away.point is not None
-    assert away.point.cpu is not None
+def test_reboot_is_distinguished_from_long_pause() -> None:
+    """Even if the uptime after the reboot is longer than before."""
+    paused = host_of(sample(1), sample(2001))
+    assert paused.point is not None
+    assert paused.point.cpu is not None
     rebooted = host_of(sample(1), sample(2001, uptime=1500.0))
     assert rebooted.point is not None
     assert rebooted.point.cpu is None
 
 
-def test_what_may_have_come_and_gone_unseen_is_told() -> None:
+def test_unseen_short_lived_processes_are_counted() -> None:
     host = host_of(sample(1, forks=100), sample(2, forks=107))
     assert host.point is not None
     assert host.point.unseen == 7

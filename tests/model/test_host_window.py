@@ -1,4 +1,4 @@
-"""Means over a run: exact from counters, over time for what has none, a gap said, I/O at both ends told apart."""
+"""Means over a run: exact from counters, time-weighted for levels; coverage with gaps; I/O at start and end."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cockpit.model.host_window import joined
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import host_metrics, is_host_metric, metric_value
-from tests.model.hosts import START, UP, back, disk, lost, net, reading, result_of, sample
+from tests.model.hosts import START, UP, disk, lost, net, reading, recovered, result_of, sample
 
 
 def worker(pid: int, rss: int = 8 << 20, stat: str = "S") -> ProcessCounters:
     return ProcessCounters(pid, 1, 100, stat, "apache2", 0, 0, 1, 10 << 20, rss, 6 << 20, "apache2")
 
 
-def figures_of(*events: AnyEvent) -> dict[str, float]:
-    """A run's figures of its one host; the first and the last event are the samples just before and after it."""
+def metrics_of(*events: AnyEvent) -> dict[str, float]:
+    """Return the host's metrics of a run; the first and last events are the samples just before and after the run."""
     first, *during, last = events
     assert isinstance(first, HostSample)
     assert isinstance(last, HostSample)
@@ -29,9 +29,9 @@ def figures_of(*events: AnyEvent) -> dict[str, float]:
     return host_metrics(result.hosts["web1"], result.seconds)
 
 
-def test_counters_are_exact_over_the_run() -> None:
-    """The mean is the counters' difference over all of it, however uneven the intervals were."""
-    found = figures_of(
+def test_counter_means_are_exact() -> None:
+    """The mean is the counters' difference over the run, even if the sampling intervals are uneven."""
+    found = metrics_of(
         sample(0, cpu=CpuCounters(0, 0, 0, 0, 0, 0, 0, 0), disks=(disk("sda"),), nets=(net("eth0"),)),
         sample(1, cpu=CpuCounters(90, 0, 0, 10, 0, 0, 0, 0), disks=(disk("sda", 30, 900, 60),), nets=(net("eth0"),)),
         sample(
@@ -47,13 +47,13 @@ def test_counters_are_exact_over_the_run() -> None:
     assert found["coverage"] == 100
 
 
-def test_levels_are_means_over_time() -> None:
+def test_levels_are_time_weighted_means() -> None:
     def at(t: float, available: int, load: float, *rss: int) -> HostSample:
         memory = MemCounters(2000, 400, available, 50, 600, 100, 30, 0, 0)
         processes = tuple(worker(pid, size << 20) for pid, size in enumerate(rss))
         return sample(t, memory=memory, load=(load, 0.0, 0.0), processes=processes, running=3)
 
-    found = figures_of(at(0, 1000, 0.0, 8), at(1, 1000, 2.0, 8, 8), at(4, 400, 2.0, 8, 12))
+    found = metrics_of(at(0, 1000, 0.0, 8), at(1, 1000, 2.0, 8, 8), at(4, 400, 2.0, 8, 12))
     assert found["memory.mean.available"] == pytest.approx((1000 * 1 + 700 * 3) / 4 * 1024)
     assert (found["memory.start.available"], found["memory.available"]) == (1000 * 1024, 400 * 1024)
     assert found["load.1"] == pytest.approx((1 * 1 + 2 * 3) / 4)
@@ -64,8 +64,8 @@ def test_levels_are_means_over_time() -> None:
     assert "processes.pss" not in found
 
 
-def test_cpu_and_memory_of_the_watched_processes() -> None:
-    """By what each used itself: one that is new since it began, one that went as far as it was seen."""
+def test_cpu_and_memory_of_watched_processes() -> None:
+    """CPU of a new process counts from its start, that of an exited process until its last sample."""
 
     def at(t: float, *used: tuple[int, int, int]) -> HostSample:
         rows = tuple(
@@ -74,39 +74,39 @@ def test_cpu_and_memory_of_the_watched_processes() -> None:
         )
         return sample(t, processes=rows)
 
-    found = figures_of(at(0, (1, 500, 100)), at(2, (1, 600, 120), (2, 40, 20)), at(4, (2, 60, 20), (3, 0, 60)))
-    # 100 ticks a second, 4 s: 100 + 40 + 20 of user time, 20 + 20 + 60 of system time.
+    found = metrics_of(at(0, (1, 500, 100)), at(2, (1, 600, 120), (2, 40, 20)), at(4, (2, 60, 20), (3, 0, 60)))
+    # 100 ticks/s, 4 s: 100 + 40 + 20 of user time, 20 + 20 + 60 of system time.
     assert (found["processes.user"], found["processes.system"], found["processes.cpu"]) == (40, 25, 65)
     assert (found["processes.rss_each"], found["processes.unshared_each"]) == (8 << 20, 2 << 20)
 
 
-def test_io_of_the_first_and_of_the_last_seconds() -> None:
-    """It writes 100 blocks a second for 6 s, then none for 20, then 10 a second for 6."""
+def test_io_of_first_and_last_seconds() -> None:
+    """The host writes 100 blocks/s for 6 s, none for 20 s, then 10 blocks/s for 6 s."""
     written = [min(t, 6) * 100 + max(0, t - 26) * 10 for t in range(33)]
-    found = figures_of(*(sample(t, io=IoCounters(0, blocks // 8, 0, 0, blocks)) for t, blocks in enumerate(written)))
+    found = metrics_of(*(sample(t, io=IoCounters(0, blocks // 8, 0, 0, blocks)) for t, blocks in enumerate(written)))
     assert (found["io.start.bwrtn"], found["io.end.bwrtn"]) == (100, 10)
     assert found["io.bwrtn"] == pytest.approx(660 / 32)
 
 
-def test_the_ends_of_a_short_run_are_its_halves() -> None:
-    found = figures_of(*(sample(t, io=IoCounters(0, 0, 0, 0, blocks)) for t, blocks in enumerate([0, 80, 80])))
+def test_start_and_end_of_short_run_are_its_halves() -> None:
+    found = metrics_of(*(sample(t, io=IoCounters(0, 0, 0, 0, blocks)) for t, blocks in enumerate([0, 80, 80])))
     assert (found["io.start.bwrtn"], found["io.end.bwrtn"]) == (80, 0)
 
 
-def test_a_window_stays_small() -> None:
+def test_window_size_is_bounded() -> None:
     result = result_of(sample(0), (sample(t / 100) for t in range(1, 5000)), sample(50))
     window = result.hosts["web1"]
     assert len(window.opening) + len(window.closing) < 50
 
 
-def test_a_gap_is_said() -> None:
-    """What the host counted goes on through it; what was to be looked at was not."""
+def test_gap_reduces_coverage() -> None:
+    """Counters include the gap; levels cover only the sampled time."""
     busy = CpuCounters(300, 0, 0, 700, 0, 0, 0, 0)
-    found = figures_of(
+    found = metrics_of(
         sample(0, load=(1.0, 0.0, 0.0), cpu=CpuCounters(0, 0, 0, 0, 0, 0, 0, 0)),
         sample(2, load=(1.0, 0.0, 0.0), cpu=CpuCounters(0, 0, 0, 200, 0, 0, 0, 0)),
         lost(3),
-        back(7),
+        recovered(7),
         sample(8, load=(9.0, 0.0, 0.0), cpu=CpuCounters(300, 0, 0, 500, 0, 0, 0, 0)),
         sample(10, load=(9.0, 0.0, 0.0), cpu=busy),
     )
@@ -115,15 +115,15 @@ def test_a_gap_is_said() -> None:
     assert found["load.1"] == 5
 
 
-def test_a_host_that_did_not_come_back_covers_only_what_it_did() -> None:
+def test_lost_host_is_covered_until_its_loss() -> None:
     result = result_of(sample(0), (sample(2), lost(3)), sample(10))
     assert metric_value(result, "web1.coverage") == 20
     assert result.hosts["web1"].covered == 2
 
 
-def test_a_restart_in_the_run_loses_only_the_time_around_it() -> None:
+def test_reboot_during_run_excludes_only_its_interval() -> None:
     busy, idle = CpuCounters(100, 0, 0, 0, 0, 0, 0, 0), CpuCounters(0, 0, 0, 0, 0, 0, 0, 0)
-    found = figures_of(
+    found = metrics_of(
         sample(0, cpu=idle),
         sample(1, cpu=busy),
         sample(4, uptime=1.0, cpu=idle, forks=1),
@@ -133,8 +133,8 @@ def test_a_restart_in_the_run_loses_only_the_time_around_it() -> None:
     assert found["coverage"] == 40
 
 
-def test_churn_and_its_bound() -> None:
-    found = figures_of(
+def test_process_churn_and_unseen_processes() -> None:
+    found = metrics_of(
         sample(0, forks=100, processes=(worker(1), worker(2))),
         sample(1, forks=110, processes=(worker(1), worker(3), worker(4))),
         sample(2, forks=112, processes=(worker(1), worker(3, stat="Z"))),
@@ -146,18 +146,18 @@ def test_churn_and_its_bound() -> None:
 @pytest.mark.parametrize(
     "name", ["disk.sda.util", "net.eth0.rxkb", "disk.nvme0n1.await", "net.eth0.100.drops", "load.1"]
 )
-def test_names_of_single_disks_and_interfaces(name: str) -> None:
+def test_names_of_disks_and_interfaces_are_metrics(name: str) -> None:
     assert is_host_metric(name)
 
 
 @pytest.mark.parametrize("name", ["disk.util", "net.eth0", "disk.sda.rxkb", "cpu.sda.user", ""])
-def test_names_that_are_none(name: str) -> None:
+def test_invalid_names_are_no_metrics(name: str) -> None:
     assert not is_host_metric(name)
 
 
 @given(busy=st.lists(st.integers(0, 100), min_size=2, max_size=20), cut=st.integers(1, 19))
-def test_rows_of_a_run_are_as_one(busy: list[int], cut: int) -> None:
-    """Wherever a run is parted into rows, its means are the same."""
+def test_joined_segments_equal_whole_run(busy: list[int], cut: int) -> None:
+    """The means are independent of the split of a run into segments."""
     samples = []
     spent = 0
     for t, more in enumerate((0, *busy)):
@@ -178,7 +178,7 @@ def test_rows_of_a_run_are_as_one(busy: list[int], cut: int) -> None:
 
 
 def run_between(idle_before: bool, rest: float) -> HostWindow:
-    """A run from 2 s to 4 s on a host with 1200 KiB available; 300 less from 3 s on. Then samples for `rest` s."""
+    """A run from 2 s to 4 s on a host with 1200 KiB available, 900 KiB from 3 s on; then samples for `rest` s."""
 
     def at(t: float) -> HostSample:
         return sample(t, memory=MemCounters(2000, 400, 1200 - 300 * (t >= 3), 50, 600, 100, 30, 0, 0))
@@ -191,23 +191,23 @@ def run_between(idle_before: bool, rest: float) -> HostWindow:
     return state.segments[0].hosts["web1"]
 
 
-def test_the_idle_host_before_and_after_a_run() -> None:
+def test_idle_host_before_and_after_run() -> None:
     window = run_between(idle_before=True, rest=3)
     found = host_metrics(window)
     assert (found["memory.before.available"], found["memory.after.available"]) == (1200 * 1024, 900 * 1024)
     assert found["memory.before.used"] == 800 * 1024
     assert found["cpu.before.idle"] == found["cpu.after.idle"] == 100
-    assert window.last.t == 5, "what follows is no part of the run"
+    assert window.last.t == 5, "samples after the run are not part of it"
     assert window.seconds == 3
 
 
-def test_without_a_whole_interval_beside_the_load_the_idle_host_is_unknown() -> None:
+def test_idle_host_without_complete_interval_is_unknown() -> None:
     window = run_between(idle_before=False, rest=1)
     assert (window.before, window.after) == ({}, {})
     assert not any(".before." in name or ".after." in name for name in host_metrics(window))
 
 
-def test_a_run_right_after_another_has_no_idle_host_before_it() -> None:
+def test_run_right_after_another_has_no_idle_host_before() -> None:
     plan = LoadPlan(url="http://a/", requests=1)
     first = [sample(1), RunStarted(t=1.5, run=1, plan=plan), sample(2), RunEnded(t=2.5, run=1, reason="completed")]
     soon = [sample(3), RunStarted(t=3.5, run=2, plan=plan), sample(4)]

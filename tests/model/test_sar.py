@@ -1,4 +1,4 @@
-"""Metrics of sar from the kernel's counters: rates, levels, means and maxima; an unknown counter gives none."""
+"""Metrics of sar from kernel counters: rates, levels, means, maxima; no metric without its counter."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import pytest
 from cockpit.model import sar
 from cockpit.model.host_window import joined
 from cockpit.model.metrics import HOST_METRICS, host_metrics, is_host_metric
-from tests.model.hosts import back, host_of, lost, reading, result_of, sample
+from tests.model.hosts import host_of, lost, reading, recovered, result_of, sample
 
 PAGING = {"pgpgin": 1000, "pgfault": 50_000, "pgsteal_kswapd": 10, "pgsteal_direct": 5, "pgsteal_proactive": 1}
 PRESSURE = {"cpu.some": 1_000_000, "io.some": 0, "io.full": 0}
 
 
-def more(counters: dict[str, int], **added: int) -> dict[str, int]:
+def increased(counters: dict[str, int], **added: int) -> dict[str, int]:
     return {name: value + added.get(name.replace(".", "_"), 0) for name, value in counters.items()}
 
 
 def test_rates_per_second() -> None:
     old = reading(10, counters=PAGING, forks=100)
-    new = reading(14, counters=more(PAGING, pgpgin=400, pgsteal_kswapd=4, pgsteal_proactive=8), forks=108)
+    new = reading(14, counters=increased(PAGING, pgpgin=400, pgsteal_kswapd=4, pgsteal_proactive=8), forks=108)
     found = sar.rates(old, new, 4)
     assert (found["paging.pgpgin"], found["paging.fault"], found["paging.pgsteal"]) == (100, 0, 3)
     assert found["tasks.proc"] == 2
 
 
-def test_pressure_is_the_share_of_the_time() -> None:
+def test_pressure_is_share_of_time() -> None:
     old = reading(10, counters=PRESSURE)
-    found = sar.rates(old, reading(12, counters=more(PRESSURE, cpu_some=500_000, io_some=2_000_100)), 2)
+    found = sar.rates(old, reading(12, counters=increased(PRESSURE, cpu_some=500_000, io_some=2_000_100)), 2)
     assert (found["pressure.scpu"], found["pressure.sio"], found["pressure.fio"]) == (25, 100, 0)
-    assert "pressure.smem" not in found, "this kernel counts none"
+    assert "pressure.smem" not in found, "the kernel has no such counter"
 
 
 GROUP = {
@@ -43,8 +43,8 @@ GROUP = {
 }
 
 
-def test_the_control_group_of_the_server() -> None:
-    after = more(GROUP, cgroup_cpu=3_000_000, cgroup_periods=20, cgroup_throttled=5, cgroup_waits_cpu=500_000)
+def test_control_group_of_server() -> None:
+    after = increased(GROUP, cgroup_cpu=3_000_000, cgroup_periods=20, cgroup_throttled=5, cgroup_waits_cpu=500_000)
     found = sar.rates(reading(10, counters=GROUP), reading(12, counters=after), 2)
     assert (found["cgroup.cpu"], found["cgroup.throttled"], found["cgroup.scpu"]) == (150, 25, 25)
     idle = sar.rates(reading(10, counters=GROUP), reading(12, counters=GROUP), 2)
@@ -56,12 +56,12 @@ def test_the_control_group_of_the_server() -> None:
 
 
 @pytest.mark.parametrize("after", [{"pgfault": 49_999}, {"pgfault": 2**62}, {}], ids=["fell", "jumped", "gone"])
-def test_a_counter_without_sense_gives_no_rate(after: dict[str, int]) -> None:
+def test_implausible_counter_has_no_rate(after: dict[str, int]) -> None:
     old, new = reading(10, counters=PAGING), reading(11, counters=after)
     assert "paging.fault" not in sar.rates(old, new, 1)
 
 
-def test_levels_are_those_of_sar() -> None:
+def test_levels_match_sar() -> None:
     counters = {"runnable": 3, "tasks": 200, "TCP.tw": 9, "Slab": 150, "Committed_AS": 600, "SwapCached": 4}
     found = sar.levels(reading(0, counters=counters))
     assert (found["queue.runq_sz"], found["queue.plist_sz"], found["sockets.tcp_tw"]) == (2, 200, 9)
@@ -72,21 +72,21 @@ def test_levels_are_those_of_sar() -> None:
     assert "ram.kbdirty" not in found
 
 
-def test_the_newest_interval_is_in_the_state_and_not_over_a_gap() -> None:
-    counted = [more(PAGING, pgpgin=100 * t) for t in range(12)]
+def test_state_has_rates_of_last_interval_but_not_over_gap() -> None:
+    counted = [increased(PAGING, pgpgin=100 * t) for t in range(12)]
     host = host_of(*(sample(t, counters=counted[t], accept={80: t}) for t in (1, 2)))
     assert host.sar["paging.pgpgin"] == 100
     assert host.sar["accept.80"] == 2
-    host = host_of(sample(1, counters=counted[1]), lost(3), back(10), sample(11, counters=counted[11]))
+    host = host_of(sample(1, counters=counted[1]), lost(3), recovered(10), sample(11, counters=counted[11]))
     assert "paging.pgpgin" not in host.sar
     assert "ram.kbmemfree" in host.sar
 
 
-def test_mean_and_maximum_of_a_segment() -> None:
+def test_mean_and_maximum_of_segment() -> None:
     samples = [
-        sample(0, counters=more(PAGING), accept={80: 0}),
-        sample(1, counters=more(PAGING, pgpgin=300), accept={80: 8}),
-        sample(4, counters=more(PAGING, pgpgin=300), accept={80: 0}),
+        sample(0, counters=increased(PAGING), accept={80: 0}),
+        sample(1, counters=increased(PAGING, pgpgin=300), accept={80: 8}),
+        sample(4, counters=increased(PAGING, pgpgin=300), accept={80: 0}),
     ]
     result = result_of(samples[0], samples[1:2], samples[2])
     window = result.hosts["web1"]
@@ -98,7 +98,7 @@ def test_mean_and_maximum_of_a_segment() -> None:
     assert joined(window, window).highest == window.highest
 
 
-def test_every_metric_has_a_name_for_thresholds() -> None:
+def test_all_metrics_are_valid_in_thresholds() -> None:
     assert set(sar.METRICS) <= set(HOST_METRICS)
     assert all(is_host_metric(name) for name in (*sar.METRICS, "accept.8080"))
     assert not is_host_metric("accept.http")

@@ -28,25 +28,25 @@ from cockpit.model.units import parse_count, parse_duration
         ("x" * 20, "x" * 9 + "…"),
     ],
 )
-def test_hostile_text_is_neutral(hostile: str, shown: str) -> None:
+def test_hostile_text_is_neutralized(hostile: str, shown: str) -> None:
     assert neutral(hostile, limit=10 if hostile.startswith("xx") else 4096) == shown
 
 
 @given(st.text())
-def test_escaped_json_says_the_same_and_holds_nothing_hidden(text: str) -> None:
+def test_escaped_json_is_equal_and_without_hidden_characters(text: str) -> None:
     line = json.dumps({text: 1}, ensure_ascii=False)
     assert json.loads(escaped(line)) == {text: 1}
     assert neutral(escaped(line)) == escaped(line)
 
 
-def test_figures_are_short() -> None:
+def test_numbers_are_formatted_short() -> None:
     assert [si(v) for v in (0, 7, 940, 999.6, 12_400, 1_350_000)] == ["0", "7", "940", "1k", "12.4k", "1.35M"]
     assert [milliseconds(v) for v in (0.00008, 0.0012, 0.061, 2.658)] == ["0.08", "1.2", "61", "2658"]
     assert [size(v) for v in (512, 142 * 1024**2, 1.4 * 1024**3)] == ["512", "142M", "1.4G"]
     assert clock(3723.9) == "01:02:03"
 
 
-def test_units() -> None:
+def test_durations_and_counts_are_parsed() -> None:
     assert [parse_duration(t) for t in ("10s", "500ms", "3m", "1h", "2", "1.5s")] == [10, 0.5, 180, 3600, 2, 1.5]
     assert [parse_duration(t) for t in ("5m20s", "1h30m", "2min5s")] == [320, 5400, 125]
     assert [parse_count(t) for t in ("200", "10k", "1.5m")] == [200, 10_000, 1_500_000]

@@ -1,5 +1,4 @@
-"""A process that records a session is killed at a random instant, and what it had said by then is looked for in the
-file."""
+"""Kill a process that records a session at a random time, and compare the file with the requests it had reported."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.fold import fold_all
 from cockpit.recording.reader import Recording
 
-# A session with a run of 200 requests a second, a page every two seconds: each tick goes the way that it goes in the
-# cockpit, then how many requests there were is said.
+# A session with a run of 200 requests/s and a page every two seconds: each tick takes the same path as in cockpit, then
+# the number of requests is printed.
 SESSION = """
 import sys, time
 from pathlib import Path
@@ -48,7 +47,7 @@ for number in range(100):
 
 
 class Killed(NamedTuple):
-    """What became of a file: `missing` seconds of the process's life before it was killed are not in it."""
+    """The file of a killed process; `missing`: seconds before the kill that are not recorded."""
 
     opened: bool
     missing: float
@@ -56,21 +55,23 @@ class Killed(NamedTuple):
 
 
 def killed(path: Path, seed: int) -> Killed:
-    """Records into `path` in a process that is killed between its first event and its last."""
-    # -P leaves the current directory out; the tests' helpers are found by PYTHONPATH.
+    """Record into `path` in a process that is killed between its first and last event."""
+    # -P excludes the current directory; PYTHONPATH makes the tests' helpers importable.
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     process = subprocess.Popen([sys.executable, "-c", SESSION, path], stdout=subprocess.PIPE, env=environment)
     assert process.stdout is not None
     until = random.Random(seed).uniform(0.3, 8.0)
-    told = []
+    printed = []
     for line in process.stdout:
         at, sent = map(float, line.split())
-        told.append((at, sent))
+        printed.append((at, sent))
         if at >= until:
             break
     process.send_signal(signal.SIGKILL)
-    # What was said between the look at the clock and the signal counts as well.
-    told += [(float(line.split()[0]), float(line.split()[1])) for line in process.stdout.read().splitlines(True)[:-1]]
+    # Lines printed between reading the clock and the signal count as well.
+    printed += [
+        (float(line.split()[0]), float(line.split()[1])) for line in process.stdout.read().splitlines(True)[:-1]
+    ]
     process.wait()
     process.stdout.close()
     try:
@@ -78,8 +79,8 @@ def killed(path: Path, seed: int) -> Killed:
             state = fold_all(recording.events())
             problem = recording.damage
     except RecordingError as error:
-        return Killed(False, told[-1][0], str(error))
+        return Killed(False, printed[-1][0], str(error))
     counts = state.segments[-1].counts if state.segments else Counts()
     kept = min(counts.completed, counts.service.count, counts.first_byte.count)
-    missing = [at for at, sent in told if sent > kept]
-    return Killed(not problem, told[-1][0] - missing[0] if missing else 0.0, problem)
+    missing = [at for at, sent in printed if sent > kept]
+    return Killed(not problem, printed[-1][0] - missing[0] if missing else 0.0, problem)

@@ -1,4 +1,4 @@
-"""A recorder that cannot keep up loses events visibly, in bounded memory, and goes on; nothing ends it silently."""
+"""A recorder that cannot keep up reports lost events, in bounded memory, and continues; no failure is silent."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.recording.test_pages import same_events
 from tests.session.events import reading, small_session
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 60
-    while not holds():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-def held(path: Path) -> int:
+def stored_events(path: Path) -> int:
     database = sqlite3.connect(path)
     found = int(database.execute("SELECT count(*) FROM events").fetchone()[0])
     database.close()
@@ -41,7 +41,7 @@ def tick(t: float) -> ev.Tick:
     return ev.Tick(t=t, run=1, worker=0, start=t - 0.1)
 
 
-def test_frequent_events_are_dropped_first_and_the_range_is_noted() -> None:
+def test_frequent_events_are_dropped_first_and_range_is_noted() -> None:
     backlog = WriteQueue(limit=160, reserve=40)
     backlog.offer([(n, tick(float(n))) for n in range(1, 11)])
     assert backlog.weight == 160 and not backlog.gaps
@@ -55,7 +55,7 @@ def test_frequent_events_are_dropped_first_and_the_range_is_noted() -> None:
     ]
     backlog.release(80)
     backlog.offer([(17, tick(17.0))])
-    assert backlog.gaps == (Gap(11, 11.0, 17.0, 6),), "half of the room must be free again"
+    assert backlog.gaps == (Gap(11, 11.0, 17.0, 6),), "events are dropped until half of the limit is free"
     backlog.release(60)
     backlog.offer([(18, tick(18.0))])
     item = backlog.take(0.0)
@@ -66,7 +66,7 @@ def test_frequent_events_are_dropped_first_and_the_range_is_noted() -> None:
     ]
 
 
-def test_memory_stays_bounded_if_nobody_writes() -> None:
+def test_memory_is_bounded_if_writes_stall() -> None:
     backlog = WriteQueue(limit=1000, reserve=100)
     for n in range(1, 5000):
         backlog.offer([(2 * n, tick(float(n))), (2 * n + 1, ev.Note(t=float(n), text="x"))])
@@ -76,15 +76,13 @@ def test_memory_stays_bounded_if_nobody_writes() -> None:
     assert lost > 9000 and backlog.gaps[-1].end == 4999.0
 
 
-def test_a_file_locked_by_another_process_loses_a_range_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A real write lock, held until the backlog is full; then the recording continues and says what is missing."""
+def test_locked_file_loses_a_range_and_recording_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real write lock is held until the backlog is full; then recording continues and reports the lost range."""
     monkeypatch.setattr(writing, "WriteQueue", lambda: WriteQueue(limit=3000, reserve=200))
     path = tmp_path / "s.cockpit"
     recorder, events = RecordingWriter(path), list(small_session())
     recorder.record(events[:50])
-    until(lambda: held(path) == 50)
+    until(lambda: stored_events(path) == 50)
     lock = sqlite3.connect(path, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     begin = events[-1].t
@@ -101,7 +99,7 @@ def test_a_file_locked_by_another_process_loses_a_range_and_goes_on(
     lock.close()
     until(lambda: recorder.trouble == "")
     recorder.record([tick(t + 1.0), ev.Note(t=t + 1.0, text="after")])
-    until(lambda: recorder.trouble == "" and held(path) > 200)
+    until(lambda: recorder.trouble == "" and stored_events(path) > 200)
     recorder.close()
     (gap,) = recorder.gaps
     assert "is not recorded: 101 events lost" in gap
@@ -114,7 +112,7 @@ def test_a_file_locked_by_another_process_loses_a_range_and_goes_on(
     assert not [instant for instant in times if first_lost <= instant < t] and times[-1] == t + 1.0
 
 
-def settled(recorder: RecordingWriter, events: list[ev.AnyEvent]) -> None:
+def record_all(recorder: RecordingWriter, events: list[ev.AnyEvent]) -> None:
     state = State()
     for event in events:
         recorder.record([event])
@@ -123,10 +121,10 @@ def settled(recorder: RecordingWriter, events: list[ev.AnyEvent]) -> None:
 
 
 @pytest.mark.parametrize("number", [1 << 63, 1 << 64, 10**400], ids=["2**63", "2**64", "10**400"])
-def test_numbers_beyond_64_bits_do_not_end_the_recorder(
+def test_numbers_beyond_64_bits_do_not_stop_recorder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Parsers refuse them; one that came by another way is reported and costs no other event."""
+    """Parsers refuse such numbers; an event with such a number is reported, and no other event is lost."""
     monkeypatch.setattr(writing, "PAGE_SECONDS", 5.0)
     path = tmp_path / "s.cockpit"
     events = list(small_session())
@@ -137,7 +135,7 @@ def test_numbers_beyond_64_bits_do_not_end_the_recorder(
     huge = replace(sample.reading, forks=number, processes=(process, *sample.reading.processes[1:]))
     events[at] = replace(sample, reading=huge)
     recorder = RecordingWriter(path)
-    # The state is folded without it: what the model makes of such numbers is not the recorder's concern.
+    # The state is folded without the event: how the model treats such numbers is not tested here.
     state = State()
     for n, event in enumerate(events):
         recorder.record([event])
@@ -151,20 +149,18 @@ def test_numbers_beyond_64_bits_do_not_end_the_recorder(
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_none_is_rejected_and_said(tmp_path: Path, value: float) -> None:
+def test_non_finite_number_is_rejected_and_reported(tmp_path: Path, value: float) -> None:
     path = tmp_path / "s.cockpit"
     recorder, events = RecordingWriter(path), list(small_session())
     bad = ev.StatusRead(t=1.0, host="web1", page=0, values={"requests": value})
-    settled(recorder, [*events[:60], bad, *events[60:]])
+    record_all(recorder, [*events[:60], bad, *events[60:]])
     recorder.close()
     assert "1 events lost; an event cannot be written down: " in recorder.trouble
     with Recording(path) as recording:
         assert same_events(recording.events(), events) and not recording.damage
 
 
-def test_a_fault_of_the_recorder_is_reported_and_the_rest_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recorder_failure_is_reported_and_other_events_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.cockpit"
     events = list(small_session())
     to_row = writing.to_row
@@ -188,7 +184,7 @@ def test_a_fault_of_the_recorder_is_reported_and_the_rest_is_written(
     assert kept[-1] == events[-1] and events[59] not in kept
 
 
-def test_a_page_that_cannot_be_packed_stays_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unpackable_page_stays_as_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "PAGE_SECONDS", 5.0)
     events = list(small_session())
     path = tmp_path / "s.cockpit"
@@ -197,7 +193,7 @@ def test_a_page_that_cannot_be_packed_stays_rows(tmp_path: Path, monkeypatch: py
     for event in events:
         recorder.record([event])
         state = fold_all([event], state)
-        # A change's instant that no column of SQLite takes.
+        # A time of a change that exceeds the integers of SQLite.
         odd = [replace(change, begun=1 << 70) for change in state.changes]
         recorder.settle(replace(state, changes=tuple(odd)))
     recorder.close()
@@ -206,21 +202,21 @@ def test_a_page_that_cannot_be_packed_stays_rows(tmp_path: Path, monkeypatch: py
         assert same_events(recording.events(), events) and not recording.damage
 
 
-def test_a_process_that_started_after_years_of_uptime_reads_back(tmp_path: Path) -> None:
-    """Its start is in clock ticks, which are beyond any bound on session seconds after days."""
+def test_process_start_after_years_of_uptime_round_trips(tmp_path: Path) -> None:
+    """The start is in clock ticks, which after days exceed any bound on session seconds."""
     path = tmp_path / "s.cockpit"
     events = list(small_session())
     for at, event in enumerate(events):
         if isinstance(event, ev.HostSample):
-            processes = tuple(replace(one, start=1 << 40) for one in event.reading.processes)
+            processes = tuple(replace(process, start=1 << 40) for process in event.reading.processes)
             events[at] = replace(event, reading=replace(event.reading, wall=1e12, processes=processes))
     recorder = RecordingWriter(path)
-    settled(recorder, events)
+    record_all(recorder, events)
     recorder.close()
     with Recording(path) as recording:
         assert same_events(recording.events(), events) and not recording.damage
 
 
-def test_a_sample_beyond_64_bits_reads_back(tmp_path: Path) -> None:
+def test_sample_beyond_64_bits_round_trips(tmp_path: Path) -> None:
     sample = ev.HostSample(t=1.0, host="h", round_trip=0.0, reading=replace(reading(1.0), forks=-(1 << 80)))
     assert ev.decode(ev.encode(sample)) == sample

@@ -1,5 +1,5 @@
-"""Compacted ticks fold to the same as the ticks: every count, every histogram of a segment, each second's latencies by
-their buckets."""
+"""Compacted ticks fold to the same state as raw ticks: all counts, all histograms of segments, the latencies of each
+second by bucket."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def histogram(drawn: random.Random, count: int) -> Histogram:
 
 
 def raw(seed: int, seconds: float, *, response: bool) -> Iterator[ev.AnyEvent]:
-    """A run of two workers with a warm-up, a rung and a change in its middle, its ticks of any length."""
+    """A run of two workers with a warm-up, a change in the middle, and ticks of random length."""
     drawn = random.Random(seed)
     plan = LoadPlan(url="http://web1/", concurrency=2, duration=seconds, workers=WORKERS, warmup=3.0)
     yield ev.SessionStarted(t=0.0, wall=0.0, version="0", name="x", knobs=(KNOB,))
     yield ev.RunStarted(t=0.5, run=1, plan=plan)
-    told = []
+    events = []
     for worker in range(WORKERS):
         t = 0.5
         while t < seconds:
             start, t = t, round(t + drawn.uniform(0.05, 0.3), 6)
-            told.append(tick(drawn, worker, start, t, response=response))
+            events.append(tick(drawn, worker, start, t, response=response))
     setting = Setting(knob="K", old="1", new="2")
-    told.append(ev.ChangeBegun(t=seconds / 2 - 1, change="A", host="web1", settings=(setting,)))
-    told.append(ev.ChangeStage(t=seconds / 2, change="A", stage="active"))
-    told.append(ev.ChangeEnded(t=seconds / 2 + 1, change="A", outcome="applied"))
-    yield from sorted(told, key=lambda event: event.t)
+    events.append(ev.ChangeBegun(t=seconds / 2 - 1, change="A", host="web1", settings=(setting,)))
+    events.append(ev.ChangeStage(t=seconds / 2, change="A", stage="active"))
+    events.append(ev.ChangeEnded(t=seconds / 2 + 1, change="A", outcome="applied"))
+    yield from sorted(events, key=lambda event: event.t)
     yield ev.RunEnded(t=seconds + 1, run=1, reason="completed")
 
 
@@ -74,56 +74,60 @@ def tick(drawn: random.Random, worker: int, start: float, t: float, *, response:
     )
 
 
-def kept(events: Iterable[ev.AnyEvent]) -> list[ev.AnyEvent]:
-    """The events with their ticks compacted and expanded again, as one page."""
+def compacted_and_expanded(events: Iterable[ev.AnyEvent]) -> list[ev.AnyEvent]:
+    """Compact the ticks of the events as a single page, and expand them again."""
     numbered = list(enumerate(events))
     ticks = [(number, event) for number, event in numbered if isinstance(event, ev.Tick)]
-    others: list[tuple[int, ev.AnyEvent]] = [one for one in numbered if not isinstance(one[1], ev.Tick)]
+    others: list[tuple[int, ev.AnyEvent]] = [item for item in numbered if not isinstance(item[1], ev.Tick)]
     found = compacted(ticks, fold_all(event for _, event in numbered))
-    back = [one for segment, totals in found for one in expanded(segment, totals)]
-    return [event for _, event in sorted([*others, *back], key=lambda one: one[0])]
+    again = [item for segment, totals in found for item in expanded(segment, totals)]
+    return [event for _, event in sorted([*others, *again], key=lambda item: item[0])]
 
 
-def counted(row: Segment) -> Segment:
-    """The row without its instants: it begins with the tick of whichever worker comes first."""
-    return replace(row, start=0.0, end=None)
+def without_times(segment: Segment) -> Segment:
+    """Drop the times of a segment: it starts with the tick of whichever worker is first."""
+    return replace(segment, start=0.0, end=None)
 
 
 @pytest.mark.parametrize("response", [False, True])
-def test_segments_and_seconds_are_the_same(response: bool) -> None:
+def test_compaction_keeps_segments_and_seconds(response: bool) -> None:
     events = list(raw(1, 20.0, response=response))
-    compact = kept(events)
+    compact = compacted_and_expanded(events)
     live, replayed = fold_all(events), fold_all(compact)
     assert len(live.segments) == 3
     assert [segment.label for segment in live.segments] == [segment.label for segment in replayed.segments]
-    assert [counted(segment) for segment in live.segments] == [counted(segment) for segment in replayed.segments]
+    assert [without_times(segment) for segment in live.segments] == [
+        without_times(segment) for segment in replayed.segments
+    ]
     for name in ("second", "completed", "failed", "errors", "pause", "latency", "saturated", "lag_p99"):
-        assert [getattr(one, name) for one in live.seconds] == [getattr(one, name) for one in replayed.seconds], name
+        assert [getattr(second, name) for second in live.seconds] == [
+            getattr(second, name) for second in replayed.seconds
+        ], name
     assert any(second.saturated for second in live.seconds)
 
 
-def test_a_worker_has_a_tick_per_second_and_segment() -> None:
-    calm = [
+def test_ticks_are_compacted_per_worker_second_and_segment() -> None:
+    without_lag = [
         replace(event, lag=Histogram.of([])) if isinstance(event, ev.Tick) else event
         for event in raw(2, 20.0, response=True)
     ]
-    ticks = [event for event in kept(calm) if isinstance(event, ev.Tick)]
+    ticks = [event for event in compacted_and_expanded(without_lag) if isinstance(event, ev.Tick)]
     assert len(ticks) <= WORKERS * (20 + 2 * 3)
 
 
-def test_a_spread_histogram_keeps_totals_and_buckets() -> None:
+def test_spread_histogram_keeps_totals_and_buckets() -> None:
     drawn = random.Random(3)
     parts = [histogram(drawn, count) for count in (1000, 0, 7, 300)]
     total = Histogram.merged(parts)
     spread = _spread(total, [part.coarse() for part in parts])
     assert Histogram.merged(spread) == total
-    assert [one.coarse() for one in spread] == [part.coarse() for part in parts]
+    assert [part.coarse() for part in spread] == [part.coarse() for part in parts]
     with pytest.raises(ValueError, match="do not add up"):
         _spread(total, [part.coarse() for part in parts[1:]])
 
 
-def test_every_counter_of_a_tick_is_recorded_and_folded(tmp_path: Path) -> None:
-    """Also those that are added later: each number and table of a tick is in the counts of its segment."""
+def test_all_counters_of_a_tick_are_recorded_and_folded(tmp_path: Path) -> None:
+    """Counters that are added later are included: each number of a tick is in the counts of its segment."""
     names = [name for name in Counts.__struct_fields__ if name in ev.Tick.__struct_fields__]
     counters = [name for name in names if isinstance(getattr(Counts(), name), int)]
     assert {"dropped", "retries", "reconnects", "unclosed"} < set(counters)

@@ -1,4 +1,4 @@
-"""Whatever a file is, it opens as far as it reads and says what is lost, or one line says why not."""
+"""Any damaged file opens as far as it is readable and reports its losses, or is refused with one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.fold import fold_all
 from cockpit.recording.reader import Recording
 from tests.commands import cockpit
-from tests.recording.test_pages import settled
+from tests.recording.test_pages import record_pages
 from tests.session.events import small_session
 
 EVENTS = list(small_session())
@@ -20,19 +20,19 @@ EVENTS = list(small_session())
 
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    settled(tmp_path / "whole.cockpit", EVENTS, monkeypatch)
+    record_pages(tmp_path / "whole.cockpit", EVENTS, monkeypatch)
     return (tmp_path / "whole.cockpit").read_bytes()
 
 
-def selected(path: Path) -> tuple[int, str]:
-    """How many events came of it and what is said to be lost; no error but a RecordingError of one line."""
+def read_all(path: Path) -> tuple[int, str]:
+    """Return the number of events and the reported damage; the only error is a RecordingError of one line."""
     try:
         with Recording(path) as recording:
             count = len(list(recording.events()))
             for t in (0.0, recording.end / 2, recording.end):
                 anchor = recording.anchor(t)
                 state = fold_all(
-                    [one.event for one in recording.following(anchor.number, anchor.instant, t)], anchor.state
+                    [record.event for record in recording.following(anchor.number, anchor.instant, t)], anchor.state
                 )
                 assert len(list(state.seconds)) == len(state.seconds)
                 assert all(len(list(host.points)) == len(host.points) for host in state.hosts.values())
@@ -42,7 +42,7 @@ def selected(path: Path) -> tuple[int, str]:
         return 0, str(error)
 
 
-def test_flipped_bytes(whole: bytes, tmp_path: Path) -> None:
+def test_flipped_bytes_are_survived_or_reported(whole: bytes, tmp_path: Path) -> None:
     drawn = random.Random(5)
     opened = 0
     for number in range(60):
@@ -51,22 +51,22 @@ def test_flipped_bytes(whole: bytes, tmp_path: Path) -> None:
             content[drawn.randrange(100 if number % 3 else 0, len(content))] ^= drawn.randrange(1, 256)
         path = tmp_path / f"{number}.cockpit"
         path.write_bytes(content)
-        count, said = selected(path)
+        count, damage = read_all(path)
         opened += count > 0
-        assert said or count == len(EVENTS) or count > 0
+        assert damage or count == len(EVENTS) or count > 0
         path.unlink()
     assert opened > 35
 
 
-def test_truncated_anywhere(whole: bytes, tmp_path: Path) -> None:
+def test_truncation_is_reported_at_any_length(whole: bytes, tmp_path: Path) -> None:
     for share in range(0, 100, 4):
         path = tmp_path / "cut.cockpit"
         path.write_bytes(whole[: len(whole) * share // 100])
-        count, said = selected(path)
-        assert said and count < len(EVENTS)
+        count, damage = read_all(path)
+        assert damage and count < len(EVENTS)
 
 
-def test_the_command_says_one_line(whole: bytes, tmp_path: Path) -> None:
+def test_replay_of_damaged_file_prints_a_single_line(whole: bytes, tmp_path: Path) -> None:
     (tmp_path / "empty.cockpit").touch()
     (tmp_path / "text.cockpit").write_text("hello " * 1000)
     (tmp_path / "folder.cockpit").mkdir()

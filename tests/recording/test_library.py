@@ -1,4 +1,4 @@
-"""Recordings that nobody names: where they go, what is told of them, and that nothing else is touched."""
+"""The library of unnamed recordings: file names, listing, renaming and deletion; other files are not touched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WALL = 1_700_000_000.0
 
 
 @pytest.fixture(autouse=True)
-def own_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
@@ -27,20 +27,20 @@ def recorded_in_library() -> Path:
     return Path(writer.path)
 
 
-def test_names_tell_profile_and_time_and_are_never_taken_twice() -> None:
-    one = library.new_recording("spare servers/../x", WALL)
+def test_names_have_profile_and_time_and_are_unique() -> None:
+    writer = library.new_recording("spare servers/../x", WALL)
     other = library.new_recording("spare servers/../x", WALL)
-    first, second = Path(one.path), Path(other.path)
+    first, second = Path(writer.path), Path(other.path)
     assert first.parent == library.folder() and first.name.startswith("spare-servers-..-x-2023111")
     assert stat.S_IMODE(library.folder().stat().st_mode) == 0o700
-    one.close()
+    writer.close()
     other.close()
     assert second.stem == f"{first.stem}-2"
 
 
-def test_found_by_file_or_by_name(tmp_path: Path) -> None:
-    kept = recorded_in_library()
-    assert library.find(kept.stem) == library.find(kept.name) == kept
+def test_recording_is_found_by_path_or_name(tmp_path: Path) -> None:
+    recording = recorded_in_library()
+    assert library.find(recording.stem) == library.find(recording.name) == recording
     other = recorded(tmp_path / "other.cockpit")
     assert library.find(str(other)) == other
     assert library.find("nothing") == Path("nothing")
@@ -48,23 +48,23 @@ def test_found_by_file_or_by_name(tmp_path: Path) -> None:
         library.in_library("../other")
 
 
-def test_listed_renamed_deleted() -> None:
-    kept = recorded_in_library()
+def test_recordings_are_listed_renamed_and_deleted() -> None:
+    recording = recorded_in_library()
     (library.folder() / "junk.cockpit").write_text("hello " * 1000)
-    told = {one.name: one for one in library.all_kept()}
-    about = told[kept.stem]
-    assert (about.session, about.runs, about.seconds, about.ended) == ("small", 2, 60.0, True)
-    assert told["junk"].problem.startswith("does not read")
+    listed = {entry.name: entry for entry in library.all_kept()}
+    entry = listed[recording.stem]
+    assert (entry.session, entry.runs, entry.seconds, entry.ended) == ("small", 2, 60.0, True)
+    assert listed["junk"].problem.startswith("does not read")
     with pytest.raises(RecordingError, match="a name is"):
-        library.rename(kept.stem, "../x")
+        library.rename(recording.stem, "../x")
     with pytest.raises(RecordingError, match="exists already"):
-        library.rename(kept.stem, "junk")
-    assert library.rename(kept.stem, "before").is_file()
+        library.rename(recording.stem, "junk")
+    assert library.rename(recording.stem, "before").is_file()
     assert library.delete("before") > 0
-    assert [one.name for one in library.all_kept()] == ["junk"]
+    assert [entry.name for entry in library.all_kept()] == ["junk"]
 
 
-def test_what_is_being_written_stays() -> None:
+def test_recording_in_progress_cannot_be_deleted() -> None:
     writer = library.new_recording("x", WALL)
     path = Path(writer.path)
     writer.record(list(small_session())[:5])

@@ -1,4 +1,4 @@
-"""A disk that refuses, hangs or goes away while a session is recorded: the run goes on; what the file holds is said."""
+"""A disk that fails, hangs or is removed during a recording: the run continues, and the recorded range is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cockpit.recording.writer import RecordingWriter
 from tests.servers import http_server
 from tests.session.events import small_session
 
-# A file system of its own, in a namespace of its own; in the midst of a run that is recorded on it, it is lost.
+# Mount a file system in a private namespace, record a run on it, and break the file system during the run.
 SCRIPT = """\
 set -eu
 mount -n -t tmpfs none /mnt
@@ -31,7 +31,7 @@ mkdir /mnt/point
 mkfs.ext4 -q -F -b 4096 /mnt/image
 mount -n -o loop,errors=remount-ro /mnt/image /mnt/point
 file=/mnt/point/s.cockpit
-"$PYTHON" -m cockpit run "$URL" -q 40 -z 6s --json --record "$file" >/mnt/told 2>/mnt/said &
+"$PYTHON" -m cockpit run "$URL" -q 40 -z 6s --json --record "$file" >/mnt/stdout 2>/mnt/stderr &
 run=$!
 until [ "$(stat -c %s "$file-wal" 2>/dev/null || echo 0)" -gt 16000 ]; do sleep 0.05; done
 device=$(basename "$(findmnt -n -o SOURCE /mnt/point)")
@@ -42,14 +42,14 @@ full) head -c 20M /dev/zero >/mnt/point/filler 2>/dev/null || true ;;
 frozen)
     trap 'fsfreeze --unfreeze /mnt/point 2>/dev/null || true' EXIT
     fsfreeze --freeze /mnt/point
-    until [ -s /mnt/told ] || [ "$(stat -c %Y /mnt/said)" -lt "$(($(date +%s) - 8))" ]; do sleep 0.2; done
+    until [ -s /mnt/stdout ] || [ "$(stat -c %Y /mnt/stderr)" -lt "$(($(date +%s) - 8))" ]; do sleep 0.2; done
     fsfreeze --unfreeze /mnt/point
     ;;
 esac
 wait $run && code=0 || code=$?
-cat /mnt/told
-cat /mnt/said >&2
-cp "$file"* "$HELD" 2>/dev/null || true
+cat /mnt/stdout
+cat /mnt/stderr >&2
+cp "$file"* "$COPIES" 2>/dev/null || true
 exit $code
 """
 NEEDS = """\
@@ -66,13 +66,13 @@ def url() -> Iterator[str]:
 
 
 def completed(path: Path) -> int:
-    """The requests that the recording's only run completed."""
+    """Return the completed requests of the recording's only run."""
     with Recording(path) as recording:
-        (row,) = last_state(recording).segments
-        return row.counts.completed
+        (segment,) = last_state(recording).segments
+        return segment.counts.completed
 
 
-def in_a_namespace(script: str, **more: str) -> subprocess.CompletedProcess[str]:
+def run_in_namespace(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     return subprocess.run(
         ["unshare", "--mount", "sh", "-c", script],
@@ -80,7 +80,7 @@ def in_a_namespace(script: str, **more: str) -> subprocess.CompletedProcess[str]
         text=True,
         timeout=120,
         check=False,
-        env={**os.environ, "PATH": path, "PYTHON": sys.executable, **more},
+        env={**os.environ, "PATH": path, "PYTHON": sys.executable, **variables},
         cwd=Path(__file__).parents[2],
     )
 
@@ -89,13 +89,13 @@ def in_a_namespace(script: str, **more: str) -> subprocess.CompletedProcess[str]
 def may_mount() -> None:
     if os.geteuid() != 0 or not shutil.which("unshare"):
         pytest.skip("needs root and unshare")
-    tried = in_a_namespace(NEEDS)
+    tried = run_in_namespace(NEEDS)
     if tried.returncode:
         pytest.skip(f"needs mounts, loop devices and ext4 of its own: {tried.stderr.strip()}")
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"),
+    ("lost", "message"),
     [
         (
             "read-only",
@@ -105,59 +105,57 @@ def may_mount() -> None:
         ("unmounted", r"s\.cockpit: is not there any more: moved or deleted, or its file system was unmounted"),
     ],
 )
-def test_the_run_goes_on_and_says_what_the_file_holds(
-    may_mount: None, url: str, tmp_path: Path, lost: str, said: str
+def test_run_continues_and_reports_recorded_range(
+    may_mount: None, url: str, tmp_path: Path, lost: str, message: str
 ) -> None:
-    done = in_a_namespace(SCRIPT, LOST=lost, URL=url, HELD=str(tmp_path))
+    done = run_in_namespace(SCRIPT, LOST=lost, URL=url, COPIES=str(tmp_path))
     result = json.loads(done.stdout)
     assert done.returncode == 0 and result["duration"] > 5.5
-    wanted = said.replace("HELD", r"the file holds the session up to 00:00:0\d").replace("LOST", "are not in it")
+    expected = message.replace("HELD", r"the file holds the session up to 00:00:0\d").replace("LOST", "are not in it")
     (line,) = [line for line in done.stderr.splitlines() if "recording: " in line]
-    assert re.fullmatch(f"cockpit: recording: {wanted}", line)
+    assert re.fullmatch(f"cockpit: recording: {expected}", line)
     if lost == "unmounted":
         assert [*tmp_path.iterdir()] == []
     else:
         assert 0 < completed(tmp_path / "s.cockpit") < result["completed"]
 
 
-def test_a_file_system_that_hangs_for_seconds_costs_nothing(may_mount: None, url: str, tmp_path: Path) -> None:
-    """A frozen one: whoever writes to it waits in the kernel. The run goes on, and its recording is whole once it is
-    thawed, after the run's end."""
-    done = in_a_namespace(SCRIPT, LOST="frozen", URL=url, HELD=str(tmp_path))
+def test_file_system_hang_of_seconds_loses_no_events(may_mount: None, url: str, tmp_path: Path) -> None:
+    """Writers to a frozen file system block in the kernel. The run continues, and the recording is complete once the
+    file system is thawed, after the end of the run."""
+    done = run_in_namespace(SCRIPT, LOST="frozen", URL=url, COPIES=str(tmp_path))
     result = json.loads(done.stdout)
     assert done.returncode == 0 and result["duration"] > 5.5, done.stderr
     assert "recording: " not in done.stderr
     assert completed(tmp_path / "s.cockpit") == result["completed"]
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 60
-    while not holds():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-def begun(path: Path) -> tuple[RecordingWriter, list[AnyEvent]]:
-    """A recording with its first events on the disk, and the others."""
+def start_recording(path: Path) -> tuple[RecordingWriter, list[AnyEvent]]:
+    """Start a recording with its first events on the disk; return it with the remaining events."""
     recorder, events = RecordingWriter(path), list(small_session())
     recorder.record(events[:50])
-    until(lambda: Path(f"{path}-wal").stat().st_size > 0 and held(path) == 50)
+    until(lambda: Path(f"{path}-wal").stat().st_size > 0 and stored_events(path) == 50)
     return recorder, events[50:]
 
 
-def held(path: Path) -> int:
+def stored_events(path: Path) -> int:
     database = sqlite3.connect(path)
     found = int(database.execute("SELECT count(*) FROM events").fetchone()[0])
     database.close()
     return found
 
 
-def test_a_disk_that_does_not_answer_is_said_and_forgotten_when_it_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stalled_disk_is_reported_until_it_responds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "STALLED", 0.2)
     path = tmp_path / "s.cockpit"
-    recorder, others = begun(path)
+    recorder, others = start_recording(path)
     lock = sqlite3.connect(path, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     recorder.record(others)
@@ -171,8 +169,8 @@ def test_a_disk_that_does_not_answer_is_said_and_forgotten_when_it_does(
         assert list(recording.events()) == list(small_session())
 
 
-def test_a_file_that_is_taken_away_is_said_at_once(tmp_path: Path) -> None:
-    recorder, others = begun(tmp_path / "s.cockpit")
+def test_moved_file_is_reported_immediately(tmp_path: Path) -> None:
+    recorder, others = start_recording(tmp_path / "s.cockpit")
     (tmp_path / "s.cockpit").rename(tmp_path / "t.cockpit")
     recorder.record(others)
     until(lambda: "is not there any more" in recorder.trouble)

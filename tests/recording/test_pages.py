@@ -1,5 +1,5 @@
-"""A recording in pages is the session again: the same events but for compacted ticks, and at the end of each page the
-state that was folded live."""
+"""A recording in pages reproduces the session: the same events except for compacted ticks, and at the end of each page
+the state that was folded live."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
 PAGE = 5.0
 
 
-def settled(path: Path, events: list[AnyEvent], monkeypatch: pytest.MonkeyPatch) -> list[State]:
-    """Records them as a session does, in short pages; the states after each event."""
+def record_pages(path: Path, events: list[AnyEvent], monkeypatch: pytest.MonkeyPatch) -> list[State]:
+    """Record the events as a session does, in short pages; return the states after each event."""
     monkeypatch.setattr(writer, "PAGE_SECONDS", PAGE)
     recorder = RecordingWriter(path)
     states = [State()]
@@ -42,36 +42,35 @@ def settled(path: Path, events: list[AnyEvent], monkeypatch: pytest.MonkeyPatch)
     return states
 
 
-def of_the_lab(name: str) -> list[AnyEvent]:
+def lab_events(name: str) -> list[AnyEvent]:
     with Recording(RECORDINGS / f"{name}.cockpit") as recording:
         return list(recording.events())
 
 
 def same_events(found: Iterable[AnyEvent], expected: Iterable[AnyEvent]) -> bool:
-    """Whether both are the same but for compacted ticks, and these count the same."""
+    """Return whether both have the same events except for compacted ticks, and the same counts."""
     found, expected = list(found), list(expected)
-    others, wanted = ([event for event in some if not isinstance(event, Tick)] for some in (found, expected))
-    rows, wanted_rows = (fold_all(some).segments for some in (found, expected))
-    return others == wanted and rows == wanted_rows
+    others, expected_others = (
+        [event for event in events if not isinstance(event, Tick)] for events in (found, expected)
+    )
+    return others == expected_others and fold_all(found).segments == fold_all(expected).segments
 
 
-def test_a_checkpoint_has_every_field_of_a_state() -> None:
-    """But for the seconds, which are series, and a study, whose events are read again."""
+def test_checkpoint_has_all_fields_of_state() -> None:
+    """Except for the seconds, which are series, and a study, whose events are read again."""
     assert {*KeptState.__struct_fields__, "closed_seconds", "study"} == set(State.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", ["small", "rounds", "generators", "search", "spare-servers", "two-hosts"])
-def test_the_same_events_and_at_each_page_the_same_state(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = {
+def test_pages_reproduce_events_and_states(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = {
         "small": small_session,
         "rounds": session_with_a_round,
         "generators": session_with_a_generator,
         "search": session_with_a_search,
     }
-    events = list(made[name]()) if name in made else of_the_lab(name)
-    states = settled(tmp_path / "s.cockpit", events, monkeypatch)
+    events = list(sessions[name]()) if name in sessions else lab_events(name)
+    states = record_pages(tmp_path / "s.cockpit", events, monkeypatch)
     with Recording(tmp_path / "s.cockpit") as recording:
         found = list(recording.events())
         assert same_events(found, events)
@@ -80,19 +79,20 @@ def test_the_same_events_and_at_each_page_the_same_state(
         assert len(anchors) > recording.end / PAGE / 2
         for number, anchor in anchors.items():
             assert anchor.state == states[number], number
-        # Whichever way one comes: from the page before it, or from the beginning.
+        # The state at a time is the same from the preceding page and from the beginning.
         for t in range(0, int(recording.end), 7):
             anchor = recording.anchor(t)
-            near = fold_all([one.event for one in recording.following(anchor.number, anchor.instant, t)], anchor.state)
-            far = fold_all(one.event for one in recording.following(0, -1.0, t))
+            following = recording.following(anchor.number, anchor.instant, t)
+            near = fold_all([record.event for record in following], anchor.state)
+            far = fold_all(record.event for record in recording.following(0, -1.0, t))
             assert near.segments == far.segments
-            for one in ("hosts", "changes", "rounds", "markers", "knobs"):
-                assert getattr(near, one) == getattr(far, one), one
+            for field in ("hosts", "changes", "rounds", "markers", "knobs"):
+                assert getattr(near, field) == getattr(far, field), field
 
 
-def test_what_sqlite3_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_tables_can_be_queried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = list(small_session())
-    final = settled(tmp_path / "s.cockpit", events, monkeypatch)[-1]
+    final = record_pages(tmp_path / "s.cockpit", events, monkeypatch)[-1]
     database = sqlite3.connect(tmp_path / "s.cockpit")
     ask = database.execute
     assert ask("SELECT count(*), sum(completed) FROM seconds").fetchone() == (
@@ -100,7 +100,9 @@ def test_what_sqlite3_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         sum(second.completed for second in final.seconds),
     )
     rows = ask("SELECT number, label, completed, p99_ms FROM runs ORDER BY number").fetchall()
-    assert [row[:3] for row in rows] == [(row.number, row.label, row.counts.completed) for row in final.segments]
+    assert [row[:3] for row in rows] == [
+        (segment.number, segment.label, segment.counts.completed) for segment in final.segments
+    ]
     assert rows[0][3] == 1000 * final.segments[0].counts.latency.percentile(99)
     assert ask("SELECT letter, outcome FROM changes").fetchall() == [("A", "applied")]
     assert ask("SELECT count(*) FROM markers").fetchone() == (len(final.markers),)
@@ -108,9 +110,9 @@ def test_what_sqlite3_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     database.close()
 
 
-def test_a_damaged_page_is_left_out_and_the_rest_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_page_is_skipped_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = list(small_session())
-    settled(tmp_path / "s.cockpit", events, monkeypatch)
+    record_pages(tmp_path / "s.cockpit", events, monkeypatch)
     database = sqlite3.connect(tmp_path / "s.cockpit")
     firsts = [first for (first,) in database.execute("SELECT first FROM pages ORDER BY first")]
     for column, first in (("events", firsts[2]), ("state", firsts[4])):
@@ -125,4 +127,4 @@ def test_a_damaged_page_is_left_out_and_the_rest_is_shown(tmp_path: Path, monkey
         assert "is damaged and left out" in recording.damage
         for t in range(0, 60, 7):
             anchor = recording.anchor(t)
-            fold_all([one.event for one in recording.following(anchor.number, anchor.instant, t)], anchor.state)
+            fold_all([record.event for record in recording.following(anchor.number, anchor.instant, t)], anchor.state)

@@ -1,4 +1,4 @@
-"""The newest recordings with what they came to."""
+"""The newest recordings with their summaries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WALL = 1_700_000_000.0
 
 
 @pytest.fixture(autouse=True)
-def own_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
-def test_the_newest_are_told_of_with_their_last_row_and_their_changes() -> None:
+def test_newest_recordings_are_listed_with_summary() -> None:
     assert recent(5) == []
     for age, name in enumerate(("newest", "older", "oldest")):
         writer = library.new_recording(name, WALL)
@@ -31,7 +31,7 @@ def test_the_newest_are_told_of_with_their_last_row_and_their_changes() -> None:
         os.utime(path, (WALL - age, WALL - age))
     (library.folder() / "junk.cockpit").write_text("hello " * 1000)
     os.utime(library.folder() / "junk.cockpit", (WALL - 1.5, WALL - 1.5))
-    found = {one.kept.name.partition("-")[0]: one for one in recent(3)}
+    found = {entry.kept.name.partition("-")[0]: entry for entry in recent(3)}
     assert set(found) == {"newest", "older", "junk"}
     newest = found["newest"]
     assert newest.rate is not None and newest.rate > 0 and newest.p99_ms is not None

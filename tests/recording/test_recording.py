@@ -1,4 +1,4 @@
-"""What is written comes back, whole or cut short; what is no recording says so in one line."""
+"""Recordings are read back, complete or cut short; other files are refused with one line."""
 
 import os
 import sqlite3
@@ -25,27 +25,27 @@ def recorded(path: Path) -> Path:
     return path
 
 
-def test_events_come_back_in_the_order_of_arrival(tmp_path: Path) -> None:
+def test_events_are_read_in_order_of_arrival(tmp_path: Path) -> None:
     with Recording(recorded(tmp_path / "s.cockpit")) as recording:
         assert list(recording.events()) == list(small_session())
         assert recording.end == 60.0
         assert recording.started.name == "small"
 
 
-def test_it_is_one_private_file(tmp_path: Path) -> None:
+def test_recording_is_a_single_private_file(tmp_path: Path) -> None:
     path = recorded(tmp_path / "s.cockpit")
     assert [entry.name for entry in tmp_path.iterdir()] == ["s.cockpit"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_sqlite3_can_query_it(tmp_path: Path) -> None:
+def test_events_can_be_queried_with_sqlite3(tmp_path: Path) -> None:
     database = sqlite3.connect(recorded(tmp_path / "s.cockpit"))
     kinds = dict(database.execute("SELECT kind, count(*) FROM events GROUP BY kind"))
     database.close()
     assert (kinds["tick"], kinds["run_started"], kinds["note"]) == (400, 2, 2)
 
 
-def test_it_can_be_read_while_it_is_written(tmp_path: Path) -> None:
+def test_recording_in_progress_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "s.cockpit"
     writer = RecordingWriter(path)
     events = list(small_session())
@@ -62,7 +62,7 @@ def test_it_can_be_read_while_it_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_kill_9_loses_less_than_a_second(seed: int, tmp_path: Path) -> None:
-    """A process or disk that others keep busy may lose more: one of five attempts must show it."""
+    """On a busy machine an attempt may lose more: only one of five attempts must pass."""
     for attempt in range(5):
         killed = kills.killed(tmp_path / f"{attempt}.cockpit", seed)
         assert killed.opened, killed
@@ -71,7 +71,7 @@ def test_kill_9_loses_less_than_a_second(seed: int, tmp_path: Path) -> None:
     pytest.fail(str(killed))
 
 
-def test_a_place_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
+def test_unwritable_path_is_refused_immediately(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="No such file or directory"):
         RecordingWriter(tmp_path / "none" / "s.cockpit")
     recorded(tmp_path / "s.cockpit")
@@ -79,10 +79,10 @@ def test_a_place_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
         RecordingWriter(tmp_path / "s.cockpit")
 
 
-def test_a_full_disk_is_told_and_does_not_stop_the_session() -> None:
+def test_full_disk_is_reported_and_session_continues() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("/dev/full is missing")
-    # A file system of 64 kB would need root; a size limit of the process refuses writes just as well.
+    # A file system of 64 KiB would need root; a file size limit of the process makes writes fail, too.
     script = (
         "import resource, signal, sys, tempfile; from pathlib import Path\n"
         "from cockpit.recording.writer import RecordingWriter\n"
@@ -103,7 +103,7 @@ def test_a_full_disk_is_told_and_does_not_stop_the_session() -> None:
     assert "events" in done.stdout
 
 
-def test_what_is_no_recording(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "text").write_text("hello " * 1000)
     other = sqlite3.connect(tmp_path / "other")
@@ -113,7 +113,7 @@ def test_what_is_no_recording(tmp_path: Path) -> None:
     newer = sqlite3.connect(recorded(tmp_path / "newer"))
     newer.execute("PRAGMA user_version = 99")
     newer.close()
-    said = {
+    messages = {
         "none": "no such recording",
         "empty": "is not a cockpit recording",
         "text": "does not read as a recording",
@@ -121,12 +121,12 @@ def test_what_is_no_recording(tmp_path: Path) -> None:
         "newer": "written by a newer cockpit",
         ".": "is a folder",
     }
-    for name, words in said.items():
-        with pytest.raises(RecordingError, match=words):
+    for name, message in messages.items():
+        with pytest.raises(RecordingError, match=message):
             Recording(tmp_path / name)
 
 
-def test_a_damaged_event_is_left_out_and_named(tmp_path: Path) -> None:
+def test_damaged_event_is_skipped_and_reported(tmp_path: Path) -> None:
     path = recorded(tmp_path / "s.cockpit")
     database = sqlite3.connect(path)
     database.execute("UPDATE events SET body = x'00ff' WHERE seq = 10")

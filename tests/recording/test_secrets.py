@@ -1,4 +1,4 @@
-"""No secret of a profile reaches an event, and so none a recording, wherever it turns up."""
+"""Secrets of a profile reach neither events nor recordings, wherever they are printed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
 
 
 def profile(url: str, folder: Path) -> Profile:
-    """One that holds a secret of every kind, and a host on which most of them are printed."""
+    """Make a profile with a secret of each kind, and a host on which most of them are printed."""
     (folder / "conf").write_text(f"Token={KNOB}\n")
     host = HostConfig(
         name="here",
@@ -50,8 +50,8 @@ def profile(url: str, folder: Path) -> Profile:
     return Profile(name="x", plan=plan, hosts=(host,), knobs=(knob,))
 
 
-def everything_in(path: Path) -> bytes:
-    """The file's bytes, and whatever in it is compressed as it is unpacked."""
+def decompressed_content(path: Path) -> bytes:
+    """Return the file's bytes, and its compressed values decompressed."""
     found = [path.read_bytes()]
     database = sqlite3.connect(path)
     tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -66,15 +66,15 @@ def everything_in(path: Path) -> bytes:
     return b"\n".join(found)
 
 
-async def test_no_secret_reaches_the_file(tmp_path: Path) -> None:
+async def test_no_secret_reaches_recording(tmp_path: Path) -> None:
     path = tmp_path / "s.cockpit"
     with http_server() as base:
         source = LiveSource(profile(f"{base}/", tmp_path), Clock())
         session = Session(source, RecordingWriter(path))
         running = asyncio.create_task(session.run())
 
-        async def until(holds) -> None:  # type: ignore[no-untyped-def]
-            await asyncio.wait_for(session.until(holds), 60)
+        async def until(condition) -> None:  # type: ignore[no-untyped-def]
+            await asyncio.wait_for(session.until(condition), 60)
 
         await until(lambda state: bool(state.knobs) and state.knobs["Token"].known)
         await until(lambda state: len(state.hosts["here"].tails[0].lines) == 2)
@@ -86,9 +86,9 @@ async def test_no_secret_reaches_the_file(tmp_path: Path) -> None:
         await running
     assert (tmp_path / "conf").read_text() == f"Token={KNOB}-next\n"
     with Recording(path) as recording:
-        told = b"\n".join(encode(event) for event in recording.events())
-    assert b"Authorization: (not recorded)" in told and b"change_begun" in told
+        events = b"\n".join(encode(event) for event in recording.events())
+    assert b"Authorization: (not recorded)" in events and b"change_begun" in events
     login = base64.b64encode(f"me:{LOGIN}".encode())
     for secret in (*(text.encode() for text in (BODY, BEARER, COOKIE, PASSWORD, KNOB, LOGIN, KEY)), login):
-        assert secret not in told
-        assert secret not in everything_in(path), secret
+        assert secret not in events
+        assert secret not in decompressed_content(path), secret

@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: nothing asked for, nothing complained about, everything drawn."""
+"""The HTML report in a real browser: no requests, no console messages, all charts drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.browser import Browser, browser, chromium
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 
-# Every chart with its size on the page, what is drawn in it and how large that is; and how wide the page became.
+# All charts with their size on the page, their drawn elements and the sizes of these; and the width of the page.
 ASK = """(() => {
   const size = element => { const box = element.getBoundingClientRect(); return [box.width, box.height]; };
   const charts = [...document.querySelectorAll('figure.chart')].map(chart => ({
@@ -42,14 +42,14 @@ ASK = """(() => {
   };
 })()"""
 
-# The size of each forest and dot plot that is not folded.
+# The size of each visible forest plot and dot plot.
 PLOTS = """[...document.querySelectorAll('.interval svg')].filter(plot => plot.checkVisibility())
   .map(plot => { const box = plot.getBoundingClientRect(); return [box.width, box.height]; })"""
 
 
 @pytest.fixture(scope="module")
-def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Skips where there is no Chromium; where CI=true that is a failure, unless LAB=0 left it uninstalled."""
+def chromium_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Skip without Chromium; with CI=true fail instead, unless LAB=0 left Chromium uninstalled."""
     if chromium() is None:
         reason = "chromium is missing (Debian's package `chromium`)"
         if os.environ.get("CI") == "true" and os.environ.get("LAB") != "0":
@@ -61,16 +61,18 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)], ids=["desk, light", "phone, dark"])
 @pytest.mark.parametrize("name", ["spare-servers", "two-hosts"])
-def test_the_report_is_whole_by_itself(driven: Browser, tmp_path: Path, name: str, width: int, dark: bool) -> None:
+def test_report_is_self_contained_and_complete(
+    chromium_browser: Browser, tmp_path: Path, name: str, width: int, dark: bool
+) -> None:
     file = tmp_path / "report.html"
     with Recording(RECORDINGS / f"{name}.cockpit") as recording:
         file.write_text(page(last_state(recording)))
-    look = driven.look(file, width, 900, ASK, dark=dark)
-    assert look.said == []
-    assert look.asked == [file.as_uri()]
-    found = look.found
+    result = chromium_browser.open_page(file, width, 900, ASK, dark=dark)
+    assert result.console == []
+    assert result.requests == [file.as_uri()]
+    found = result.value
     titles = [chart["title"] for chart in found["charts"]]
-    for wanted in (
+    for expected in (
         "throughput",
         "time (ms), each",
         "responses over time",
@@ -79,7 +81,7 @@ def test_the_report_is_whole_by_itself(driven: Browser, tmp_path: Path, name: st
         "memory",
         "disks",
     ):
-        assert any(wanted in title for title in titles), wanted
+        assert any(expected in title for title in titles), expected
     for chart in found["charts"]:
         assert min(chart["plot"]) > 80, chart
         assert chart["drawn"], chart
@@ -92,38 +94,40 @@ def test_the_report_is_whole_by_itself(driven: Browser, tmp_path: Path, name: st
     assert found["page"] == ("rgb(18, 22, 28)" if dark else "rgb(255, 255, 255)")
     assert found["scripts"] == 0
     assert found["tables"] >= 2
-    wide, high = struct.unpack(">II", look.picture[16:24])
+    wide, high = struct.unpack(">II", result.screenshot[16:24])
     assert (wide, high) == (width, 900)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)], ids=["desk, light", "phone, dark"])
-def test_a_study_is_whole_by_itself(driven: Browser, tmp_path: Path, width: int, dark: bool) -> None:
+def test_study_page_is_self_contained_and_complete(
+    chromium_browser: Browser, tmp_path: Path, width: int, dark: bool
+) -> None:
     from tests.report.test_study_page import LEVELS, result_of
 
     file = tmp_path / "page.html"
     file.write_text(study_page(result_of(replace(LEVELS, rounds=2), more=1200.0)))
-    look = driven.look(file, width, 900, ASK, dark=dark)
-    assert look.said == [] and look.asked == [file.as_uri()]
-    found = look.found
+    result = chromium_browser.open_page(file, width, 900, ASK, dark=dark)
+    assert result.console == [] and result.requests == [file.as_uri()]
+    found = result.value
     assert found["width"] <= found["inner"] == width
     assert found["page"] == ("rgb(18, 22, 28)" if dark else "rgb(255, 255, 255)")
     assert [chart["title"] for chart in found["charts"] if min(chart["plot"]) < 80 or not chart["drawn"]] == []
-    plots = driven.look(file, width, 900, PLOTS, dark=dark).found
+    plots = chromium_browser.open_page(file, width, 900, PLOTS, dark=dark).value
     assert plots and all(wide > 150 and high > 20 for wide, high in plots)
 
 
-def test_the_browser_would_tell(driven: Browser, tmp_path: Path) -> None:
-    """The check of the checks: a page that asks for something and complains is found out."""
+def test_browser_reports_requests_and_console_errors(chromium_browser: Browser, tmp_path: Path) -> None:
+    """A check of the other tests: requests and errors of a page are reported."""
     file = tmp_path / "bad.html"
     file.write_text('<p>x</p><img src="http://127.0.0.1:1/x.png"><script>console.error("broken")</script>')
-    look = driven.look(file, 400, 300, "1 + 1")
-    assert "broken" in look.said
-    assert "http://127.0.0.1:1/x.png" in look.asked
-    assert look.found == 2
+    result = chromium_browser.open_page(file, 400, 300, "1 + 1")
+    assert "broken" in result.console
+    assert "http://127.0.0.1:1/x.png" in result.requests
+    assert result.value == 2
 
 
-def test_hostile_text_runs_nothing(driven: Browser, tmp_path: Path) -> None:
-    """Were it not for the page's own policy either, the text would still be text."""
+def test_hostile_text_runs_no_script(chromium_browser: Browser, tmp_path: Path) -> None:
+    """The text is escaped; the content security policy of the page is only a second defence."""
     from tests.report.test_page import hostile_state
     from tests.report.test_study_page import hostile
 
@@ -131,10 +135,10 @@ def test_hostile_text_runs_nothing(driven: Browser, tmp_path: Path) -> None:
     file.write_text(page(hostile_state()))
     study = tmp_path / "study.html"
     study.write_text(study_page(hostile()))
-    for one in (file, study):
-        look = driven.look(
-            one, 800, 600, "[window.owned === undefined, document.images.length, document.scripts.length]"
+    for document in (file, study):
+        result = chromium_browser.open_page(
+            document, 800, 600, "[window.owned === undefined, document.images.length, document.scripts.length]"
         )
-        assert look.said == []
-        assert look.asked == [one.as_uri()]
-        assert look.found == [True, 0, 0]
+        assert result.console == []
+        assert result.requests == [document.as_uri()]
+        assert result.value == [True, 0, 0]

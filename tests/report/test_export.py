@@ -1,4 +1,4 @@
-"""A recording in the formats of other tools, each read back by what knows the format."""
+"""Exports of a recording in formats of other tools, each parsed by a library for that format."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def exported(file: Path | str, output: Path, *flags: str) -> str:
     return output.read_text()
 
 
-def test_every_event_is_a_line(file: Path, tmp_path: Path) -> None:
+def test_jsonl_has_a_line_per_event(file: Path, tmp_path: Path) -> None:
     lines = exported(file, tmp_path / "x.jsonl").splitlines()
     assert [decode(line) for line in lines] == list(small_session())
     assert json.loads(lines[0])["event"] == "session_started"
 
 
-def test_series_have_a_row_a_second(file: Path, tmp_path: Path) -> None:
+def test_csv_has_a_row_per_second(file: Path, tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
     assert [int(row["t_s"]) for row in rows] == list(range(61))
     assert rows[10]["utc"] == "2023-11-14T22:13:30Z"
@@ -60,7 +60,7 @@ def test_series_have_a_row_a_second(file: Path, tmp_path: Path) -> None:
     assert sum(int(row["completed"] or 0) for row in rows) == 8000
 
 
-def test_a_second_without_a_response_is_marked_as_stalled(file: Path, tmp_path: Path) -> None:
+def test_second_without_response_is_marked_as_stalled(file: Path, tmp_path: Path) -> None:
     state = fold_all(small_session())
     silent = LoadSecond(second=10, start=10.0, end=11.0, in_flight=5)
     lines = series_csv(replace(state, closed_seconds=(*state.seconds[:9], silent, *state.seconds[10:]), filling=()))
@@ -68,7 +68,7 @@ def test_a_second_without_a_response_is_marked_as_stalled(file: Path, tmp_path: 
     assert [(row["t_s"], row["in_flight"], row["completed"]) for row in marked] == [("10", "5", "0")]
 
 
-def test_titles_are_no_formulas(tmp_path: Path) -> None:
+def test_csv_titles_are_no_formulas(tmp_path: Path) -> None:
     first = next(small_session())
     assert isinstance(first, SessionStarted)
     state = fold_all([replace(first, hosts=(HostConfig(name="=cmd|' /C calc'!A0"),))])
@@ -77,7 +77,7 @@ def test_titles_are_no_formulas(tmp_path: Path) -> None:
     assert ",=cmd" not in title
 
 
-def test_openmetrics_have_the_values_of_the_csv_at_the_end_of_each_second(file: Path, tmp_path: Path) -> None:
+def test_openmetrics_have_csv_values_at_end_of_each_second(file: Path, tmp_path: Path) -> None:
     text = exported(file, tmp_path / "x.openmetrics")
     rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
     assert text.endswith("\n# EOF\n")
@@ -89,14 +89,14 @@ def test_openmetrics_have_the_values_of_the_csv_at_the_end_of_each_second(file: 
         name = f"cockpit_host_{title[5:]}" if of_host else f"cockpit_load_{title}"
         samples = families[name.replace(".", "_").lower()].samples
         expected = [(wall + int(row["t_s"]) + 1, float(row[title])) for row in rows if row[title]]
-        assert [(float(one.timestamp), one.value) for one in samples] == expected and len(expected) > 30
+        assert [(float(sample.timestamp), sample.value) for sample in samples] == expected and len(expected) > 30
         labels = [{"host": "web1"} if of_host else {"run": row["run"], "row": row["row"]} for row in rows if row[title]]
         session = next(small_session())
         assert isinstance(session, SessionStarted)
-        assert [one.labels for one in samples] == [{"session": session.name, **each} for each in labels]
+        assert [sample.labels for sample in samples] == [{"session": session.name, **others} for others in labels]
 
 
-def test_labels_of_openmetrics_are_escaped() -> None:
+def test_openmetrics_labels_are_escaped() -> None:
     first = next(small_session())
     assert isinstance(first, SessionStarted)
     events = [replace(first, name='a"b\\c\nd'), *list(small_session())[1:]]
@@ -105,7 +105,7 @@ def test_labels_of_openmetrics_are_escaped() -> None:
     assert list(text_string_to_metric_families("".join(openmetrics(fold_all([first])))))
 
 
-def test_parquet_has_the_csv_with_types(file: Path, tmp_path: Path) -> None:
+def test_parquet_has_csv_values_with_types(file: Path, tmp_path: Path) -> None:
     output = tmp_path / "x.parquet"
     assert main(["export", str(file), "-o", str(output)]) == 0
     table = parquet.read_table(output)
@@ -115,13 +115,13 @@ def test_parquet_has_the_csv_with_types(file: Path, tmp_path: Path) -> None:
     assert types["utc"] == "timestamp[ms, tz=UTC]" and types["stalled"] == "bool" and types["completed"] == "int64"
     assert types["web1.cpu.idle_percent"] == "double" and types["web1.memory.used_bytes"] == "int64"
     assert len(rows) == table.num_rows
-    for theirs, row in zip(table.to_pylist(), rows, strict=True):
-        assert f"{theirs.pop('utc'):%Y-%m-%dT%H:%M:%SZ}" == row["utc"]
-        for name, value in theirs.items():
+    for values, row in zip(table.to_pylist(), rows, strict=True):
+        assert f"{values.pop('utc'):%Y-%m-%dT%H:%M:%SZ}" == row["utc"]
+        for name, value in values.items():
             assert value == (float(row[name]) if row[name] else None), name
 
 
-def test_parquet_of_a_session_without_events_and_of_numbers_that_are_too_large() -> None:
+def test_parquet_of_empty_session_and_of_large_numbers() -> None:
     state = fold_all(small_session())
     large = replace(
         state, closed_seconds=(replace(state.seconds[0], completed=1 << 70), *state.seconds[1:]), filling=()
@@ -134,7 +134,7 @@ def test_parquet_of_a_session_without_events_and_of_numbers_that_are_too_large()
     assert parquet.read_table(io.BytesIO(series_parquet(fold_all([next(small_session())])))).num_rows == 1
 
 
-def test_parquet_without_pyarrow_says_how_to_get_it(
+def test_parquet_without_pyarrow_prints_install_command(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -143,7 +143,7 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
     assert not (tmp_path / "x.parquet").exists()
 
 
-def test_a_log_holds_the_histograms_of_one_run(file: Path, tmp_path: Path) -> None:
+def test_hlog_has_histograms_of_single_run(file: Path, tmp_path: Path) -> None:
     output = tmp_path / "x.hlog"
     exported(f"{file}#2", output)
     reader = HistogramLogReader(str(output), None)
@@ -151,29 +151,31 @@ def test_a_log_holds_the_histograms_of_one_run(file: Path, tmp_path: Path) -> No
     while (histogram := reader.get_next_interval_histogram()) is not None:
         total += histogram.get_total_count()
     reader.close()
-    expected = Histogram.merged(row.counts.service for row in fold_all(small_session()).segments if row.run == 2)
+    expected = Histogram.merged(
+        segment.counts.service for segment in fold_all(small_session()).segments if segment.run == 2
+    )
     assert total == expected.count == 4000
 
 
-def test_of_several_runs_one_must_be_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hlog_of_several_runs_requires_run_number(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(file), "--format", "hlog"]) == 2
     assert "has 2 runs; name one as FILE#1" in capsys.readouterr().err
     assert main(["export", f"{file}#3", "--format", "hlog"]) == 2
     assert "#3: no such run; it has 2" in capsys.readouterr().err
 
 
-def test_the_screen_as_svg(file: Path, tmp_path: Path) -> None:
+def test_screen_as_svg(file: Path, tmp_path: Path) -> None:
     svg = exported(file, tmp_path / "x.svg", "--at", "12s", "--size", "100x30")
     root = ElementTree.fromstring(svg)
-    said = "".join(root.itertext()).replace("\xa0", " ")
-    assert "00:00:12" in said
-    assert "REPLAY PAUSED" in said
+    text = "".join(root.itertext()).replace("\xa0", " ")
+    assert "00:00:12" in text
+    assert "REPLAY PAUSED" in text
     assert not re.search(r"href|@import|@font-face|url\((?!#)", svg)
     table = exported(file, tmp_path / "y.svg", "--at", "30s", "--keys", "v,v,v,v")
     assert "per cent" in "".join(ElementTree.fromstring(table).itertext()).replace("\xa0", " ")
 
 
-def test_the_screen_as_a_cast(file: Path, tmp_path: Path) -> None:
+def test_screen_as_cast(file: Path, tmp_path: Path) -> None:
     flags = ("--at", "8s", "--until", "12s", "--every", "2s", "--size", "100x30")
     head, *events = map(json.loads, exported(file, tmp_path / "x.cast", *flags).splitlines())
     assert (head["version"], head["width"], head["height"]) == (2, 100, 30)
@@ -184,11 +186,11 @@ def test_the_screen_as_a_cast(file: Path, tmp_path: Path) -> None:
     assert first.startswith("\x1b[2J\x1b[1;1H")
     for (_, _, text), clock in zip(events, ("00:00:08", "00:00:10", "00:00:12"), strict=False):
         assert clock in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
-    # Only lines that changed are drawn anew.
+    # Only changed lines are drawn again.
     assert 0 < len(events[1][2]) < len(first)
 
 
-def test_a_cast_goes_through_a_stretch_in_which_nothing_happens(file: Path, tmp_path: Path) -> None:
+def test_cast_covers_idle_time_range(file: Path, tmp_path: Path) -> None:
     flags = ("--at", "-32s", "--until", "-28s", "--every", "2s")
     _, *events = map(json.loads, exported(file, tmp_path / "x.cast", *flags).splitlines())
     assert [at for at, _, _ in events] == [0.0, 2.0, 4.0, 6.0]
@@ -196,7 +198,7 @@ def test_a_cast_goes_through_a_stretch_in_which_nothing_happens(file: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         ((), "which format? --format jsonl|csv|parquet|openmetrics|hlog|cast|svg"),
         (("--format", "parquet"), "--format parquet: is binary; name a file: -o FILE.parquet"),
@@ -209,10 +211,10 @@ def test_a_cast_goes_through_a_stretch_in_which_nothing_happens(file: Path, tmp_
         (("--format", "cast", "--every", "1ms"), "--every: makes more than 20000 pictures"),
     ],
 )
-def test_what_makes_no_sense_is_one_line(
-    file: Path, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_flags_are_refused_with_single_line(
+    file: Path, flags: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", str(file), *flags]) == 2
-    told = capsys.readouterr()
-    assert said in told.err
-    assert told.out == ""
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""

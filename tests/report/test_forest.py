@@ -1,4 +1,4 @@
-"""Forest plots: which effects are drawn, where their ends are, and that the axis stays readable."""
+"""Forest plots: drawn effects, ends of intervals, and a readable axis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def effect(change: float, low: float | None, high: float | None, **other: object
 
 
 def drawn(html: str) -> list[tuple[float, float, list[float], float]]:
-    """Of each drawing: left and right end of the line, the caps, the point; 0 to 1000."""
+    """Return per plot the left and right end of the line, the caps and the point, from 0 to 1000."""
     found = []
     for line, point in re.findall(r'<path class="s c\d" d="([^"]+)"/><path class="s c\d point" d="M([\d.]+)', html):
         left, right = re.findall(r"M([\d.]+) 10H([\d.]+)", line)[0]
@@ -37,33 +37,41 @@ def labels(html: str) -> list[tuple[float, str]]:
     return [(float(at), label) for at, label in re.findall(r'<span style="left:([\d.]+)%">([^<]+)', html)]
 
 
-def test_each_effect_is_a_row_with_its_words_and_its_interval() -> None:
-    one, two = effect(0.2, 0.1, 0.3), effect(-0.1, -0.15, 0.02, outcome=Outcome.INCONCLUSIVE)
-    html = forest("metric", [ForestRow("few", one), ForestRow("more", two, control=True)])
-    said = " ".join(outline(html).said)
-    for words in ("few", "better", change_words(one), "more", "inconclusive", change_words(two), "same settings"):
-        assert words in said
+def test_each_effect_is_a_row_with_text_and_interval() -> None:
+    first, second = effect(0.2, 0.1, 0.3), effect(-0.1, -0.15, 0.02, outcome=Outcome.INCONCLUSIVE)
+    html = forest("metric", [ForestRow("few", first), ForestRow("more", second, control=True)])
+    text = " ".join(outline(html).texts)
+    for expected in (
+        "few",
+        "better",
+        change_words(first),
+        "more",
+        "inconclusive",
+        change_words(second),
+        "same settings",
+    ):
+        assert expected in text
     (left, right, caps, point), (other_left, _, _, other_point) = drawn(html)
     assert caps == [left, right] and left < point < right
     zero = next(10 * at for at, label in labels(html) if label == "0")
     assert other_left < other_point < zero < left
 
 
-def test_an_interval_with_one_end_has_one_cap_and_reaches_the_edge() -> None:
+def test_one_sided_interval_has_single_cap_and_reaches_edge() -> None:
     html = forest("metric", [ForestRow("rate", effect(0.5, 0.4, None)), ForestRow("p99", effect(-0.5, None, -0.4))])
     (rate_left, rate_right, rate_caps, _), (left, right, caps, _) = drawn(html)
     assert (rate_caps, rate_right) == ([rate_left], 1000)
     assert (caps, left) == ([right], 0)
 
 
-def test_what_is_invalid_or_unknown_is_not_drawn() -> None:
+def test_invalid_and_unknown_effects_are_not_drawn() -> None:
     lost = Objection(cause=Cause.HOST_LOST, host="web1", seconds=9)
     refused = effect(0.2, 0.1, 0.3, outcome=Outcome.INVALID, objection=lost)
     html = forest("metric", [ForestRow("a", refused), ForestRow("b", effect(0.2, None, None))])
     assert drawn(html) == [] and "web1 was lost for 9 s" in html
 
 
-def test_a_wide_interval_leaves_room_for_the_others() -> None:
+def test_wide_interval_leaves_room_for_others() -> None:
     wide = effect(0.1, -0.999, 900.0, outcome=Outcome.INCONCLUSIVE)
     html = forest("metric", [ForestRow("wide", wide), ForestRow("narrow", effect(0.2, 0.1, 0.3))])
     (left, right, caps, _), narrow = drawn(html)
@@ -71,7 +79,7 @@ def test_a_wide_interval_leaves_room_for_the_others() -> None:
     assert narrow[1] - narrow[0] > 100
 
 
-def test_differences_and_ratios_share_no_scale() -> None:
+def test_differences_and_ratios_have_separate_scales() -> None:
     spawned = effect(-19.0, -25.0, -14.0, name="web1.processes.spawned_per_s", relative=False)
     html = forest("metric", [ForestRow("rate", effect(0.2, 0.1, 0.3)), ForestRow("spawned", spawned)])
     assert len(drawn(html)) == 1
@@ -80,25 +88,25 @@ def test_differences_and_ratios_share_no_scale() -> None:
 
 
 @given(st.lists(st.tuples(SHARES, SHARES, SHARES, st.sampled_from(list(Outcome))), min_size=1, max_size=8))
-def test_whatever_the_effects_the_plot_is_whole(shares: list[tuple[float, float, float, Outcome]]) -> None:
+def test_plot_is_valid_for_any_effects(shares: list[tuple[float, float, float, Outcome]]) -> None:
     effects = [
         effect(change, low, high, outcome=outcome)
-        for *three, outcome in shares
-        for low, change, high in [sorted(three)]
+        for *values, outcome in shares
+        for low, change, high in [sorted(values)]
     ]
-    html = forest("metric", [ForestRow(str(at), one) for at, one in enumerate(effects)])
+    html = forest("metric", [ForestRow(str(at), drawn_effect) for at, drawn_effect in enumerate(effects)])
     outline(html)
-    assert len(drawn(html)) == sum(one.outcome is not Outcome.INVALID for one in effects)
+    assert len(drawn(html)) == sum(drawn_effect.outcome is not Outcome.INVALID for drawn_effect in effects)
     for left, right, caps, point in drawn(html):
         assert 0 <= left <= point <= right <= 1000
         assert all(cap in (left, right) for cap in caps)
     places = [at for at, _ in labels(html)]
     assert places == sorted(places)
-    assert all(two - one >= 15 for one, two in pairwise(places))
+    assert all(right - left >= 15 for left, right in pairwise(places))
 
 
 @pytest.mark.parametrize(("high", "expected"), [(0.004, "+0.2%"), (0.3, "+20%"), (1.3, "×2"), (400.0, "×100")])
-def test_the_axis_is_labelled_at_round_changes(high: float, expected: str) -> None:
+def test_axis_labels_are_round_numbers(high: float, expected: str) -> None:
     html = forest("metric", [ForestRow("x", effect(high / 2, high / 4, high, margin=0.0))])
     assert expected in [label for _, label in labels(html)]
     assert math.isclose(drawn(html)[0][1], 1000, rel_tol=0.1)

@@ -1,4 +1,4 @@
-"""The log is read back by HdrHistogram's own reader: as many values, the same percentiles."""
+"""The log is parsed by HdrHistogram's own reader: same number of values, same percentiles."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from cockpit.report.hlog import HlogWriter
 from tests.session.events import small_session
 
 
-def test_the_standard_reader_reads_it(tmp_path: Path) -> None:
+def test_log_is_readable_by_standard_reader(tmp_path: Path) -> None:
     events = list(small_session())
     writer = HlogWriter(tmp_path / "run.hlog")
     for event in events:
@@ -36,7 +36,7 @@ def test_the_standard_reader_reads_it(tmp_path: Path) -> None:
     assert abs(whole.get_value_at_percentile(99) / 1e9 - result.counts.service.percentile(99)) < 0.0002
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         HlogWriter(tmp_path / "none" / "run.hlog")
     (tmp_path / "old.hlog").write_text("kept")

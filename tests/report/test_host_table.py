@@ -10,7 +10,7 @@ USED = {"cgroup.cpu": 46.5, "cgroup.kbmemory": 21 * 1024.0}
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("metrics", "expected"),
     [
         ({"cpu.user": 3.0}, []),
         (USED, ["46.5% of a CPU; memory 21M"]),
@@ -20,5 +20,5 @@ USED = {"cgroup.cpu": 46.5, "cgroup.kbmemory": 21 * 1024.0}
         ),
     ],
 )
-def test_the_control_group_of_a_container(found: dict[str, float], words: list[str]) -> None:
-    assert [line.split(maxsplit=1)[1] for line in control_group(found)] == words
+def test_control_group_of_container(metrics: dict[str, float], expected: list[str]) -> None:
+    assert [line.split(maxsplit=1)[1] for line in control_group(metrics)] == expected

@@ -1,4 +1,4 @@
-"""The report as HTML and as Markdown: what stands in it, that it is always the same, and that no text is markup."""
+"""The report as HTML and Markdown: content, determinism, and escaping of text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
 def evil(event: AnyEvent) -> AnyEvent:
-    """The event with hostile text wherever a text stands that others wrote."""
+    """Put hostile text into all fields of an event whose text comes from elsewhere."""
     match event:
         case SessionStarted():
             environment = {"kernel": EVIL, EVIL: EVIL}
@@ -60,7 +60,7 @@ def evil(event: AnyEvent) -> AnyEvent:
         case KnobRead():
             return replace(event, value=EVIL)
         case ChangeBegun():
-            settings = tuple(replace(one, new=EVIL) for one in event.settings)
+            settings = tuple(replace(setting, new=EVIL) for setting in event.settings)
             return replace(event, settings=settings, diff=EVIL, who=EVIL, cost=EVIL)
         case ChangeEnded():
             return replace(event, detail=EVIL)
@@ -93,14 +93,14 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Outline(HTMLParser):
-    """Fails where tags do not match; notes what is there."""
+    """Collects tags, attributes and texts; fails if tags do not match."""
 
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
         self.tags: set[str] = set()
         self.attributes: set[str] = set()
-        self.said: list[str] = []
+        self.texts: list[str] = []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
@@ -116,7 +116,7 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.said.append(data)
+        self.texts.append(data)
 
 
 def outline(html: str) -> Outline:
@@ -132,28 +132,28 @@ def small() -> str:
     return page(fold_all(small_session()))
 
 
-def test_all_of_it_is_there(small: str) -> None:
-    said = " ".join(outline(small).said)
+def test_page_has_all_sections(small: str) -> None:
+    page_text = " ".join(outline(small).texts)
     for section in ("Verdicts", "Timeline", "Runs", "Latency", "Servers", "Changes", "Environment"):
-        assert section in said
+        assert section in page_text
     for piece in ("A MaxSpareServers 10 → 30", "2023-11-14 22:13:20 UTC", "looked at it", "throughput", "memory"):
-        assert piece in said
-    assert "closed c=20 10 s" in said
-    assert "inconclusive" in said
+        assert piece in page_text
+    assert "closed c=20 10 s" in page_text
+    assert "inconclusive" in page_text
 
 
-def test_runs_are_named_with_the_rows_that_they_are_made_of() -> None:
+def test_runs_are_named_with_their_segments() -> None:
     started, *rest = small_session()
     state = fold_all([replace(started, thresholds=("failed == 0",)), *rest])
-    said = " ".join(outline(page(state)).said)
-    assert said.count("run 1 (segments 1, 2)") == 2, "above the thresholds and in the environment"
-    assert said.count("run 2 (segment 3)") == 2
-    told = markdown(state)
-    assert "| run 2 (segment 3) | holds |" in told
-    assert "### Run 2 (segment 3)" in told
+    page_text = " ".join(outline(page(state)).texts)
+    assert page_text.count("run 1 (segments 1, 2)") == 2, "above the thresholds and in the environment"
+    assert page_text.count("run 2 (segment 3)") == 2
+    text = markdown(state)
+    assert "| run 2 (segment 3) | holds |" in text
+    assert "### Run 2 (segment 3)" in text
 
 
-def test_the_header_has_the_time_under_load_not_the_idle_session() -> None:
+def test_header_has_time_under_load_without_idle_time() -> None:
     state = fold_all(small_session())
     loaded = sum(result.seconds for result in findings(state).results)
     assert 0 < loaded < state.t
@@ -163,38 +163,38 @@ def test_the_header_has_the_time_under_load_not_the_idle_session() -> None:
     assert f", {loaded:.0f} s of load," in markdown(idle).partition("\n## ")[0]
 
 
-def test_it_needs_nothing_else(small: str) -> None:
+def test_page_is_self_contained(small: str) -> None:
     found = outline(small)
     assert not {"script", "iframe", "object", "embed", "base", "form"} & found.tags
     assert re.findall(r"(?:src|href|action|data)=\"(?!#|data:)", small) == []
     assert "default-src 'none'" in small
     assert "@import" not in small
     assert "url(" not in small
-    # Every address in it is one that was loaded, as text.
+    # The only address is that of the target, as text.
     assert set(re.findall(r"https?://[^\s<\"]+", small)) == {"http://web1/"}
 
 
-def test_it_is_always_the_same(small: str) -> None:
+def test_page_is_deterministic(small: str) -> None:
     assert page(fold_all(small_session())) == small
     assert len(small) < 200_000
 
 
-def test_hostile_text_is_text() -> None:
+def test_hostile_text_is_escaped_in_html() -> None:
     html = page(hostile_state())
     found = outline(html)
     assert not {"script", "img"} & found.tags
     assert not {name for name in found.attributes if name.startswith("on") or name == "src"}
     assert "\x1b" not in html
     assert "\u202e" not in html
-    assert any("<script>owned = 1</script>" in said for said in found.said)
+    assert any("<script>owned = 1</script>" in page_text for page_text in found.texts)
 
 
-def test_hostile_text_is_text_in_markdown() -> None:
-    told = markdown(hostile_state())
-    assert "\x1b" not in told
-    assert not re.search(r"(?<!\\)<(?:script|img)", told)
-    assert not re.search(r"(?<!\\)\]\(", told)
-    for table in re.findall(r"(?:^\|.*\n)+", told, re.MULTILINE):
+def test_hostile_text_is_escaped_in_markdown() -> None:
+    text = markdown(hostile_state())
+    assert "\x1b" not in text
+    assert not re.search(r"(?<!\\)<(?:script|img)", text)
+    assert not re.search(r"(?<!\\)\]\(", text)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
@@ -214,16 +214,16 @@ def test_hostile_text_is_text_in_markdown() -> None:
     ],
     ids=" ".join,
 )
-def test_a_terminal_is_shown_nothing_that_is_not_text(
+def test_terminal_output_has_only_printable_text(
     hostile_file: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([one.replace("FILE", str(hostile_file)) for one in command]) in (0, 1, 99)
-    told = capsys.readouterr().out
-    assert told
-    assert not {char for char in told if not char.isprintable()} - {"\n"}
+    assert main([argument.replace("FILE", str(hostile_file)) for argument in command]) in (0, 1, 99)
+    text = capsys.readouterr().out
+    assert text
+    assert not {char for char in text if not char.isprintable()} - {"\n"}
 
 
-def test_hostile_text_leaves_junit_xml_whole(tmp_path: Path) -> None:
+def test_junit_xml_with_hostile_text_is_valid(tmp_path: Path) -> None:
     file = recorded(tmp_path / "evil.cockpit", hostile_events())
     output = tmp_path / "check.xml"
     assert main(["check", str(file), "--junit", str(output)]) == 1
@@ -233,42 +233,42 @@ def test_hostile_text_leaves_junit_xml_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["under-load", "spare-servers", "two-hosts"])
-def test_page_markdown_and_json_say_the_same_of_each_verdict(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_markdown_and_json_agree_on_verdicts(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = RECORDINGS / f"{name}.cockpit"
     assert main(["report", str(file), "--json"]) == 0
     found = [verdict for run in json.loads(capsys.readouterr().out) for verdict in run["verdicts"]]
     with Recording(file) as recording:
         state = last_state(recording)
-        html, told = page(state), markdown(state)
+        html, text = page(state), markdown(state)
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)]
     shown = [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
     for verdict in found:
         assert verdict["text"] in unescape(html)
-        assert md(verdict["text"]) in told
+        assert md(verdict["text"]) in text
         for effect in verdict["effects"]:
             values = {name: effect[name] for name in ("before", "after", "relative", "change", "low", "high", "level")}
-            words = change_words(Effect(name=effect["metric"], outcome=Outcome(effect["outcome"]), **values))
+            change = change_words(Effect(name=effect["metric"], outcome=Outcome(effect["outcome"]), **values))
             metric = metric_words(effect["metric"])
             assert any(
-                (row[0], row[3]) == (metric, words) and row[1].startswith(effect["outcome"])
+                (row[0], row[3]) == (metric, change) and row[1].startswith(effect["outcome"])
                 for row in shown
                 if len(row) >= 4
             ), metric
     assert found or name != "under-load"
 
 
-def test_markup_is_set_apart() -> None:
+def test_markdown_markup_is_escaped() -> None:
     assert md("a|b *c* [d](e) <f>") == r"a\|b \*c\* \[d\](e) \<f\>"
     assert md("see https://evil/ www.evil") == r"see https\://evil/ www\.evil"
 
 
-def test_sessions_without_much_in_them() -> None:
+def test_nearly_empty_sessions_are_reported() -> None:
     events = list(small_session())
     never_read = [event for event in events if not isinstance(event, HostChanged)]
-    for some in (events[:1], events[:3], events[:10], never_read):
-        found = outline(page(fold_all(some)))
+    for few in (events[:1], events[:3], events[:10], never_read):
+        found = outline(page(fold_all(few)))
         assert "section" in found.tags
-        assert markdown(fold_all(some)).startswith("# small\n")
+        assert markdown(fold_all(few)).startswith("# small\n")
     outline(page(State()))
 
 
@@ -283,7 +283,7 @@ def test_sessions_without_much_in_them() -> None:
         ("r2", ("--json",), "[\n"),
     ],
 )
-def test_the_ending_or_the_flag_says_the_format(tmp_path: Path, name: str, flags: tuple[str, ...], begins: str) -> None:
+def test_format_follows_file_extension_or_flag(tmp_path: Path, name: str, flags: tuple[str, ...], begins: str) -> None:
     file = recorded(tmp_path / "small.cockpit", list(small_session()))
     output = tmp_path / name
     output.write_text("older")
@@ -294,7 +294,7 @@ def test_the_ending_or_the_flag_says_the_format(tmp_path: Path, name: str, flags
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["small.cockpit", name])
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_symbolic_link_is_kept(tmp_path: Path) -> None:
     file = recorded(tmp_path / "small.cockpit", list(small_session()))
     (tmp_path / "real.md").write_text("older")
     link = tmp_path / "link.md"
@@ -304,13 +304,13 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real.md").read_text().startswith("# small\n")
 
 
-def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_report_is_refused_with_single_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = recorded(tmp_path / "small.cockpit", list(small_session()))
     assert main(["report", str(file), "-o", str(tmp_path / "none" / "r.html")]) == 2
     assert "none/r.html: cannot be written: No such file or directory" in capsys.readouterr().err
 
 
-def test_axes() -> None:
+def test_axis_labels_and_scales() -> None:
     assert [value for value, _ in from_zero(1234).labels] == [0, 500, 1000, 1500]
     assert from_zero(0).high == 1
     labels = [label for _, label in decades(0.0008, 0.9, "{:g}".format).labels]
@@ -322,7 +322,7 @@ def test_axes() -> None:
     assert decades(0.5, 0.5, str).high > decades(0.5, 0.5, str).low
 
 
-def test_many_points_keep_their_peaks() -> None:
+def test_thinned_points_keep_peaks() -> None:
     points = [(float(x), 100.0 if x == 777 else 1.0) for x in range(10_000)]
     kept = thinned(points)
     assert len(kept) <= 600
@@ -330,7 +330,7 @@ def test_many_points_keep_their_peaks() -> None:
     assert thinned(points[:10]) == points[:10]
 
 
-def test_rounds_are_reported_with_their_verdict_seed_and_the_values_that_are_active() -> None:
+def test_rounds_are_reported_with_verdict_seed_and_active_values() -> None:
     ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
     state = fold_all([*rounds_of(1.3, 5), ended])
     for text in (page(state), markdown(state)):

@@ -1,4 +1,4 @@
-"""What is read of a recording is what all of its events come to, from wherever the reading begins."""
+"""A partial read of a recording gives the same state as a fold of all its events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.model.state import State
 from cockpit.recording.reader import Recording, last_state
 from cockpit.report.page import page
 from cockpit.report.selectors import parse_source, side_of
-from tests.recording.test_pages import of_the_lab, settled
+from tests.recording.test_pages import lab_events, record_pages
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 from tests.study import sessions
@@ -30,12 +30,12 @@ LAB = ("spare-servers", "two-hosts", "under-load")
 @pytest.fixture
 def paged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The small session in short pages."""
-    settled(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
+    record_pages(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
     return tmp_path / "s.cockpit"
 
 
 def cut_at(events: Sequence[AnyEvent], instants: Sequence[float]) -> State:
-    """All events folded, with rows that end at these instants."""
+    """Fold all events, with segments that end at these times."""
     state, waiting = State(), list(instants)
     for event in events:
         while waiting and event.t >= waiting[0]:
@@ -44,14 +44,14 @@ def cut_at(events: Sequence[AnyEvent], instants: Sequence[float]) -> State:
     return state
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["as it is", "recorded anew in short pages"])
+@pytest.mark.parametrize("again", [False, True], ids=["as recorded", "recorded again in short pages"])
 @pytest.mark.parametrize("name", LAB)
-def test_the_last_state_is_that_of_all_events(
+def test_last_state_equals_fold_of_all_events(
     name: str, again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = RECORDINGS / f"{name}.cockpit"
     if again:
-        settled(tmp_path / "s.cockpit", of_the_lab(name), monkeypatch)
+        record_pages(tmp_path / "s.cockpit", lab_events(name), monkeypatch)
         path = tmp_path / "s.cockpit"
     with Recording(path) as recording:
         folded = fold_all(recording.events())
@@ -62,20 +62,24 @@ def test_the_last_state_is_that_of_all_events(
         assert recording.lost == ()
 
 
-@pytest.mark.parametrize("stretch", [(6.0, 12.0), (15.0, 24.0), (36.5, 50.0), (41.0, 44.25)])
-def test_a_stretch_is_that_of_all_events(paged: Path, stretch: tuple[float, float]) -> None:
-    text = f"{paged}@{stretch[0]}s..{stretch[1]}s"
+@pytest.mark.parametrize("time_range", [(6.0, 12.0), (15.0, 24.0), (36.5, 50.0), (41.0, 44.25)])
+def test_time_range_equals_fold_of_all_events(paged: Path, time_range: tuple[float, float]) -> None:
+    text = f"{paged}@{time_range[0]}s..{time_range[1]}s"
     with Recording(paged) as recording:
-        recording.annotate(stretch[1] - 1, "looked at it again")
+        recording.annotate(time_range[1] - 1, "a note")
         side = side_of(recording, parse_source(text), text)
-        folded = cut_at(list(recording.events()), stretch)
-        rows = [row for row in folded.segments if row.last > row.start and stretch[0] <= row.start < stretch[1]]
-        assert rows and side == replace(side_of_segments(folded, rows, text), state=side.state)
+        folded = cut_at(list(recording.events()), time_range)
+        segments = [
+            segment
+            for segment in folded.segments
+            if segment.last > segment.start and time_range[0] <= segment.start < time_range[1]
+        ]
+        assert segments and side == replace(side_of_segments(folded, segments, text), state=side.state)
 
 
-def test_how_far_a_study_came_is_known_wherever_one_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_study_progress_is_read_from_last_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = list(sessions.events(sessions.STUDY, (1, 2, 3), {"few": 400.0, "more": 500.0}))
-    settled(tmp_path / "s.cockpit", events, monkeypatch)
+    record_pages(tmp_path / "s.cockpit", events, monkeypatch)
     with Recording(tmp_path / "s.cockpit") as recording:
         anchor = recording.anchor(recording.end)
         assert anchor.number > 0 and anchor.state.study is not None
@@ -94,7 +98,7 @@ def test_how_far_a_study_came_is_known_wherever_one_begins(tmp_path: Path, monke
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[2:]),
 )
-def test_what_is_lost_is_said_in_a_line_each(
+def test_each_damaged_event_is_reported_with_a_line(
     arguments: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -102,8 +106,8 @@ def test_what_is_lost_is_said_in_a_line_each(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = recorded(tmp_path / "s.cockpit", list(small_session()))
-    given = [argument.format(file=path) for argument in arguments]
-    assert main(given) == 0
+    command = [argument.format(file=path) for argument in arguments]
+    assert main(command) == 0
     assert "damaged" not in capsys.readouterr().err
     database = sqlite3.connect(path)
     for number in (10, 20):
@@ -111,20 +115,20 @@ def test_what_is_lost_is_said_in_a_line_each(
     database.commit()
     database.close()
     assert main([argument.format(file=path) for argument in arguments]) == 0
-    said = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
-    once = [f"cockpit: s.cockpit: event {number} is damaged and left out" for number in (10, 20)]
-    for place, line in enumerate(said):
-        assert line.startswith(once[place % 2])
-    assert len(said) == (4 if arguments[0] == "compare" else 2)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
+    expected = [f"cockpit: s.cockpit: event {number} is damaged and left out" for number in (10, 20)]
+    for place, line in enumerate(lines):
+        assert line.startswith(expected[place % 2])
+    assert len(lines) == (4 if arguments[0] == "compare" else 2)
 
 
-def test_series_that_are_damaged_are_said_by_who_shows_them(paged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_series_are_reported_by_html_report(paged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = sqlite3.connect(paged)
     database.execute("UPDATE pages SET series = x'00ff' WHERE first = 1")
     database.commit()
     database.close()
     assert main(["report", str(paged), "--format", "html"]) == 0
-    told = capsys.readouterr()
-    assert told.err.startswith("cockpit: s.cockpit: what came often from 00:00:00 to ")
-    assert told.err.count("\n") == 1
-    assert told.out.startswith("<!doctype html>")
+    captured = capsys.readouterr()
+    assert captured.err.startswith("cockpit: s.cockpit: what came often from 00:00:00 to ")
+    assert captured.err.count("\n") == 1
+    assert captured.out.startswith("<!doctype html>")

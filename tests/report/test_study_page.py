@@ -1,4 +1,4 @@
-"""A study as HTML and CSV: what is on the page, that no text is markup or a formula, and that all forms agree."""
+"""A study as HTML and CSV: content, escaping of markup and formulas, and agreement of all formats."""
 
 from __future__ import annotations
 
@@ -47,36 +47,36 @@ def small() -> StudyResult:
     return result_of(more=1200.0)
 
 
-def said_in(html: str) -> str:
-    return " ".join(outline(html).said)
+def text_of(html: str) -> str:
+    return " ".join(outline(html).texts)
 
 
 def rows_of(html: str, section: str) -> list[list[str]]:
-    """The text of all cells of the tables in a section of the page."""
+    """Return the text of all table cells in a section of the page."""
     inside = html.partition(f'<section id="{section}">')[2].partition("</section>")[0]
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", inside, re.DOTALL)
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in rows]
     return [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in cells if row]
 
 
-def test_setup_verdicts_effects_runs_latency_results_and_method_are_there(small: StudyResult) -> None:
+def test_page_has_all_sections(small: StudyResult) -> None:
     html = study_page(small)
-    said = said_in(html)
+    page_text = text_of(html)
     for section in ("Setup", "Verdicts", "Effects by metric", "Runs", "Latency", "Results", "Method and limits"):
-        assert section in said
-    assert "Why? Because." in said and "closed c=20 n=1000" in said
+        assert section in page_text
+    assert "Why? Because." in page_text and "closed c=20 n=1000" in page_text
     assert ["few", "–", "–", "–"] in rows_of(html, "setup")
     assert ["more", "–", "http://web2/hello.html", "–"] in rows_of(html, "setup")
-    assert "order, round 2" in said and "2 of at most 2 in random order, seed 1" in said
+    assert "order, round 2" in page_text and "2 of at most 2 in random order, seed 1" in page_text
     ((comparison, word, change, basis),) = rows_of(html, "verdicts")
     assert (comparison, word, basis) == ("more vs few", "better", "n = 2 vs 2")
     assert re.fullmatch(r"rate \+20% \(\+\d+ to \+\d+%\)", change)
-    assert "fewer than 4 rounds: one test" in said
+    assert "fewer than 4 rounds: one test" in page_text
 
 
-def test_a_random_order_is_shown_with_its_seed() -> None:
-    said = said_in(study_page(result_of(replace(STUDY, seed=7, rounds=3))))
-    assert "3 of at most 3 in random order, seed 7" in said and "order, round 3" in said
+def test_random_order_is_shown_with_seed() -> None:
+    page_text = text_of(study_page(result_of(replace(STUDY, seed=7, rounds=3))))
+    assert "3 of at most 3 in random order, seed 7" in page_text and "order, round 3" in page_text
 
 
 WITH_CONTROL = replace(
@@ -84,22 +84,22 @@ WITH_CONTROL = replace(
 )
 
 
-def test_the_control_is_a_row_of_each_table_and_counts_as_no_verdict() -> None:
+def test_control_is_in_each_table_but_not_a_counted_verdict() -> None:
     result = whole_study(WITH_CONTROL, lambda step: RATES[step.variant.name] * (1 + step.round % 3 / 200))
     html = study_page(result)
     control, compared = rows_of(html, "verdicts")
     assert (control[0], control[1]) == ("few again vs few same settings", "equivalent")
     assert (compared[0], compared[1]) == ("more vs few", "better")
     plots = rows_of(html, "effects")
-    names = len({effect.name for one in result.verdicts for effect in one.verdict.effects})
+    names = len({effect.name for compared in result.verdicts for effect in compared.verdict.effects})
     assert [row[0] for row in plots].count("few again vs few same settings") == names
     assert len(re.findall("<tr class=control>", html)) == names + 1
     assert "<b>1</b><small>better</small>" in html and "<b>0</b><small>equivalent</small>" in html
-    assert "minimum detectable effect" in said_in(html)
+    assert "minimum detectable effect" in text_of(html)
     assert {line["control"] for line in csv.DictReader(io.StringIO(verdicts_csv(result)))} == {"true", "false"}
 
 
-def test_a_verdict_that_the_control_contradicts_carries_that_warning() -> None:
+def test_verdict_contradicted_by_control_has_warning() -> None:
     again = {"few again": 1.2, "more": 1.1}
     result = whole_study(
         WITH_CONTROL, lambda step: 1000 * again.get(step.variant.name, 1.0) * (1 + step.round % 3 / 200)
@@ -112,11 +112,11 @@ def cpu_wait(share: float) -> RunWarning:
     return RunWarning(kind=WarningKind.CPU_WAIT, values={"share": share})
 
 
-def test_warnings_of_several_verdicts_are_a_line_below_them(small: StudyResult) -> None:
-    (one,) = small.verdicts
+def test_warnings_of_several_verdicts_are_merged(small: StudyResult) -> None:
+    (compared,) = small.verdicts
     waited = "the generator waited 4–9% of the time for a CPU: latencies include that wait"
     found = [
-        replace(one, verdict=replace(one.verdict, label=label, warnings=(cpu_wait(share),)))
+        replace(compared, verdict=replace(compared.verdict, label=label, warnings=(cpu_wait(share),)))
         for label, share in (("a vs b", 0.04), ("c vs b", 0.09))
     ]
     html = study_page(replace(small, verdicts=tuple(found)))
@@ -124,11 +124,11 @@ def test_warnings_of_several_verdicts_are_a_line_below_them(small: StudyResult) 
     assert f"<ul class=warn><li>a vs b, c vs b: {waited}</li></ul>" in shown
 
 
-def test_the_hosts_are_part_of_the_setup() -> None:
+def test_setup_lists_hosts() -> None:
     result = result_in(RECORDED)
     assert result is not None
     facts = result.hosts["demo"]
-    assert f"host demo {facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" in said_in(study_page(result))
+    assert f"host demo {facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" in text_of(study_page(result))
 
 
 def test_each_run_is_a_dot(small: StudyResult) -> None:
@@ -136,13 +136,15 @@ def test_each_run_is_a_dot(small: StudyResult) -> None:
     rate = html.partition("<h3>req/s</h3>")[2].partition("<h3>")[0]
     dots = re.findall(r'point( pale)?" d="[^"]+"><title>([^<]+)', rate)
     assert len(dots) == 12 and sum(bool(pale) for pale, _ in dots) == 4
-    assert any(words.startswith("round 2, run 7") and words.endswith(": 500, not counted") for _, words in dots)
+    assert any(title.startswith("round 2, run 7") and title.endswith(": 500, not counted") for _, title in dots)
 
 
-def test_levels_are_a_chart_per_metric_with_a_line_per_variant() -> None:
+def test_levels_have_a_chart_per_metric_and_line_per_variant() -> None:
     html = study_page(result_of(LEVELS, more=1200.0))
     outline(html)
-    figure = next(one for one in re.findall(r"<figure.*?</figure>", html, re.DOTALL) if "req/s by connections" in one)
+    figure = next(
+        chart for chart in re.findall(r"<figure.*?</figure>", html, re.DOTALL) if "req/s by connections" in chart
+    )
     assert re.findall(r'class="key c\d">(\w+)', figure) == ["few", "more"]
     assert re.findall(r'<span class="x[^"]*"[^>]*>(\w+)', figure) == ["1", "8", "64"]
     assert len(re.findall(r"dot\"", figure)) == 18, "a dot per run"
@@ -150,7 +152,7 @@ def test_levels_are_a_chart_per_metric_with_a_line_per_variant() -> None:
     assert html.count("latency (ms) by percentile") >= 3
 
 
-def test_a_variant_has_one_colour_in_all_charts() -> None:
+def test_variant_has_same_colour_in_all_charts() -> None:
     study = replace(WITH_CONTROL, levels=(1.0, 64.0), rounds=2)
     result = whole_study(study, lambda step: RATES[step.variant.name] * (1 + step.round % 3 / 200))
     keys = re.findall(r'<span class="key c(\d)">([^<]+)', study_page(result))
@@ -158,15 +160,15 @@ def test_a_variant_has_one_colour_in_all_charts() -> None:
     assert len(keys) >= 3 * 5
 
 
-def test_warnings_are_beside_the_metric_that_they_spoil() -> None:
+def test_warnings_are_next_to_affected_metrics() -> None:
     html = study_page(result_of(replace(STUDY, runs=1, rounds=1), few=100.0, more=120.0))
     few = "few samples ("
-    metrics = [one.partition("</section>")[0] for one in html.split("<div class=metric><h3>")[1:]]
-    named = {re.split(r"[ <]", one)[0] for one in metrics if few in one}
+    metrics = [part.partition("</section>")[0] for part in html.split("<div class=metric><h3>")[1:]]
+    named = {re.split(r"[ <]", metric)[0] for metric in metrics if few in metric}
     assert named == {"p99", "max"}, "not rate, not p50"
 
 
-def test_it_needs_nothing_else_and_is_always_the_same(small: StudyResult) -> None:
+def test_page_is_self_contained_and_deterministic(small: StudyResult) -> None:
     html = study_page(small)
     found = outline(html)
     assert not {"script", "iframe", "object", "embed", "base", "form", "img"} & found.tags
@@ -190,30 +192,30 @@ def hostile() -> StudyResult:
     return replace(found, question=EVIL, environment={EVIL: EVIL})
 
 
-def test_hostile_names_are_text() -> None:
+def test_hostile_names_are_escaped_in_html() -> None:
     html = study_page(hostile())
     found = outline(html)
     assert not {"script", "img"} & found.tags
     assert not {name for name in found.attributes if name.startswith("on") or name == "src"}
     assert "\x1b" not in html and "\u202e" not in html
-    assert any("<script>owned = 1</script>" in said for said in found.said)
+    assert any("<script>owned = 1</script>" in page_text for page_text in found.texts)
 
 
-def test_hostile_names_are_no_formulas_and_no_lines_in_csv() -> None:
-    for made in (runs_csv(hostile()), verdicts_csv(hostile())):
-        lines = list(csv.reader(io.StringIO(made, newline=""), strict=True))
+def test_hostile_names_add_no_formulas_or_lines_to_csv() -> None:
+    for text in (runs_csv(hostile()), verdicts_csv(hostile())):
+        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
         assert len({len(line) for line in lines}) == 1
         texts = {cell for line in lines for cell in line}
         assert "'=1+1" in texts and not any(cell.startswith(("=", "@", "+")) for cell in texts)
-        assert not {char for char in made if not char.isprintable()} - {"\r", "\n"}
+        assert not {char for char in text if not char.isprintable()} - {"\r", "\n"}
 
 
 def test_csv_has_a_line_per_run_and_metric_in_full_precision(small: StudyResult) -> None:
-    made = runs_csv(small)
-    assert made.endswith("\r\n") and "\n" not in made.replace("\r\n", "")
-    lines = list(csv.DictReader(io.StringIO(made, newline="")))
-    told = json.loads(study_json(small))
-    for cell in told["cells"]:
+    text = runs_csv(small)
+    assert text.endswith("\r\n") and "\n" not in text.replace("\r\n", "")
+    lines = list(csv.DictReader(io.StringIO(text, newline="")))
+    data = json.loads(study_json(small))
+    for cell in data["cells"]:
         for run in cell["runs"]:
             own = {
                 line["metric"]: line
@@ -233,7 +235,7 @@ CHANGES = st.floats(-0.95, 40.0)
 
 
 @st.composite
-def an_effect(draw: st.DrawFn, name: str) -> Effect:
+def random_effect(draw: st.DrawFn, name: str) -> Effect:
     outcome = draw(OUTCOMES)
     low, change, high = sorted(draw(CHANGES) for _ in range(3))
     ends = draw(st.sampled_from([(low, high), (None, high), (low, None), (None, None)]))
@@ -254,9 +256,9 @@ def an_effect(draw: st.DrawFn, name: str) -> Effect:
 
 
 @st.composite
-def a_verdict(draw: st.DrawFn, label: str) -> Verdict:
+def random_verdict(draw: st.DrawFn, label: str) -> Verdict:
     names = draw(st.permutations(["p99", "p50", "web1.cpu.per_request"]))[: draw(st.integers(0, 3))]
-    effects = tuple(draw(an_effect(name)) for name in ("rate", *names))
+    effects = tuple(draw(random_effect(name)) for name in ("rate", *names))
     outcome = effects[0].outcome
     return Verdict(
         outcome=outcome,
@@ -275,17 +277,17 @@ def results(draw: st.DrawFn) -> StudyResult:
     found = [
         StudyVerdict(
             first="few",
-            other=one,
+            other=label,
             level=None,
             part="",
-            verdict=draw(a_verdict(one)),
+            verdict=draw(random_verdict(label)),
             control=draw(st.booleans()),
             rounds=draw(st.integers(0, 50)),
             spoiled=draw(st.integers(0, 5)),
             needed=draw(st.none() | st.integers(4, 60)),
             contradiction=draw(st.none() | st.sampled_from(list(Contradiction))),
         )
-        for one in labels
+        for label in labels
     ]
     return replace(SMALL, verdicts=tuple(found))
 
@@ -293,32 +295,34 @@ def results(draw: st.DrawFn) -> StudyResult:
 SMALL = result_of(more=1200.0)
 
 
-def effect_from(told: dict[str, Any]) -> Effect:
+def effect_from(data: dict[str, Any]) -> Effect:
     names = ("outcome", "before", "after", "relative", "change", "low", "high", "level", "margin", "detectable")
-    given = {name: told[name] for name in names}
-    return Effect(name=told["metric"], **given | {"outcome": Outcome(told["outcome"])})
+    given = {name: data[name] for name in names}
+    return Effect(name=data["metric"], **given | {"outcome": Outcome(data["outcome"])})
 
 
 @given(results())
 @settings(max_examples=25, deadline=None)
-def test_page_json_text_and_csv_agree_in_every_word_and_number(result: StudyResult) -> None:
-    html, told = study_page(result), json.loads(study_json(result))
+def test_page_json_text_and_csv_agree(result: StudyResult) -> None:
+    html, data = study_page(result), json.loads(study_json(result))
     outline(html)
     text = study_text(result)
     lines = list(csv.DictReader(io.StringIO(verdicts_csv(result), newline="")))
-    words = rows_of(html, "verdicts")
+    verdict_rows = rows_of(html, "verdicts")
     plots = rows_of(html, "effects")
-    for one in told["verdicts"]:
-        verdict = one["verdict"]
-        label = f"{verdict['label']}{' same settings' if one['control'] else ''}"
-        (row,) = [row for row in words if row[0] == label]
-        assert row[1] == verdict["outcome"] and row[2].endswith(one["warning"])
+    for compared in data["verdicts"]:
+        verdict = compared["verdict"]
+        label = f"{verdict['label']}{' same settings' if compared['control'] else ''}"
+        (row,) = [row for row in verdict_rows if row[0] == label]
+        assert row[1] == verdict["outcome"] and row[2].endswith(compared["warning"])
         assert verdict["text"] in text and verdict["text"] in unescape(html)
-        own = [line for line in lines if line["after"] == one["other"]]
+        own = [line for line in lines if line["after"] == compared["other"]]
         assert {line["verdict"] for line in own} == {verdict["outcome"]}
-        assert {line["contradiction"] for line in own} == {one["contradiction"] or ""}
-        counted = {name: "" if one[name] is None else str(one[name]) for name in ("rounds", "spoiled", "needed")}
-        assert all(line[name] == words for line in own for name, words in counted.items())
+        assert {line["contradiction"] for line in own} == {compared["contradiction"] or ""}
+        counted = {
+            name: "" if compared[name] is None else str(compared[name]) for name in ("rounds", "spoiled", "needed")
+        }
+        assert all(line[name] == value for line in own for name, value in counted.items())
         assert len(own) == max(1, len(verdict["effects"]))
         for effect, line in zip(verdict["effects"], own, strict=False):
             assert (line["metric"], line["outcome"]) == (effect["metric"], effect["outcome"])
@@ -341,19 +345,19 @@ def test_page_json_text_and_csv_agree_in_every_word_and_number(result: StudyResu
         ("v", ("--format", "verdicts-csv"), "before,after,"),
     ],
 )
-def test_the_folder_of_a_study_is_reported_in_each_format(
+def test_study_folder_is_reported_in_each_format(
     tmp_path: Path, name: str, flags: tuple[str, ...], begins: str
 ) -> None:
     assert main(["report", str(RECORDED), "-o", str(tmp_path / name), *flags]) == 0
     assert (tmp_path / name).read_text().startswith(begins)
 
 
-def test_a_folder_without_a_study_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_study_is_refused_with_single_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "holds no study with runs; name a recording, or the folder of a study" in capsys.readouterr().err
 
 
-def test_a_folder_of_studies_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_of_studies_is_refused_with_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("two", "one"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "study.json").write_text("{}")
@@ -361,7 +365,7 @@ def test_a_folder_of_studies_names_them(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"holds the studies one, two; use: cockpit report {tmp_path / 'one'}" in capsys.readouterr().err
 
 
-def test_csv_of_a_recording_names_the_command_that_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_of_recording_suggests_export_command(capsys: pytest.CaptureFixture[str]) -> None:
     file = RECORDED / "1.cockpit"
     assert main(["report", str(file), "--format", "csv"]) == 2
     assert f"use: cockpit export {file} --format csv" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The same result as text and as JSON; the JSON holds to its own schema."""
+"""A result as text and as JSON; the JSON matches its schema."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def result_of(run: int = 1) -> RunResult:
     return result
 
 
-def test_text_holds_the_figures() -> None:
+def test_text_has_metrics() -> None:
     text = summary(result_of())
     assert "200.0 req/s over 20.000 s" in text
     assert "4000 of 4000 sent, 0 failed" in text
@@ -35,12 +35,12 @@ def test_text_holds_the_figures() -> None:
     assert "30.0" in text
 
 
-def test_json_has_the_promised_names_and_nothing_else() -> None:
+def test_json_has_exactly_the_documented_fields() -> None:
     data = json.loads(to_json(run_json(result_of())))
-    promised = (
+    documented = (
         "completed failed rate duration bytes statuses errors response service connect first_byte generator hosts"
     )
-    assert set(promised.split()) < set(data)
+    assert set(documented.split()) < set(data)
     assert set(data["service"]) == {"p50", "p90", "p95", "p99", "p99_9", "max", "mean"}
     assert {"cpu", "lag_p99", "saturated"} < set(data["generator"])
     assert data["service"]["max"] == 0.097
@@ -50,58 +50,58 @@ def test_json_has_the_promised_names_and_nothing_else() -> None:
     msgspec.convert(data, RunJson)
 
 
-def test_warnings() -> None:
+def test_warnings_are_in_text_and_json() -> None:
     result = result_of()
     assert run_warnings(result) == []
-    doubtful = msgspec.structs.replace(
+    flawed = msgspec.structs.replace(
         result,
         saturated=15.0,
         partial="worker 1 lost",
         reason="stopped",
         counts=msgspec.structs.replace(result.counts, completed=10, abandoned=300),
     )
-    said = "\n".join(map(warning_words, run_warnings(doubtful)))
-    for words in (
+    text = "\n".join(map(warning_words, run_warnings(flawed)))
+    for message in (
         "saturated for 75%",
         "worker 1 lost",
         "was stopped",
         "few samples (10 responses)",
         "300 requests were in flight",
     ):
-        assert words in said
-    told = run_json(doubtful)
-    assert told.generator.saturated
-    assert [one.text for one in told.warnings] == said.split("\n")
-    assert (told.warnings[0].kind, told.warnings[0].values) == ("generator saturated", {"share": 0.75})
+        assert message in text
+    data = run_json(flawed)
+    assert data.generator.saturated
+    assert [warning.text for warning in data.warnings] == text.split("\n")
+    assert (data.warnings[0].kind, data.warnings[0].values) == ("generator saturated", {"share": 0.75})
 
 
-def test_verdicts_are_told_with_the_run_that_completes_them() -> None:
+def test_verdicts_are_reported_with_run_that_completes_them() -> None:
     state = fold_all(small_session())
     found = verdicts(state)
     assert "  A MaxSpareServers 10 → 30: inconclusive: rate " in summary(result_of(2), found)
     assert "inconclusive" not in summary(result_of(1), found)
-    (told,) = run_json(result_of(2), verdicts=found).verdicts
-    assert (told.outcome, told.before, told.after) == ("inconclusive", (1,), (3,))
+    (verdict,) = run_json(result_of(2), verdicts=found).verdicts
+    assert (verdict.outcome, verdict.before, verdict.after) == ("inconclusive", (1,), (3,))
     assert run_json(result_of(1), verdicts=found).verdicts == []
 
 
-def test_the_verdict_of_the_recorded_change() -> None:
+def test_verdict_of_recorded_change() -> None:
     recording = Path(__file__).parent.parent / "recordings" / "spare-servers.cockpit"
     with Recording(recording) as opened:
         state = fold_all(opened.events())
     result = run_result(state, 5)
     assert result is not None
     data = json.loads(to_json(run_json(result, verdicts=verdicts(state))))
-    (told,) = data["verdicts"]
-    assert told["outcome"] == "better"
-    assert told["design"] == "runs"
-    assert told["effects"][0]["metric"] == "rate"
-    assert told["effects"][0]["low"] > 2
-    assert told["text"] in summary(result, verdicts(state))
+    (verdict,) = data["verdicts"]
+    assert verdict["outcome"] == "better"
+    assert verdict["design"] == "runs"
+    assert verdict["effects"][0]["metric"] == "rate"
+    assert verdict["effects"][0]["low"] > 2
+    assert verdict["text"] in summary(result, verdicts(state))
     msgspec.convert(data, RunJson)
 
 
-def test_rounds_are_in_the_json_of_their_run() -> None:
+def test_json_of_run_has_its_rounds() -> None:
     ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
     state = fold_all([*rounds_of(1.3, 5), ended])
     result = run_result(state, 1)

@@ -1,4 +1,4 @@
-"""The JSON of a verdict agrees with its text, and its effects with the verdict, whatever was compared."""
+"""The JSON of a verdict agrees with its text, and its effects with the verdict, for any comparison."""
 
 from __future__ import annotations
 
@@ -22,33 +22,35 @@ from tests.analysis.synthetic import OPEN, PLAN, window
 SPOILED = ("altered", "failed", "partial", "saturated", "lost", "other load", "growing", "another load")
 
 
-def spoil(of: Window, how: str) -> Window:
-    """The window with one thing that speaks against it."""
-    row = Segment(number=1, run=1, plan=of.plan, label="x", start=of.start, last=of.end, end=of.end)
-    match how:
+def spoil(source: Window, flaw: str) -> Window:
+    """Add a flaw to a window."""
+    segment = Segment(number=1, run=1, plan=source.plan, label="x", start=source.start, last=source.end, end=source.end)
+    match flaw:
         case "altered":
-            return replace(of, segments=(replace(row, altered=True),))
+            return replace(source, segments=(replace(segment, altered=True),))
         case "failed":
-            return replace(of, segments=(replace(row, reason="failed", detail="no\x1b route"),))
+            return replace(source, segments=(replace(segment, reason="failed", detail="no\x1b route"),))
         case "partial":
-            return replace(of, segments=(replace(row, partial="worker 1 lost"),))
+            return replace(source, segments=(replace(segment, partial="worker 1 lost"),))
         case "saturated":
-            kept = tuple(second for at, second in enumerate(of.seconds) if at % 4)
-            return replace(of, seconds=kept, bound=of.seconds[::4], flawed={Flaw.SATURATED: len(of.seconds[::4])})
+            kept = tuple(second for at, second in enumerate(source.seconds) if at % 4)
+            return replace(
+                source, seconds=kept, bound=source.seconds[::4], flawed={Flaw.SATURATED: len(source.seconds[::4])}
+            )
         case "lost":
-            return replace(of, unread={"web1": len(of.seconds)})
+            return replace(source, unread={"web1": len(source.seconds)})
         case "other load":
-            points = tuple(replace(point, other=60.0) for point in of.hosts["web1"])
-            return replace(of, hosts={"web1": points})
+            points = tuple(replace(point, other=60.0) for point in source.hosts["web1"])
+            return replace(source, hosts={"web1": points})
         case "growing":
-            return replace(of, growing=True)
+            return replace(source, growing=True)
         case _:
-            return replace(of, plan=replace(of.plan, timeout=7.0))
+            return replace(source, plan=replace(source.plan, timeout=7.0))
 
 
 @st.composite
 def sides(draw: st.DrawFn, plan: object) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What one side's windows are made of, and what speaks against them."""
+    """Draw the parameters of one side's windows, and their flaws."""
     chosen = {
         "rate": draw(st.sampled_from([100.0, 900.0, 1000.0, 1010.0, 1300.0, 9000.0])),
         "slower": draw(st.sampled_from([0.1, 0.9, 1.0, 1.2, 8.0])),
@@ -63,30 +65,31 @@ def sides(draw: st.DrawFn, plan: object) -> tuple[dict[str, Any], tuple[str, ...
 @st.composite
 def verdicts(draw: st.DrawFn) -> Verdict:
     plan = draw(st.sampled_from([PLAN, PLAN, OPEN]))
-    (before, against), (after, also) = draw(sides(plan)), draw(sides(plan))
+    (before, before_flaws), (after, after_flaws) = draw(sides(plan)), draw(sides(plan))
     design = draw(st.sampled_from(["switch", "runs", "rounds", "single"]))
     seconds = draw(st.sampled_from([8, 24, 45] if design == "switch" else [15, 24]))
 
-    def made(values: dict[str, Any], spoiled: tuple[str, ...], seed: int) -> Window:
+    def make(values: dict[str, Any], spoiled: tuple[str, ...], seed: int) -> Window:
         found = window(seed, seconds, **values)
-        for how in spoiled:
-            found = spoil(found, how)
+        for flaw in spoiled:
+            found = spoil(found, flaw)
         return found
 
     number = draw(st.integers(1, 5))
-    one, two = (
-        [made(*side, seed + at) for at in range(number)] for side, seed in (((before, against), 1), ((after, also), 50))
+    befores, afters = (
+        [make(*side, seed + at) for at in range(number)]
+        for side, seed in (((before, before_flaws), 1), ((after, after_flaws), 50))
     )
     label = draw(st.sampled_from(["", "A KeepAlive Off → On"]))
     match design:
         case "switch":
-            return judge_switch(one[0], two[0], label, draw(st.booleans()))
+            return judge_switch(befores[0], afters[0], label, draw(st.booleans()))
         case "single":
-            return judge_single_runs(one[0], two[0], label, draw(st.booleans()))
+            return judge_single_runs(befores[0], afters[0], label, draw(st.booleans()))
         case "runs":
-            return judge_runs([[each] for each in one], [[each] for each in two], label)
+            return judge_runs([[single] for single in befores], [[single] for single in afters], label)
         case _:
-            return judge_rounds([([a], [b]) for a, b in zip(one, two, strict=True)], label, budget=8)
+            return judge_rounds([([a], [b]) for a, b in zip(befores, afters, strict=True)], label, budget=8)
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,30 +99,30 @@ def test_json_and_text_agree(verdict: Verdict) -> None:
     text = verdict_line(verdict)
     assert found["text"] == text
     assert verdict_words(verdict).startswith(found["outcome"])
-    words = {effect["outcome"] for effect in found["effects"]}
+    outcomes = {effect["outcome"] for effect in found["effects"]}
     if found["outcome"] == Outcome.INVALID:
         assert found["objection"]["cause"] and found["objection"]["text"] in text
-        assert words <= {Outcome.INVALID}
+        assert outcomes <= {Outcome.INVALID}
     else:
         assert found["objection"] is None
-        assert found["outcome"] in words or (not words and found["outcome"] == Outcome.INCONCLUSIVE)
+        assert found["outcome"] in outcomes or (not outcomes and found["outcome"] == Outcome.INCONCLUSIVE)
     assert found["needs"] is None or found["outcome"] == Outcome.INCONCLUSIVE
 
 
 @settings(max_examples=60, deadline=None)
 @given(verdicts())
-def test_words_of_effects_rest_on_their_intervals_and_stand_in_the_text(verdict: Verdict) -> None:
+def test_effect_outcomes_match_intervals_and_text(verdict: Verdict) -> None:
     text = verdict_line(verdict)
-    for effect, told in zip(verdict.effects, verdict_json(verdict).effects, strict=True):
-        low = -math.inf if told.low is None else told.low
-        high = math.inf if told.high is None else told.high
-        assert (told.outcome is Outcome.INVALID) == bool(told.objection)
-        if told.outcome in DIFFERENT:
+    for effect, effect_json in zip(verdict.effects, verdict_json(verdict).effects, strict=True):
+        low = -math.inf if effect_json.low is None else effect_json.low
+        high = math.inf if effect_json.high is None else effect_json.high
+        assert (effect_json.outcome is Outcome.INVALID) == bool(effect_json.objection)
+        if effect_json.outcome in DIFFERENT:
             assert low > 0 or high < 0
-            assert (low > 0) == ((told.outcome is Outcome.BETTER) == more_is_better(told.name))
-            assert f"{metric_words(told.name)} {amount_words(effect)}" in text
-        if told.outcome is Outcome.EQUIVALENT:
-            assert -told.margin < low and high < told.margin
-        assert effect.likely is None or told.outcome is Outcome.INCONCLUSIVE
+            assert (low > 0) == ((effect_json.outcome is Outcome.BETTER) == more_is_better(effect_json.name))
+            assert f"{metric_words(effect_json.name)} {amount_words(effect)}" in text
+        if effect_json.outcome is Outcome.EQUIVALENT:
+            assert -effect_json.margin < low and high < effect_json.margin
+        assert effect.likely is None or effect_json.outcome is Outcome.INCONCLUSIVE
     role = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}.get(verdict.outcome, "")
     assert brief(verdict)[1] == role

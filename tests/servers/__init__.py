@@ -26,7 +26,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: tests read stderr."""
+        """Print nothing, since tests read stderr."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -34,12 +34,12 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that stops in the middle is part of the tests."""
+        """Ignore clients that disconnect; tests do so on purpose."""
 
 
 @contextmanager
 def http_server() -> Iterator[str]:
-    """Yields the server's URL, without a path. `/status/503` answers with that status."""
+    """The server's URL, without a path. `/status/503` has that status."""
     server = _Server(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -47,18 +47,18 @@ CLIENT = b'10.0.0.9 - - [23/Nov/2026:01:10:00 +0000] "GET /img/00001.jpg HTTP/1.
         (b'"GET / HTTP/1.1" 200 5', None),
     ],
 )  # fmt: skip
-def test_a_line_is_one_request(line: bytes, found: AccessLine | None) -> None:
+def test_access_line_is_parsed(line: bytes, found: AccessLine | None) -> None:
     assert parse_access(line) == found
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_a_request_or_none(tail: bytes) -> None:
+def test_any_bytes_are_parsed_or_none(tail: bytes) -> None:
     for line in (tail, CLIENT + tail, CLIENT + b" 200 1 " + tail, b"1700000000.123 1 " + tail, HAPROXY + tail):
         found = parse_access(line)
         assert found is None or (0 <= found.status <= 999 and (found.seconds is None or 0 <= found.seconds < 1e7))
 
 
-def test_a_long_line_of_quotes_and_backslashes_is_read_in_linear_time() -> None:
+def test_line_of_escaped_quotes_is_parsed_in_linear_time() -> None:
     assert parse_access(CLIENT[:-1] + b'\\"' * 500_000) is None
 
 
@@ -97,17 +97,17 @@ IMAGE = LoggedRequest(AT, b"GET", b"/img/00001.jpg")
         (b"", None),
     ],
 )  # fmt: skip
-def test_the_request_of_a_line(line: bytes, found: LoggedRequest | None) -> None:
+def test_logged_request_is_parsed(line: bytes, found: LoggedRequest | None) -> None:
     assert logged(line) == found
 
 
-def test_a_stamp_without_a_zone_is_utc_and_a_wrong_one_is_none() -> None:
+def test_timestamp_without_zone_is_utc_invalid_is_none() -> None:
     assert instant(b"23/Nov/2026:01:10:00.125") == AT + 0.125
     assert instant(b"23/Nov/2026:25:10:00 +0000") is None and instant(b"2026-11-23T01:10:00Z") is None
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_have_a_request_or_none(tail: bytes) -> None:
+def test_any_bytes_are_logged_request_or_none(tail: bytes) -> None:
     for line in (tail, CLIENT + tail, CLIENT + b" 200 1 " + tail, b"1700000000.123 1 " + tail, HAPROXY + tail):
         found = logged(line)
         assert found is None or (found.at > 0 and found.method and found.target)

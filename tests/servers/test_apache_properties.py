@@ -1,4 +1,4 @@
-"""What holds for any configuration text: only the value's bytes change, and changing back gives the text again."""
+"""Properties for any configuration text: only the value's bytes change, and a change can be reverted."""
 
 from __future__ import annotations
 
@@ -47,12 +47,10 @@ TEXTS = st.recursive(
 )
 
 
-@given(text=TEXTS, cut=st.booleans(), section=st.sampled_from([None, *HEADERS]), value=ARGUMENTS)
+@given(text=TEXTS, stripped=st.booleans(), section=st.sampled_from([None, *HEADERS]), value=ARGUMENTS)
 @settings(max_examples=150, deadline=None)
-def test_changing_there_and_back_gives_the_same_bytes(
-    text: bytes, cut: bool, section: str | None, value: bytes
-) -> None:
-    text = text.rstrip(b"\r\n \\") if cut else text
+def test_change_and_revert_restore_bytes(text: bytes, stripped: bool, section: str | None, value: bytes) -> None:
+    text = text.rstrip(b"\r\n \\") if stripped else text
     try:
         old = APACHE.read(text, "Timeout", section)
     except ConfigError:
@@ -84,7 +82,7 @@ def _spliced(text: bytes, at: int, old: bytes, new: bytes) -> bytes:
 
 @given(text=st.binary(max_size=200) | st.text("ab\\\r\n \"'<>/#", max_size=60).map(str.encode))
 @settings(max_examples=150, deadline=None)
-def test_lines_cover_any_text_without_a_gap(text: bytes) -> None:
+def test_lines_cover_text_without_gaps(text: bytes) -> None:
     found = list(lines(text))
     assert b"".join(text[line.start : line.end] for line in found) == text
     for line in found:
@@ -106,7 +104,7 @@ def test_any_text_is_read_or_refused(text: bytes) -> None:
 
 @given(value=st.text(max_size=20))
 @settings(max_examples=150, deadline=None)
-def test_an_accepted_value_is_read_back(value: str) -> None:
+def test_accepted_value_is_read_back(value: str) -> None:
     try:
         raw = APACHE.spell(value)
     except ConfigError:

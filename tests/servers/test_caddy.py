@@ -1,4 +1,4 @@
-"""Caddy: its Caddyfile, its running servers and their settings."""
+"""Caddy: Caddyfile grammar, running servers, settings."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_settings_are_read(name: str, section: str, value: str | None) -> None:
     assert CADDY.read(CONFIG.replace(b"\n", b"\r\n"), name, section).value == (value and value.replace("\n", "\r\n"))
 
 
-def test_one_setting_changes_and_no_other_byte() -> None:
+def test_change_modifies_only_one_setting() -> None:
     assert CADDY.change(CONFIG, "encode", b"gzip", SITE) == CONFIG.replace(b"encode gzip zstd", b"encode gzip")
     assert CADDY.change(CONFIG, "keepalive", b"off", TRANSPORT) == CONFIG.replace(b"keepalive 30s", b"keepalive off")
     assert CADDY.change(CONFIG, "encode", None, SITE) == CONFIG.replace(b"\tencode gzip zstd\n", b"")
@@ -94,7 +94,7 @@ def test_one_setting_changes_and_no_other_byte() -> None:
     assert CADDY.change(added, "max_header_size", None, "{ servers :443 {") == CONFIG
 
 
-def test_the_arguments_of_a_directive_change_and_its_block_stays() -> None:
+def test_change_of_arguments_keeps_block() -> None:
     assert CADDY.read(PLAIN, "encode", ":80 {").value == "@text"
     assert CADDY.change(PLAIN, "encode", b"gzip", ":80 {") == PLAIN.replace(b"@text {", b"gzip {")
     assert CADDY.change(PLAIN, "encode", None, ":80 {") == b":80 {\n\troot * /srv\n}\n"
@@ -102,7 +102,7 @@ def test_the_arguments_of_a_directive_change_and_its_block_stays() -> None:
         CADDY.change(PLAIN.replace(b" @text", b""), "encode", b"gzip", ":80 {")
 
 
-def test_missing_blocks_of_the_global_options_are_added_with_their_setting() -> None:
+def test_missing_global_blocks_are_added() -> None:
     timeouts = "{ servers { timeouts {"
     added = CADDY.change(PLAIN, "idle", b"30s", timeouts)
     assert added == b"{\n\tservers {\n\t\ttimeouts {\n\t\t\tidle 30s\n\t\t}\n\t}\n}\n\n" + PLAIN
@@ -115,7 +115,7 @@ def test_missing_blocks_of_the_global_options_are_added_with_their_setting() -> 
         CADDY.change(b"{ }\n", "idle", b"30s", timeouts)
 
 
-def test_a_file_of_one_site_without_braces() -> None:
+def test_single_site_without_braces_is_edited() -> None:
     text = b":80\nroot * /srv\nfile_server\n"
     assert CADDY.sections_of(text, ["encode", "root"]) == {":80 {": {"root"}}
     added = CADDY.change(text, "encode", b"gzip", ":80 {")
@@ -125,14 +125,14 @@ def test_a_file_of_one_site_without_braces() -> None:
         CADDY.change(text + b"# C:\\x\n", "encode", b"gzip", ":80 {")
 
 
-def test_a_file_that_sites_import_has_no_section() -> None:
+def test_imported_file_has_no_section() -> None:
     text = b"header -Server\nencode gzip\n"
     assert CADDY.change(text, "encode", b"zstd") == text.replace(b"gzip", b"zstd")
     with pytest.raises(ConfigError, match="give the knob the section"):
         CADDY.change(text, "root", b"* /srv")
 
 
-def test_the_files_and_snippets_that_a_site_imports() -> None:
+def test_imports_of_site_are_listed() -> None:
     assert CADDY.includes(CONFIG, SITE) == [("common", 16), ("sites/*.caddy", 17)]
 
 
@@ -161,7 +161,7 @@ def test_the_files_and_snippets_that_a_site_imports() -> None:
         (b"\0", ":80 {", "NUL"),
     ],
 )  # fmt: skip
-def test_texts_that_cannot_be_worked_with(text: bytes, section: str | None, reason: str) -> None:
+def test_unsupported_text_is_refused(text: bytes, section: str | None, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         CADDY.read(text, "encode", section)
 
@@ -177,12 +177,12 @@ def test_values_are_spelled(value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["", "a ", "a\nb", '"a', "`a", "a # b", "a {", "}", '"{"', "a\\", "<<END", "a\x00", "{$A", '\\"a"']
 )
-def test_values_that_are_refused(value: str) -> None:
+def test_invalid_values_are_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         CADDY.spell(value)
 
 
-# Parts of a line whose split into words is Caddy's own.
+# Parts of a line, whose tokens are compared with those of Caddy.
 _PARTS = st.sampled_from(
     (
         *("a", "é", '"x y"', '"q\\"r"', '"m\nn"', "`b t`", "`m\nn`", "#c", "# c\\d", "\\\n", "\n", " ", "\t", "\r\n"),
@@ -198,7 +198,7 @@ def _unquoted(word: bytes) -> str:
 
 @given(parts=st.lists(_PARTS, min_size=1, max_size=8))
 @settings(max_examples=60, deadline=None)
-def test_words_are_those_of_caddy_itself(parts: list[str]) -> None:
+def test_tokens_match_caddy_adapt(parts: list[str]) -> None:
     if shutil.which("caddy") is None:
         pytest.skip("caddy is not installed")
     text = f":80 {{\n\ttry_files first {''.join(parts)}\n\ttry_files last\n}}\n".encode()
@@ -208,7 +208,7 @@ def test_words_are_those_of_caddy_itself(parts: list[str]) -> None:
         return
     if any(item.name != b"try_files" for item in found):
         return
-    words = [[_unquoted(one.text) for one in tokens(text[slice(*item.value)])] for item in found]
+    words = [[_unquoted(token.text) for token in tokens(text[slice(*item.value)])] for item in found]
     done = subprocess.run(["caddy", "adapt", "--config", "/dev/stdin"], input=text, capture_output=True, check=True)
     assert words == list(_try_files(json.loads(done.stdout)))
 
@@ -228,7 +228,7 @@ LINES = (
 
 @given(lines=st.lists(st.sampled_from(LINES), max_size=12), words=WORDS)
 @settings(max_examples=400, deadline=None)
-def test_there_and_back_gives_the_same_bytes(lines: list[bytes], words: list[str]) -> None:
+def test_change_and_revert_restore_bytes(lines: list[bytes], words: list[str]) -> None:
     text, raw = b"".join(lines), " ".join(words).encode()
     try:
         old = CADDY.read(text, "encode", ":80 {").raw
@@ -242,9 +242,9 @@ def test_there_and_back_gives_the_same_bytes(lines: list[bytes], words: list[str
 @given(st.text(max_size=200))
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for one in (text, f":80 {{\n\t{text}\n}}\n"):
+    for source in (text, f":80 {{\n\t{text}\n}}\n"):
         try:
-            CADDY.read(one.encode(), "encode", ":80 {")
+            CADDY.read(source.encode(), "encode", ":80 {")
         except ConfigError:
             continue
 
@@ -276,42 +276,42 @@ text\t/etc/caddy/Caddyfile\t}
 """
 
 
-def found(host: str) -> list[RunningServer]:
+def discover(host: str) -> list[RunningServer]:
     return registry.running_servers(parse_inventory(host, registry.FILES, registry.TEXTS))
 
 
-def test_two_servers_and_one_without_a_file() -> None:
-    packaged, shop, plain = found(HOST)
+def test_servers_with_and_without_file_are_discovered() -> None:
+    packaged, shop, plain = discover(HOST)
     assert packaged.startup and packaged.startup.file == "/etc/caddy/Caddyfile" and packaged.ports == (80, 2019)
     assert packaged.startup.test == "caddy validate --config /etc/caddy/Caddyfile --adapter caddyfile"
     assert packaged.startup.reload == "systemctl reload caddy.service" and not packaged.startup.doubt
-    assert [one.url for one in packaged.status] == ["http://localhost:2019/metrics"]
+    assert [page.url for page in packaged.status] == ["http://localhost:2019/metrics"]
     assert shop.startup and shop.startup.file == "/srv/shop/Caddyfile" and shop.status == ()
     assert shop.startup.reload.startswith("env -i sh -c ")
     assert shop.startup.reload.endswith(
         " sh 'caddy run --adapter=caddyfile' caddy reload --config /srv/shop/Caddyfile --adapter caddyfile"
     )
     assert plain.startup and plain.startup.files == () and plain.candidates == ()
-    assert {one.name for one in shop.candidates} == {
+    assert {candidate.name for candidate in shop.candidates} == {
         *("protocols", "max_header_size", "keepalive_interval", "idle-timeouts", "read_header-timeouts")
     }
 
 
-def test_the_environment_of_another_user_reaches_no_command() -> None:
+def test_environment_of_other_user_is_not_used() -> None:
     own = "/srv/shop\tyes\t\thost"
-    startup = found(HOST.replace(own, "/srv/shop\tyes\t\tuser"))[1].startup
+    startup = discover(HOST.replace(own, "/srv/shop\tyes\t\tuser"))[1].startup
     assert startup and startup.fixed.startswith("another user started it") and not startup.test + startup.reload
-    in_unit = found(HOST.replace(own, "/srv/shop\tyes\tshop.service\tuser"))[1].startup
+    in_unit = discover(HOST.replace(own, "/srv/shop\tyes\tshop.service\tuser"))[1].startup
     assert in_unit and in_unit.reload == "systemctl reload shop.service" and not in_unit.fixed
     assert in_unit.test == "caddy validate --config /srv/shop/Caddyfile --adapter caddyfile"
-    file = found(HOST.replace("--adapter=caddyfile", "--envfile\t/srv/env"))[1].startup
+    file = discover(HOST.replace("--adapter=caddyfile", "--envfile\t/srv/env"))[1].startup
     assert file and file.fixed.startswith("its --envfile may be part")
-    plain = found(HOST.replace("caddy.service\tuser", "\tuser"))[0].startup
+    plain = discover(HOST.replace("caddy.service\tuser", "\tuser"))[0].startup
     assert plain and plain.reload == "caddy reload --config /etc/caddy/Caddyfile --adapter caddyfile"
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
-def test_a_command_has_the_environment_of_the_server_and_no_other(shell: str, tmp_path: Path) -> None:
+def test_command_has_only_server_environment(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell.split()[0]) is None:
         pytest.skip(f"{shell} is not installed")
     path, evil = os.environ["PATH"], tmp_path / "evil"
@@ -327,12 +327,12 @@ def test_a_command_has_the_environment_of_the_server_and_no_other(shell: str, tm
     with subprocess.Popen(line, env=environment) as server:
         process = Process(server.pid, 1, "sleep", line)
         command = in_its_environment(process, "env", "-0")
-        mine = {"PATH": path, "MINE": "1"}
+        own_environment = {"PATH": path, "MINE": "1"}
         try:
-            done = subprocess.run([*shell.split(), "-c", command], capture_output=True, check=True, env=mine)
+            done = subprocess.run([*shell.split(), "-c", command], capture_output=True, check=True, env=own_environment)
         finally:
             server.kill()
-    found = dict(one.split("=", 1) for one in done.stdout.decode().split("\0") if one)
+    found = dict(entry.split("=", 1) for entry in done.stdout.decode().split("\0") if entry)
     assert {name: found[name] for name in found if name not in ("PWD", "OLDPWD", "SHLVL", "_")} == {
         name: value for name, value in environment.items() if " " not in name
     }
@@ -340,7 +340,7 @@ def test_a_command_has_the_environment_of_the_server_and_no_other(shell: str, tm
     assert subprocess.run(["sh", "-c", command], capture_output=True, check=False).returncode != 0
 
 
-def test_the_admin_endpoint_by_the_global_options() -> None:
+def test_admin_endpoint_is_read_from_global_options() -> None:
     without_unit = HOST.replace("caddy.service\tuser", "\thost").replace("127.0.0.1:2019", "127.0.0.1:2030")
     options = (
         "text\t/etc/caddy/Caddyfile\t{\ntext\t/etc/caddy/Caddyfile\t\tadmin ADMIN\ntext\t/etc/caddy/Caddyfile\t}\n"
@@ -348,14 +348,14 @@ def test_the_admin_endpoint_by_the_global_options() -> None:
     at = without_unit.index("text\t")
 
     def packaged(admin: str) -> RunningServer:
-        return found(without_unit[:at] + options.replace("ADMIN", admin) + without_unit[at:])[0]
+        return discover(without_unit[:at] + options.replace("ADMIN", admin) + without_unit[at:])[0]
 
     startup = packaged("127.0.0.1:2030").startup
     reload = "caddy reload --config /etc/caddy/Caddyfile --adapter caddyfile"
     assert startup and startup.reload == f"{reload} --address 127.0.0.1:2030"
-    assert [one.url for one in packaged("127.0.0.1:2030").status] == ["http://127.0.0.1:2030/metrics"]
-    assert [one.url for one in packaged(":2030").status] == ["http://localhost:2030/metrics"]
-    # Another server's, or a socket.
+    assert [page.url for page in packaged("127.0.0.1:2030").status] == ["http://127.0.0.1:2030/metrics"]
+    assert [page.url for page in packaged(":2030").status] == ["http://localhost:2030/metrics"]
+    # The endpoint of another server, or a socket.
     assert packaged("localhost:2020").status == packaged("unix//run/admin.sock").status == ()
     off = packaged("off")
     assert off.startup and off.startup.fixed == "its admin endpoint is off, so that it cannot be reloaded"
@@ -373,8 +373,8 @@ def test_the_admin_endpoint_by_the_global_options() -> None:
         ("run\t--config\t-", "", "no Caddyfile"),
     ],
 )
-def test_the_file_of_a_command_line(command: str, file: str, fixed: str) -> None:
-    (server,) = found(
+def test_file_is_found_in_command_line(command: str, file: str, fixed: str) -> None:
+    (server,) = discover(
         f"process\t7\t1\tcaddy\tcaddy\t{command}\t\nmaster\t7\t/usr/bin/caddy\t/srv\tyes\t\thost\n"
         'listen\t*:80\tusers:(("caddy",pid=7,fd=6))\n'
     )
@@ -382,10 +382,10 @@ def test_the_file_of_a_command_line(command: str, file: str, fixed: str) -> None
     assert bool(server.startup.fixed) == bool(fixed) == (not server.startup.reload) == (not server.candidates)
 
 
-def test_what_is_offered_in_its_sections() -> None:
-    server = found(HOST)[0]
+def test_candidates_in_sections_are_offered() -> None:
+    server = discover(HOST)[0]
     text = CONFIG.decode().replace("\tencode @text {\n\t\tgzip 5\n\t}\n", "")
-    offered = {one.name: one for one in in_sections(server, {"/etc/caddy/Caddyfile": text})}
+    offered = {candidate.name: candidate for candidate in in_sections(server, {"/etc/caddy/Caddyfile": text})}
     assert set(offered) == {
         "protocols-443",
         "encode-example.com-www.example.com-8443",
@@ -397,7 +397,7 @@ def test_what_is_offered_in_its_sections() -> None:
     assert not in_sections(server, {"/etc/caddy/Caddyfile": "encode gzip\nhandle {\n}\n"})
 
 
-def test_the_packaged_file_is_read() -> None:
+def test_packaged_caddyfile_is_read() -> None:
     file = Path("/etc/caddy/Caddyfile")
     if not file.exists():
         pytest.skip("caddy is not installed")

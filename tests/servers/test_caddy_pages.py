@@ -1,4 +1,4 @@
-"""Caddy: its metrics and its access log."""
+"""Caddy: metrics and access log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.hosts import pages
 PAGE = registry.STATUS_PAGES["caddy"]
 
 
-def test_its_metrics() -> None:
+def test_metrics_are_parsed() -> None:
     values = PAGE.parse(pages.CADDY).values
     assert values["caddy_http_requests_total encode"] == 12 and values["caddy_http_requests_total file_server"] == 9
     assert values["requests"] == 12 and values["in_flight"] == 3
@@ -27,32 +27,32 @@ def test_its_metrics() -> None:
     assert PAGE.is_counter("caddy_http_requests_total encode") and not PAGE.is_counter("go_goroutines")
 
 
-def test_a_reload_grows_the_generation_of_a_recent_version() -> None:
+def test_reload_timestamp_is_generation_of_recent_versions() -> None:
     page = pages.CADDY + "caddy_config_last_reload_success_timestamp_seconds 1.795479e+09\n"
     assert PAGE.parse(page).values[PAGE.generation] == 1795479000 and not PAGE.is_counter(PAGE.generation)
 
 
-def test_without_metrics_of_its_servers_there_are_no_requests() -> None:
+def test_page_without_server_metrics_has_no_requests() -> None:
     lines = [line for line in pages.CADDY.splitlines() if not line.startswith("caddy_http")]
     values = PAGE.parse("\n".join(lines)).values
     assert "requests" not in values and "in_flight" not in values and values["process_cpu_seconds_total"] == 0.25
 
 
 @pytest.mark.parametrize("page", ["", "<html>", "process_cpu_seconds_total", "process_cpu_seconds_total NaN", "a 1"])
-def test_another_page(page: str) -> None:
+def test_other_page_is_refused(page: str) -> None:
     with pytest.raises(NotThePageError, match="localhost:2019/metrics"):
         PAGE.parse(page)
 
 
 @given(st.text(max_size=300))
 @settings(deadline=None)
-def test_hostile_lines_of_a_page(text: str) -> None:
+def test_hostile_lines_have_finite_values(text: str) -> None:
     for line in (text, f"a{{{text}}} 1", f'a{{b="{text}"}} 1', f"{text} 1e400", f"a {text}", f"requests {text}"):
         values = PAGE.parse(f"process_cpu_seconds_total 1\n{line}\n").values
         assert all(value == value and abs(value) < 2**64 for value in values.values())
 
 
-def test_a_page_of_endless_labels_is_read_in_linear_time() -> None:
+def test_long_labels_are_parsed_in_linear_time() -> None:
     labels = 'handler="' + "\\" * 3000
     page = "process_cpu_seconds_total 1\n" + f"a{{{labels}}} 1\n" * 300 + "b 1\n" * 100_000 + 'c{d="' * 50_000
     assert PAGE.parse(page).values["process_cpu_seconds_total"] == 1
@@ -65,7 +65,7 @@ LINE = (
 )
 
 
-def test_its_access_log() -> None:
+def test_access_log_line_is_parsed() -> None:
     for line in (LINE, b"Nov 23 01:10:00 web1 caddy[7]: " + LINE + b"\n"):
         assert parse_access(line) == AccessLine(200, 0.25)
         assert parse_request(line) == LoggedRequest(1795396200.25, b"GET", b'/a%20b?x="1')
@@ -88,13 +88,15 @@ def test_its_access_log() -> None:
         (b"}}", b"}"),
     ],
 )
-def test_lines_that_are_no_requests(old: bytes, new: bytes) -> None:
+def test_other_log_lines_are_not_requests(old: bytes, new: bytes) -> None:
     assert parse_access(LINE.replace(old, new)) is None and parse_request(LINE.replace(old, new)) is None
 
 
 @given(st.binary(max_size=100), st.integers(0, len(LINE)))
-def test_any_line_is_a_request_or_none(noise: bytes, at: int) -> None:
+def test_any_line_is_parsed_or_none(noise: bytes, at: int) -> None:
     for line in (noise, LINE[:at] + noise + LINE[at:], LINE[:at] + noise):
-        one, request = parse_access(line), parse_request(line)
-        assert one is None or (0 <= one.status <= 999 and one.seconds is not None and 0 <= one.seconds < 1e7)
+        access, request = parse_access(line), parse_request(line)
+        assert access is None or (
+            0 <= access.status <= 999 and access.seconds is not None and 0 <= access.seconds < 1e7
+        )
         assert request is None or (request.at > 0 and request.method and request.target)

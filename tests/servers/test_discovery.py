@@ -1,4 +1,4 @@
-"""Which servers are recognised from what a host says, and what is offered for each."""
+"""Discovery: servers in the inventory of a host, and the candidates offered for each."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def parsed(text: str) -> Inventory:
     return parse_inventory(text, registry.FILES, registry.TEXTS)
 
 
-def found(text: str = DEBIAN) -> dict[str, RunningServer]:
+def discover(text: str = DEBIAN) -> dict[str, RunningServer]:
     return {server.title: server for server in running_servers(parsed(text))}
 
 
-def test_the_servers_of_a_debian_host() -> None:
-    servers = found()
+def test_servers_of_debian_host_are_discovered() -> None:
+    servers = discover()
     assert set(servers) == {"Apache (prefork)", "nginx", "squid", "Tomcat10"}
     apache = servers["Apache (prefork)"]
     assert (apache.pattern, apache.processes, apache.ports) == ("apache2", 2, (80,))
@@ -51,29 +51,29 @@ def test_the_servers_of_a_debian_host() -> None:
     assert (knob.name, knob.file) == ("MaxSpareServers", "/etc/apache2/mods-available/mpm_prefork.conf")
     assert (knob.test, knob.reload) == ("apachectl -t", "apachectl graceful")
     assert servers["nginx"].ports == (81,)
-    assert {one.section for one in servers["nginx"].candidates} == {None, "events {", "http {"}
+    assert {candidate.section for candidate in servers["nginx"].candidates} == {None, "events {", "http {"}
     (java,) = servers["Tomcat10"].candidates
     assert (java.kind, java.key, java.reload) == ("keyvalue", "JAVA_OPTS", "service tomcat10 restart")
     assert servers["squid"].status[0].url == "http://localhost:3128/squid-internal-mgr/counters"
 
 
-def test_what_is_offered_of_nginx_carries_its_error_log() -> None:
+def test_nginx_candidates_have_its_error_log() -> None:
     log = "/var/log/nginx/error.log"
-    offered = found(f"{DEBIAN}file\t{log}\n")["nginx"].candidates
-    assert {one.log for one in offered} == {log}
-    assert {one.log for one in found()["nginx"].candidates} == {""}
+    offered = discover(f"{DEBIAN}file\t{log}\n")["nginx"].candidates
+    assert {candidate.log for candidate in offered} == {log}
+    assert {candidate.log for candidate in discover()["nginx"].candidates} == {""}
 
 
-def test_threads_for_an_mpm_with_threads() -> None:
-    apache = found(DEBIAN.replace("mpm_prefork", "mpm_event"))["Apache (event)"]
-    names = [one.name for one in apache.candidates]
+def test_threaded_mpm_offers_thread_settings() -> None:
+    apache = discover(DEBIAN.replace("mpm_prefork", "mpm_event"))["Apache (event)"]
+    names = [candidate.name for candidate in apache.candidates]
     assert "MinSpareThreads" in names and "MinSpareServers" not in names
     assert apache.candidates[0].file.endswith("mpm_event.conf")
 
 
-def test_the_one_that_answers_on_the_targets_port() -> None:
-    servers = list(found().values())
-    assert serving(servers, 8080) is found()["Tomcat10"] or serving(servers, 8080).title == "Tomcat10"  # type: ignore[union-attr]
+def test_server_on_target_port_is_found() -> None:
+    servers = list(discover().values())
+    assert serving(servers, 8080) is discover()["Tomcat10"] or serving(servers, 8080).title == "Tomcat10"  # type: ignore[union-attr]
     assert serving(servers, 9999) is None
     assert serving(servers[:1], 9999) is servers[0]
     assert serving([], 80) is None
@@ -87,24 +87,26 @@ def test_each_tomcat_has_its_own_directory() -> None:
     )
     packaged, other = running_servers(parsed(text))
     assert (packaged.title, packaged.ports, len(packaged.candidates)) == ("Tomcat10", (8080,), 1)
-    assert (other.title, other.ports, other.candidates) == ("Tomcat", (8081,), ()), "no file of its options is known"
+    assert (other.title, other.ports, other.candidates) == ("Tomcat", (8081,), ()), "its options file is unknown"
     assert other.startup is not None
     assert (other.startup.file, other.startup.log) == ("/srv/shop/conf/server.xml", "/srv/shop/logs/catalina.out")
 
 
-def test_java_without_tomcat_is_none() -> None:
+def test_java_without_tomcat_is_ignored() -> None:
     assert running_servers(parsed("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n")) == []
 
 
-def test_where_the_target_is_only_what_may_listen_on_its_port_is_able() -> None:
-    seen = parsed(DEBIAN + 'listen\t0.0.0.0:18931\tusers:(("python3",pid=9,fd=4))\n')
-    servers = list(found().values())
-    assert [one.title for one in able_to_answer(seen, servers, 81)] == ["nginx"]
-    assert able_to_answer(seen, servers, 18931) == [], "another program listens there"
-    assert [one.title for one in able_to_answer(seen, servers, 9999)] == ["squid"], "the one nobody knows a port of"
+def test_only_possible_listeners_are_able_to_answer() -> None:
+    inventory = parsed(DEBIAN + 'listen\t0.0.0.0:18931\tusers:(("python3",pid=9,fd=4))\n')
+    servers = list(discover().values())
+    assert [server.title for server in able_to_answer(inventory, servers, 81)] == ["nginx"]
+    assert able_to_answer(inventory, servers, 18931) == [], "another program listens there"
+    assert [server.title for server in able_to_answer(inventory, servers, 9999)] == ["squid"], (
+        "the server with unknown port"
+    )
 
 
-def test_of_several_demos_each_is_found_and_reloaded_by_its_own_name() -> None:
+def test_each_demo_server_is_reloaded_by_its_name() -> None:
     text = (
         "process\t10\t1\tdemo-http-4000\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/it's a/httpd.conf\t\n"
         "process\t20\t1\tdemo-http-4001\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/b/httpd.conf\t\n"
@@ -114,7 +116,7 @@ def test_of_several_demos_each_is_found_and_reloaded_by_its_own_name() -> None:
     )
     first, second = servers = running_servers(parsed(text))
     assert serving(servers, 4001) is second
-    assert [(one.pattern, one.processes, one.ports) for one in servers] == [
+    assert [(server.pattern, server.processes, server.ports) for server in servers] == [
         ("demo-http-4000", 1, (4000,)),
         ("demo-http-4001", 2, (4001,)),
     ]
@@ -125,7 +127,7 @@ def test_of_several_demos_each_is_found_and_reloaded_by_its_own_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\t\t\t", "process\tx\ty\tnginx\n", "listen\tnowhere\tusers:((\n", "file\t/x\n"])
-def test_nonsense_is_passed_over(text: str) -> None:
+def test_invalid_lines_are_skipped(text: str) -> None:
     assert parsed(text) == Inventory()
 
 
@@ -157,25 +159,25 @@ def texts(file: str, content: str) -> str:
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_statistics_of_haproxy_are_offered(listener: str) -> None:
-    server = found(HAPROXY + texts("/etc/haproxy/haproxy.cfg", GLOBAL + listener))["HAProxy"]
+def test_haproxy_statistics_are_offered(listener: str) -> None:
+    server = discover(HAPROXY + texts("/etc/haproxy/haproxy.cfg", GLOBAL + listener))["HAProxy"]
     assert [page.url for page in server.status] == [LISTENERS[listener]]
 
 
-def test_the_stats_socket_is_offered_to_root_alone() -> None:
+def test_stats_socket_is_offered_only_to_root() -> None:
     text = HAPROXY.replace("root", "mira") + texts("/etc/haproxy/haproxy.cfg", GLOBAL)
-    assert found(text)["HAProxy"].status == () == found(HAPROXY)["HAProxy"].status
+    assert discover(text)["HAProxy"].status == () == discover(HAPROXY)["HAProxy"].status
 
 
-def test_the_status_page_of_lighttpd_is_offered_if_it_is_on() -> None:
+def test_lighttpd_status_page_is_offered_if_enabled() -> None:
     running = "process\t7\t1\tlighttpd\t/usr/sbin/lighttpd\t\n" + 'listen\t*:8081\tusers:(("lighttpd",pid=7,fd=4))\n'
     file = "/etc/lighttpd/conf-enabled/10-status.conf"
     module = 'server.modules += ( "mod_status" )\n'
-    off = found(running + texts(file, f'{module}# status.status-url = "/server-status"\n'))["lighttpd"]
+    off = discover(running + texts(file, f'{module}# status.status-url = "/server-status"\n'))["lighttpd"]
     assert off.status == ()
-    on = found(running + texts(file, f'{module}status.status-url = "/server-status"\n'))["lighttpd"]
+    on = discover(running + texts(file, f'{module}status.status-url = "/server-status"\n'))["lighttpd"]
     assert [page.url for page in on.status] == ["http://localhost:8081/server-status?auto"]
 
 
-def test_texts_that_were_not_requested_are_ignored() -> None:
+def test_unrequested_texts_are_ignored() -> None:
     assert parsed("text\t/etc/shadow\troot:x\n") == Inventory()

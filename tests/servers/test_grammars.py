@@ -1,4 +1,4 @@
-"""nginx, squid and KEY=value texts: one value is read and changed, and no other byte; a shell reads what was meant."""
+"""nginx, squid and KEY=value texts: values are read and changed, and no other bytes; a shell reads the same value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ http {
         ("gzip", "http {", None),
     ],
 )
-def test_nginx_values_are_read_where_they_stand(directive: str, section: str | None, value: str | None) -> None:
+def test_nginx_values_are_read_in_their_section(directive: str, section: str | None, value: str | None) -> None:
     assert nginx.read(NGINX, directive, section).value == value
 
 
@@ -61,7 +61,7 @@ def test_nginx_values_are_read_where_they_stand(directive: str, section: str | N
         ("listen", "http { server", None, b"\t    listen 80 default_server;\n", b""),
     ],
 )
-def test_nginx_changes_one_value(
+def test_nginx_change_modifies_only_value(
     directive: str, section: str | None, raw: bytes | None, before: bytes, after: bytes
 ) -> None:
     assert NGINX.count(before) == 1
@@ -69,7 +69,7 @@ def test_nginx_changes_one_value(
 
 
 @pytest.mark.parametrize(
-    ("text", "section", "said"),
+    ("text", "section", "result"),
     [
         (NGINX, "http { upstream x {", r"no section http \{ upstream x \{"),
         (b"server { a 1; }\nserver { a 2; }\n", "server", "has 2 sections"),
@@ -81,19 +81,19 @@ def test_nginx_changes_one_value(
         (b"a\0;", None, "NUL"),
     ],
 )
-def test_nginx_texts_that_cannot_be_worked_with(text: bytes, section: str | None, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_unsupported_nginx_text_is_refused(text: bytes, section: str | None, result: str) -> None:
+    with pytest.raises(ConfigError, match=result):
         nginx.read(text, "a", section)
 
 
 @pytest.mark.parametrize("value", ["", " 1", "1;", "1; load_module x", "}", "{", "# x", "1 # x", "'x", "x\\", "1\n2"])
-def test_nginx_values_that_are_refused(value: str) -> None:
+def test_invalid_nginx_values_are_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         nginx.spell(value)
 
 
 @pytest.mark.parametrize("value", ["65", "65 60", "'a; b { } #'", '"$x y"', "${x}s", "a#b", "$(rm)", "-1", "~*\\.php$"])
-def test_nginx_values_are_read_back_as_they_are(value: str) -> None:
+def test_nginx_values_are_read_back(value: str) -> None:
     text = nginx.change(NGINX, "keepalive_timeout", nginx.spell(value), "http")
     assert nginx.read(text, "keepalive_timeout", "http").value == value
 
@@ -109,7 +109,7 @@ endif
 """
 
 
-def test_squid_values() -> None:
+def test_squid_values_are_read_and_changed() -> None:
     assert squid.read(SQUID, "cache_mem").value == "256 MB"
     assert squid.read(SQUID, "cache_dir").value == "ufs /var/spool/squid   100 16 256"
     assert squid.read(SQUID, "maximum_object_size").value is None
@@ -121,7 +121,7 @@ def test_squid_values() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "1 ", "x # y", "#x", "x\\", "a\nhttp_access allow all"])
-def test_squid_values_that_are_refused(value: str) -> None:
+def test_invalid_squid_values_are_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         squid.spell(value)
 
@@ -136,7 +136,7 @@ two"
 """
 
 
-def test_shell_values() -> None:
+def test_shell_values_are_read_and_changed() -> None:
     assert keyvalue.read(SHELL, "JAVA_HOME").value == "/usr/lib/jvm"
     assert keyvalue.read(SHELL, "JAVA_OPTS").value == '-Djava.awt.headless=true $MORE -Dx="y"'
     assert keyvalue.read(SHELL, "NAME").value == "it is's"
@@ -151,7 +151,7 @@ def test_shell_values() -> None:
     assert keyvalue.change(SHELL, "JAVA_HOME", None) == SHELL.replace(b"JAVA_HOME=/usr/lib/jvm\n", b"")
 
 
-def test_a_value_that_a_command_makes_up_is_left_alone() -> None:
+def test_command_substitution_is_not_changed() -> None:
     for raw in (b'"$(nproc)"', b'"`nproc`"'):
         with pytest.raises(ConfigError, match="by hand"):
             spell_for_shell("4", raw)
@@ -159,7 +159,7 @@ def test_a_value_that_a_command_makes_up_is_left_alone() -> None:
         keyvalue.read(b"A=$(nproc)\n", "A")
 
 
-def test_plain_values() -> None:
+def test_plain_values_are_read_and_changed() -> None:
     text = b"# vm.swappiness = 1\nvm.swappiness = 60\n-net/ipv4/tcp_rmem=4096 87380 6291456 \n"
     assert keyvalue.read(text, "vm.swappiness").value == "60"
     assert keyvalue.read(text, "net.ipv4.tcp_rmem").value == "4096 87380 6291456"
@@ -176,12 +176,12 @@ LIKES = st.sampled_from([None, b"old", b'"old $MORE"', b"'old'", b'""', b'old"er
 
 @given(value=TEXTS, like=LIKES)
 @settings(max_examples=60, deadline=None)
-def test_a_shell_reads_the_text_that_was_meant(value: str, like: bytes | None) -> None:
+def test_shell_reads_spelled_value(value: str, like: bytes | None) -> None:
     assume("$MORE" not in value)
     text = keyvalue.change(b"" if like is None else b"KEY=" + like + b"\nOTHER=1\n", "KEY", None)
     text = keyvalue.change(text, "KEY", spell_for_shell(value, like))
-    said = subprocess.run(["sh", "-c", text.decode() + '\nprintf %s "$KEY"'], capture_output=True, check=True)
-    assert (said.stdout.decode(), said.stderr) == (value, b"")
+    result = subprocess.run(["sh", "-c", text.decode() + '\nprintf %s "$KEY"'], capture_output=True, check=True)
+    assert (result.stdout.decode(), result.stderr) == (value, b"")
     assert keyvalue.read(text, "KEY").value == value
 
 
@@ -232,7 +232,7 @@ GRAMMARS: dict[str, tuple[Read, Change, list[bytes]]] = {
 @pytest.mark.parametrize("grammar", GRAMMARS)
 @given(data=st.data(), word=WORD)
 @settings(max_examples=300, deadline=None)
-def test_there_and_back_gives_the_same_bytes(grammar: str, data: st.DataObject, word: str) -> None:
+def test_change_and_revert_restore_bytes(grammar: str, data: st.DataObject, word: str) -> None:
     read, change, parts = GRAMMARS[grammar]
     text = b"".join(data.draw(st.lists(st.sampled_from(parts), max_size=12)))
     raw = word.encode()
@@ -259,7 +259,7 @@ content_by_lua_block {
 
 
 @pytest.mark.parametrize("name", [b"content_by_lua_block", b"set_by_lua_block $x"])
-def test_lua_code_in_nginx_holds_no_directives(name: bytes) -> None:
+def test_lua_code_has_no_nginx_directives(name: bytes) -> None:
     block = LUA_BLOCK.replace(b"content_by_lua_block", name)
     text = b"http {\nkey 1;\nserver { " + block + b"key 2; }\n}\n"
     assert nginx.read(text, "key", "http {").value == "1"
@@ -277,7 +277,7 @@ def test_nginx_strings_may_span_lines() -> None:
     assert nginx.change(text, "key", b"2", "http {") == text.replace(b"key 1", b"key 2")
 
 
-def test_squid_joins_lines_past_comments_but_not_comments() -> None:
+def test_squid_joins_continued_lines_but_not_comments() -> None:
     text = b"# cache_dir x \\\ncache_mem 8 MB\nacl a src 1.1.1.1 \\\n# cache_mem 9 MB \\\n\n  2.2.2.2\nworkers 1\n"
     assert squid.read(text, "cache_mem")[:1] == ("8 MB",) and squid.read(text, "cache_mem").times == 1
     assert squid.change(text, "cache_mem", b"7 MB") == text.replace(b"8 MB", b"7 MB")

@@ -1,4 +1,4 @@
-"""Settings of a Python file: read and changed byte for byte, and never run."""
+"""Settings in a Python file: read, changed with all other bytes kept, never executed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_values_are_read(name: str, value: str) -> None:
     assert GRAMMAR.read(TEXT, name).value == value
 
 
-def test_a_value_is_replaced_and_the_rest_is_kept() -> None:
+def test_change_modifies_only_value() -> None:
     changed = GRAMMAR.change(TEXT, "workers", GRAMMAR.spell("8"))
     assert changed == TEXT.replace(b"workers = 4 ", b"workers = 8 ")
     changed = GRAMMAR.change(TEXT, "worker_class", GRAMMAR.spell("sync"))
@@ -43,14 +43,14 @@ def test_a_value_is_replaced_and_the_rest_is_kept() -> None:
     assert changed == TEXT.replace(b"keepalive = 5", b"keepalive = 2")
 
 
-def test_a_new_setting_is_a_line_at_the_end_and_can_be_removed() -> None:
+def test_new_setting_is_appended_and_can_be_removed() -> None:
     added = GRAMMAR.change(TEXT, "max_requests", GRAMMAR.spell("1000"))
     assert added == TEXT + b"max_requests = 1000\n"
     assert GRAMMAR.change(added, "max_requests", None) == TEXT
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "words"),
+    ("text", "name", "message"),
     [
         (TEXT, "threads", "threads is computed"),
         (TEXT, "timeout", "assigned inside of a statement"),
@@ -63,13 +63,13 @@ def test_a_new_setting_is_a_line_at_the_end_and_can_be_removed() -> None:
         (b'worker_class = "a\\nb"\n', "worker_class", "no plain text"),
     ],
 )
-def test_what_cannot_be_changed_is_refused(text: bytes, name: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_unchangeable_setting_is_refused(text: bytes, name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         GRAMMAR.read(text, name)
 
 
 @pytest.mark.parametrize("value", ['a"b', "a\\nb", "a\nb", ""])
-def test_a_value_that_would_be_code_is_refused(value: str) -> None:
+def test_value_that_would_be_code_is_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         GRAMMAR.spell(value)
 
@@ -84,33 +84,33 @@ SPELLED = (
 
 
 @pytest.mark.parametrize(("value", "raw"), SPELLED)
-def test_a_value_is_spelled_as_python(value: str, raw: bytes) -> None:
+def test_value_is_spelled_as_python(value: str, raw: bytes) -> None:
     assert GRAMMAR.spell(value) == raw
 
 
-def started(*words: str, unit: str = "") -> Process:
-    command = ("/opt/app/bin/python3", "/opt/app/bin/gunicorn", *words)
+def started(*message: str, unit: str = "") -> Process:
+    command = ("/opt/app/bin/python3", "/opt/app/bin/gunicorn", *message)
     return Process(7, 1, "gunicorn", command, "/usr/bin/python3.11", "/srv/app", is_certain=True, unit=unit)
 
 
-def found(process: Process) -> tuple[str, str, list[str]]:
+def discover(process: Process) -> tuple[str, str, list[str]]:
     inventory = Inventory("root", (process,), (Listener("gunicorn", 7, 8000),))
     [server] = KIND.discover(inventory)
     assert server.startup
     return server.startup.file, server.startup.reload, [candidate.name for candidate in server.candidates]
 
 
-def test_the_file_and_the_reload_are_those_of_the_running_master() -> None:
-    file, reload, names = found(started("-c", "conf/g.py", "--pid=/run/g.pid", "-w", "3", "app:app"))
+def test_file_and_reload_of_running_master_are_found() -> None:
+    file, reload, names = discover(started("-c", "conf/g.py", "--pid=/run/g.pid", "-w", "3", "app:app"))
     assert file == "/srv/app/conf/g.py" and reload == 'kill -HUP "$(cat /run/g.pid)"'
-    # What the command line sets, the file does not.
+    # Settings on the command line are not offered in the file.
     assert "workers" not in names and "threads" in names
-    file, reload, names = found(started("app:app", unit="web.service"))
+    file, reload, names = discover(started("app:app", unit="web.service"))
     assert file == "/srv/app/gunicorn.conf.py"
     assert reload == "systemctl kill --signal=HUP --kill-who=main web.service"
-    assert found(started("app:app"))[1].startswith("pkill -HUP -o -x -f -- ")
-    assert found(started("-c", "python:app.conf", "app:app"))[0] == ""
-    # Options without a value, and with another name than the setting.
-    file, _, names = found(started("--preload", "-c", "conf/g.py", "--keep-alive", "5", "app:app"))
+    assert discover(started("app:app"))[1].startswith("pkill -HUP -o -x -f -- ")
+    assert discover(started("-c", "python:app.conf", "app:app"))[0] == ""
+    # Options without a value, or with a name other than the setting's.
+    file, _, names = discover(started("--preload", "-c", "conf/g.py", "--keep-alive", "5", "app:app"))
     assert file == "/srv/app/conf/g.py"
     assert not {"preload_app", "keepalive"} & {*names}

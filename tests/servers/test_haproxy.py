@@ -1,4 +1,4 @@
-"""HAProxy: its keywords, its statistics, what is offered of it."""
+"""HAProxy: keywords, statistics, candidates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_keywords_are_read(name: str, section: str | None, value: str | None) ->
     assert HAPROXY.read(CONFIG, name, section).value == value
 
 
-def test_one_keyword_changes_and_no_other_byte() -> None:
+def test_change_modifies_only_one_keyword() -> None:
     changed = HAPROXY.change(CONFIG, "timeout client", b"10s", "defaults")
     assert changed == CONFIG.replace(b"client  50s", b"client  10s")
     added = HAPROXY.change(CONFIG, "nbthread", b"2", "global")
@@ -74,7 +74,7 @@ def test_one_keyword_changes_and_no_other_byte() -> None:
         ("retries", "backend app", "line 21: retries is in .if"),
     ],
 )
-def test_keywords_that_cannot_be_read(name: str, section: str | None, reason: str) -> None:
+def test_ambiguous_keywords_are_refused(name: str, section: str | None, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         HAPROXY.read(CONFIG, name, section)
 
@@ -89,7 +89,7 @@ backend app
 """
 
 
-def test_a_flag_is_on_or_off() -> None:
+def test_flag_is_on_or_off() -> None:
     alive, close = "option http-keep-alive", "option http-server-close"
     assert [HAPROXY.read(FLAGS, alive, "defaults").value, HAPROXY.read(FLAGS, alive, "backend app").value] == [
         "off",
@@ -108,13 +108,13 @@ def test_a_flag_is_on_or_off() -> None:
         HAPROXY.spell_in(FLAGS, alive, "defaults", "GET /", None)
 
 
-def test_a_missing_keyword_needs_its_section() -> None:
+def test_missing_keyword_needs_section() -> None:
     with pytest.raises(ConfigError, match="give the knob the section"):
         HAPROXY.change(CONFIG, "nbthread", b"2")
 
 
 @pytest.mark.parametrize("value", ["", " 1", "1 # x", '"a', "'a", "a\\", "1\nuser root"])
-def test_values_that_are_refused(value: str) -> None:
+def test_invalid_values_are_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         HAPROXY.spell(value)
 
@@ -125,7 +125,7 @@ def test_values_are_read_back(value: str) -> None:
     assert HAPROXY.read(text, "timeout client", "defaults").value == value
 
 
-def test_its_statistics() -> None:
+def test_statistics_are_parsed() -> None:
     page = registry.STATUS_PAGES["haproxy"]
     values, _ = page.parse(pages.HAPROXY)
     assert (values["frontend.scur"], values["frontend.req_tot"], values["backend.qcur"]) == (4, 157, 1)
@@ -136,18 +136,18 @@ def test_its_statistics() -> None:
 
 
 @pytest.mark.parametrize("text", ["# pxname,svname,x\n" + "a" * 200_000, "# pxname,svname,x\n\0\n", "# pxname,svname,"])
-def test_a_malformed_row_is_no_error_of_ours(text: str) -> None:
+def test_malformed_row_raises_only_page_error(text: str) -> None:
     try:
         registry.STATUS_PAGES["haproxy"].parse(text)
     except NotThePageError as error:
         assert "the URL should end in ;csv" in str(error)
 
 
-def test_what_is_offered() -> None:
+def test_candidates_are_offered() -> None:
     text = "process\t5\t1\thaproxy\t/usr/sbin/haproxy\t\nprocess\t6\t5\thaproxy\t/usr/sbin/haproxy\t\n"
     (server,) = registry.running_servers(parse_inventory(text, registry.FILES))
     assert (server.title, server.processes) == ("HAProxy", 2)
-    timeouts = [one for one in server.candidates if one.section == "defaults"]
+    timeouts = [candidate for candidate in server.candidates if candidate.section == "defaults"]
     assert timeouts[0].directive == "timeout connect" and timeouts[0].name == "timeout-connect"
-    for one in server.candidates:
-        assert HAPROXY.names.fullmatch(one.directive)
+    for candidate in server.candidates:
+        assert HAPROXY.names.fullmatch(candidate.directive)

@@ -1,4 +1,4 @@
-"""Settings of ini files: PHP-FPM's pools and php.ini, MariaDB's option files."""
+"""Settings in ini files: PHP-FPM pools, php.ini, MariaDB option files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ max_connections=200
 """
 
 
-def test_a_setting_of_each_pool() -> None:
+def test_settings_are_read_per_pool() -> None:
     assert PHP.read(POOLS, "pm.max_children", "www").value == "5"
     assert PHP.read(POOLS, "pm.max_children", "api").value == "2"
     assert PHP.read(POOLS, "user").value == "www-data"
@@ -42,13 +42,13 @@ def test_a_setting_of_each_pool() -> None:
     assert PHP.read(POOLS, "pm.max_requests", "www").value is None
 
 
-def test_a_change_alters_the_value_alone() -> None:
+def test_change_modifies_only_value() -> None:
     changed = PHP.change(POOLS, "pm.max_children", b"50", "www")
     assert changed == POOLS.replace(b"pm.max_children=5", b"pm.max_children=50")
     assert PHP.change(changed, "pm.max_children", b"5", "www") == POOLS
 
 
-def test_a_missing_setting_is_added_behind_the_last_one_of_its_section() -> None:
+def test_missing_setting_is_added_at_end_of_section() -> None:
     changed = PHP.change(POOLS, "pm.max_requests", b"500", "www")
     assert changed == POOLS.replace(b" ; a comment\n", b" ; a comment\npm.max_requests = 500\n")
     assert PHP.change(changed, "pm.max_requests", None, "www") == POOLS
@@ -64,7 +64,7 @@ def test_a_missing_setting_is_added_behind_the_last_one_of_its_section() -> None
         (b"pm = a\0\n", "pm", None, "NUL byte"),
     ],
 )
-def test_what_is_ambiguous_is_refused(text: bytes, name: str, section: str | None, reason: str) -> None:
+def test_ambiguous_setting_is_refused(text: bytes, name: str, section: str | None, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         PHP.change(text, name, b"1", section)
 
@@ -72,17 +72,17 @@ def test_what_is_ambiguous_is_refused(text: bytes, name: str, section: str | Non
 @pytest.mark.parametrize(
     ("value", "raw"), [("5", b"5"), ("10s", b"10s"), ("a;b", b'"a;b"'), ("a b", b"a b"), ('"a;b"', b'"a;b"')]
 )
-def test_values_are_quoted_if_they_have_to_be(value: str, raw: bytes) -> None:
+def test_values_are_quoted_if_needed(value: str, raw: bytes) -> None:
     assert PHP.spell(value) == raw
 
 
 @pytest.mark.parametrize("value", ["", " 5", '"5', '5"6', "5\n6"])
-def test_a_value_that_would_not_survive_is_refused(value: str) -> None:
+def test_unrepresentable_value_is_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         PHP.spell(value)
 
 
-def test_the_groups_of_the_server_are_one_section_and_the_last_line_counts() -> None:
+def test_server_groups_are_one_section_last_line_wins() -> None:
     found = MARIADB.read(OPTIONS, "max_connections", "mysqld")
     assert (found.value, found.line, found.times) == ("200", 9, 2)
     assert MARIADB.read(OPTIONS, "max_connections", "client").value == "1"
@@ -90,12 +90,12 @@ def test_the_groups_of_the_server_are_one_section_and_the_last_line_counts() -> 
     assert MARIADB.read(OPTIONS.replace(b"[mariadb]", b"[mysql]"), "max_connections", "mysqld").value == "100"
 
 
-def test_a_group_of_one_version_is_left_alone() -> None:
+def test_version_specific_group_is_not_changed() -> None:
     with pytest.raises(ConfigError, match=r"max_connections is in \[mariadb-10\.11\], which only that version reads"):
         MARIADB.read(OPTIONS.replace(b"[mariadb]", b"[mariadb-10.11]"), "max_connections", "mysqld")
 
 
-def test_includes_with_their_lines() -> None:
+def test_includes_are_listed_with_lines() -> None:
     assert MARIADB.includes(OPTIONS, "mysqld") == [("/etc/mysql/conf.d/*.cnf", 1), ("/etc/mysql/more.cnf", 2)]
     assert PHP.includes(b"[global]\ninclude=/etc/php/8.2/fpm/pool.d/*.conf\n", "www") == [
         ("/etc/php/8.2/fpm/pool.d/*.conf", 2)

@@ -1,4 +1,4 @@
-"""Settings of the kernel: their values, and the accept queues of running listeners."""
+"""Kernel settings: valid values, accept queues of running listeners."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from cockpit.servers.inventory import parse_inventory
         ("vm.swappiness", ("0", "200"), ("201", "10%")),
     ],
 )
-def test_values(key: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
+def test_sysctl_values_are_validated(key: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
     setting = registry.SETTINGS["sysctl"][key]
     assert all(map(setting.accepts, good)) and not any(map(setting.accepts, bad))
 
 
-def test_the_queues_of_running_listeners() -> None:
+def test_accept_queues_of_listeners_are_noted() -> None:
     listeners = 'listen\t*:80\tusers:(("nginx",pid=2,fd=6),("nginx",pid=3,fd=6))\t511\n'
     listeners += 'listen\t*:22\tusers:(("sshd",pid=1,fd=3))\t128\nlisten\t*:23\tusers:(("old",pid=4,fd=3))\n'
     note = kernel.accept_queues(parse_inventory(listeners, ()))

@@ -1,5 +1,4 @@
-"""KEY=value files as their readers see them: byte order marks, here-documents, quoted blocks, `+=`, ini sections, and
-files of another grammar."""
+"""KEY=value files: byte order marks, here-documents, quoted blocks, `+=`, ini sections, files of another grammar."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ SHELL_PARTS = [
 
 @given(st.lists(st.sampled_from(SHELL_PARTS), max_size=7), st.sampled_from([b"new", b'"two words"', b"''"]))
 @settings(max_examples=120)
-def test_a_shell_agrees_with_what_is_read_and_written(parts: list[str], raw: bytes) -> None:
+def test_shell_reads_same_value(parts: list[str], raw: bytes) -> None:
     text = "".join(parts).encode()
     try:
         found = keyvalue.read(text, "KEY")
@@ -66,13 +65,13 @@ def test_a_shell_agrees_with_what_is_read_and_written(parts: list[str], raw: byt
 
 
 def in_shell(text: bytes) -> str:
-    """What a shell that sources the text has in KEY."""
+    """The value of KEY in a shell that has sourced the text."""
     script = text + b'\nprintf "%s" "$KEY"'
     return subprocess.run(["sh"], input=script, capture_output=True, check=True).stdout.decode()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("KEY=1\nKEY+=' 2'\n", r"line 2: KEY\+= adds to its value; change it by hand"),
         ("KEY+=1\n", r"line 1: KEY\+= adds to its value"),
@@ -89,32 +88,51 @@ def in_shell(text: bytes) -> str:
         ('KEY = """\na\n"""\n', "line 1: KEY: its value takes several lines"),
     ],
 )
-def test_values_that_one_line_does_not_set_are_refused(text: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_multiline_or_computed_values_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         keyvalue.read(text.encode(), "KEY")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         keyvalue.change(text.encode(), "KEY", b"2")
 
 
-def test_an_assignment_after_an_appended_one_counts() -> None:
+def test_assignment_after_append_wins() -> None:
     assert keyvalue.read(b"KEY+=1\nKEY=2\n", "KEY").value == "2"
     assert keyvalue.read(b"KEY=1 ./start\nKEY=2\n", "KEY")[::2] == ("2", 2)
 
 
-def test_a_continued_line_is_no_setting() -> None:
+def test_continuation_line_is_not_setting() -> None:
     text = b"a = 1 \\\nKEY = 2\n"
     assert keyvalue.read(text, "KEY").value is None
     assert keyvalue.change(text, "KEY", b"3") == text + b"KEY = 3\n"
 
 
-PIECES = ["KEY", "=", "+=", "=1", "export ", "'", '"', "\n", "\n", " ", "\\", "$(", "`", "${", ")", "}", "#", "<<E\n"]
-PIECES += ["E\n", ";", "&&", "[a]\n", "[b]\n", " = ", "a", "\r\n", "\xef\xbb\xbf", "(", "<Macro>\n", "true ", "\t"]
+FRAGMENTS = [
+    "KEY",
+    "=",
+    "+=",
+    "=1",
+    "export ",
+    "'",
+    '"',
+    "\n",
+    "\n",
+    " ",
+    "\\",
+    "$(",
+    "`",
+    "${",
+    ")",
+    "}",
+    "#",
+    "<<E\n",
+]
+FRAGMENTS += ["E\n", ";", "&&", "[a]\n", "[b]\n", " = ", "a", "\r\n", "\xef\xbb\xbf", "(", "<Macro>\n", "true ", "\t"]
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=14), st.sampled_from([None, "", "a"]))
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=14), st.sampled_from([None, "", "a"]))
 @settings(max_examples=400)
-def test_any_text_is_refused_or_keeps_every_other_byte(pieces: list[str], section: str | None) -> None:
-    text = "".join(pieces).encode("latin-1")
+def test_any_text_is_refused_or_keeps_other_bytes(fragments: list[str], section: str | None) -> None:
+    text = "".join(fragments).encode("latin-1")
     try:
         old = keyvalue.read(text, "KEY", section)
         changed = keyvalue.change(text, "KEY", b"new", section)
@@ -143,7 +161,7 @@ quick
 """
 
 
-def test_sections_of_an_ini_file() -> None:
+def test_ini_sections_are_read_and_changed() -> None:
     with pytest.raises(ConfigError, match=r"port is in \[client\] \(line 3\) and \[mysqld\] \(line 6\); give the knob"):
         keyvalue.read(MY_CNF, "port")
     assert keyvalue.read(MY_CNF, "port", "mysqld").line == 6
@@ -166,7 +184,7 @@ INI_PARTS = ["[a]\n", "[b]\n", "key = 1\n", "key=2\n", "other = 3\n", "; key = 9
 
 @given(st.lists(st.sampled_from(INI_PARTS), max_size=8), st.sampled_from(["a", "b", "", None]))
 @example(["long = x \\\n", "\n"], "")
-def test_an_ini_file_keeps_every_other_byte(parts: list[str], section: str | None) -> None:
+def test_ini_change_keeps_other_bytes(parts: list[str], section: str | None) -> None:
     text = "".join(parts).encode()
     try:
         old = keyvalue.read(text, "key", section).raw
@@ -180,7 +198,7 @@ def test_an_ini_file_keeps_every_other_byte(parts: list[str], section: str | Non
     )
 
 
-def test_a_standard_reader_agrees_on_sections() -> None:
+def test_configparser_reads_same_sections() -> None:
     changed = keyvalue.change(MY_CNF, "max_connections", b"500", "mysqld")
     reader = configparser.ConfigParser(allow_no_value=True)
     reader.read_string(changed.decode())
@@ -200,7 +218,7 @@ def test_a_standard_reader_agrees_on_sections() -> None:
     ],
 )
 @pytest.mark.parametrize("key", ["maxmemory_samples", "vm.swappiness"])
-def test_nothing_is_added_to_a_file_of_another_grammar(text: str, key: str) -> None:
+def test_no_key_is_added_to_other_grammar(text: str, key: str) -> None:
     with pytest.raises(ConfigError, match=f"is no KEY=value line, so {key} is not added"):
         keyvalue.change(text.encode(), key, b"1")
 
@@ -208,7 +226,7 @@ def test_nothing_is_added_to_a_file_of_another_grammar(text: str, key: str) -> N
 @pytest.mark.parametrize(
     "text", ["", "# only a comment\n", "A=1\n", "[ -r /x ] && . /x\nexport A=1\n", "a.b = 1\nflag\n"]
 )
-def test_a_key_is_added_where_a_line_makes_sense(text: str) -> None:
+def test_key_is_added_to_keyvalue_file(text: str) -> None:
     assert keyvalue.read(keyvalue.change(text.encode(), "KEY", b"1"), "KEY").raw == b"1"
 
 
@@ -222,7 +240,7 @@ KNOBS = {
 
 @pytest.mark.parametrize("kind", KNOBS)
 @given(end=st.sampled_from(["", "\n", "\n\n"]))
-def test_a_byte_order_mark_stays_and_is_no_part_of_the_first_key(kind: str, end: str) -> None:
+def test_byte_order_mark_is_kept_outside_first_key(kind: str, end: str) -> None:
     plain, knob = KNOBS[kind]
     text = BYTE_ORDER_MARK + (plain + end).encode()
     old = configuration.read(knob, text)

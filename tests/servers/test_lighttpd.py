@@ -1,4 +1,4 @@
-"""lighttpd: its settings, its status page, what is offered of it."""
+"""lighttpd: settings, status page, candidates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_settings_are_read(key: str, section: str | None, value: str | None) -> 
     assert LIGHTTPD.read(CONFIG, key, section).value == value
 
 
-def test_one_setting_changes_and_no_other_byte() -> None:
+def test_change_modifies_only_one_setting() -> None:
     assert LIGHTTPD.change(CONFIG, "server.port", b"8080") == CONFIG.replace(b"= 80 #", b"= 8080 #")
     added = LIGHTTPD.change(CONFIG, "server.max-fds", b"4096")
     assert added == CONFIG + b"server.max-fds = 4096\n"
@@ -58,7 +58,7 @@ def test_one_setting_changes_and_no_other_byte() -> None:
     assert inside == CONFIG.replace(b"} else", b"\tserver.max-read-idle = 5\n} else")
     assert LIGHTTPD.change(inside, "server.max-read-idle", None, REMOTE) == CONFIG
     assert LIGHTTPD.change(CONFIG, "server.port", None) == CONFIG.replace(b"server.port                 = 80 ", b""), (
-        "the comment on its line stays"
+        "the comment on the line is kept"
     )
 
 
@@ -76,12 +76,12 @@ def test_one_setting_changes_and_no_other_byte() -> None:
         (b"a\0", "a", None, "NUL"),
     ],
 )
-def test_texts_that_cannot_be_worked_with(text: bytes, key: str, section: str | None, reason: str) -> None:
+def test_unsupported_text_is_refused(text: bytes, key: str, section: str | None, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         LIGHTTPD.read(text, key, section)
 
 
-def test_nothing_is_inserted_on_the_line_of_a_section() -> None:
+def test_nothing_is_added_to_one_line_section() -> None:
     with pytest.raises(ConfigError, match="on one line"):
         LIGHTTPD.change(CONFIG, "x", b"1", f'{REMOTE} $HTTP["url"] =~ "^/a" {{')
 
@@ -110,13 +110,13 @@ def test_values_are_spelled(value: str, like: bytes | None, raw: bytes) -> None:
 @pytest.mark.parametrize(
     "value", ["", "1 ", "a\nb", '"a', '"a\\"', "(1", "1)", "1 # x", "1 }", "{", "1 b = 2", "a\x00"]
 )
-def test_values_that_are_refused(value: str) -> None:
+def test_invalid_values_are_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         LIGHTTPD.spell(value)
 
 
 @pytest.mark.parametrize(("files", "note"), [("1024", "lowers server.max-connections 600 to 512"), ("1200", "")])
-def test_connections_beyond_half_of_the_files_are_noted(files: str, note: str) -> None:
+def test_connections_over_half_of_max_fds_are_noted(files: str, note: str) -> None:
     text = f"server.max-connections = 600\nserver.max-fds = {files}\n".encode()
     assert note in LIGHTTPD.coerced(text, "server.max-fds", None) and bool(note) == bool(
         LIGHTTPD.coerced(text, "server.max-connections", None)
@@ -124,14 +124,14 @@ def test_connections_beyond_half_of_the_files_are_noted(files: str, note: str) -
     assert LIGHTTPD.coerced(text, "server.port", None) == ""
 
 
-def test_its_status_page() -> None:
+def test_status_page_is_parsed() -> None:
     page = registry.STATUS_PAGES["lighttpd"]
     values, text = page.parse(pages.LIGHTTPD)
     assert (values["BusyServers"], values["IdleServers"], values["Total Accesses"]) == (2, 1022, 41)
     assert text == {"Scoreboard": "rW______________"} and set("rW_") <= set(page.scoreboard)
 
 
-def test_what_is_offered() -> None:
+def test_candidates_are_offered() -> None:
     text = (
         "process\t5\t1\tlighttpd\t/usr/sbin/lighttpd\t-f\t/etc/lighttpd/lighttpd.conf\t\n"
         'listen\t0.0.0.0:80\tusers:(("lighttpd",pid=5,fd=4))\n'

@@ -1,4 +1,4 @@
-"""MariaDB: its files and socket by its command line, its variables, its status."""
+"""MariaDB: files and socket from the command line, variables, status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.servers.kind import RunningServer
 FILES = "file\t/etc/mysql/my.cnf\nfile\t/run/mysqld/mysqld.sock\n"
 
 
-def found(*options: str, files: str = FILES) -> RunningServer:
+def discover(*options: str, files: str = FILES) -> RunningServer:
     line = "".join(f"\t{option}" for option in options)
     text = (
         f"user\troot\nprocess\t9\t1\tmariadbd\t/usr/sbin/mariadbd{line}\t\n"
@@ -21,17 +21,17 @@ def found(*options: str, files: str = FILES) -> RunningServer:
     return server
 
 
-def test_a_packaged_server_is_tuned_in_its_file_and_over_its_socket() -> None:
-    server = found("--basedir=/usr", "--user", "mysql")
-    knob = next(one for one in server.candidates if one.name == "max_connections")
+def test_packaged_server_has_file_and_socket() -> None:
+    server = discover("--basedir=/usr", "--user", "mysql")
+    knob = next(candidate for candidate in server.candidates if candidate.name == "max_connections")
     assert (knob.file, knob.section, knob.usual) == ("/etc/mysql/my.cnf", "mysqld", True)
     assert knob.test.startswith("out=$(/usr/sbin/mariadbd --help --verbose 2>&1 >/dev/null)") and knob.reload == ""
     assert knob.get.endswith('--socket=/run/mysqld/mysqld.sock -NBe "SELECT @@global.max_connections"')
     assert [page.url for page in server.status] == ["unix:/run/mysqld/mysqld.sock"]
 
 
-def test_an_option_of_the_command_line_is_not_offered() -> None:
-    names = {one.name for one in found("--max-connections=7", "--wait_timeout", "5").candidates}
+def test_command_line_option_is_not_offered() -> None:
+    names = {candidate.name for candidate in discover("--max-connections=7", "--wait_timeout", "5").candidates}
     assert "innodb_buffer_pool_size" in names and not {"max_connections", "wait_timeout"} & names
 
 
@@ -44,8 +44,8 @@ def test_an_option_of_the_command_line_is_not_offered() -> None:
         (("--no-defaults", "--socket=/srv/db/s"), (), 0),
     ],
 )
-def test_another_file_or_socket(options: tuple[str, ...], files: tuple[str, ...], sockets: int) -> None:
-    server = found(*options)
+def test_other_file_or_socket_is_found(options: tuple[str, ...], files: tuple[str, ...], sockets: int) -> None:
+    server = discover(*options)
     assert server.startup is not None and server.startup.files == files
     assert bool(server.candidates) is bool(sockets)
 
@@ -59,7 +59,7 @@ def test_sizes_are_compared_in_bytes() -> None:
     assert kind.printed("on") == "ON"
 
 
-def test_the_status() -> None:
+def test_status_is_parsed() -> None:
     page = registry.STATUS_PAGES["mariadb"]
     values, text = page.parse("Threads_connected\t3\nQueries\t1234\nInnodb_buffer_pool_dump_status\tdone\nUptime\t9\n")
     assert (values["Threads_connected"], values["Queries"]) == (3, 1234)

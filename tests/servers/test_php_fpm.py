@@ -1,4 +1,4 @@
-"""PHP-FPM: its masters by their titles, their pools and php.ini, its status page."""
+"""PHP-FPM: masters by their titles, pools and php.ini, status page."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def master(pid: int, file: str, unit: str = "") -> str:
     )
 
 
-def found(text: str) -> list[RunningServer]:
+def discover(text: str) -> list[RunningServer]:
     servers = registry.running_servers(parse_inventory(f"user\troot\n{text}", registry.FILES, registry.TEXTS))
-    return [one for one in servers if one.title.startswith("PHP-FPM")]
+    return [server for server in servers if server.title.startswith("PHP-FPM")]
 
 
-def test_a_packaged_master_has_its_pool_its_php_ini_and_its_logs() -> None:
-    (server,) = found(master(9, "/etc/php/8.2/fpm/php-fpm.conf") + BUILT + TEXTS)
+def test_packaged_master_has_pool_php_ini_and_logs() -> None:
+    (server,) = discover(master(9, "/etc/php/8.2/fpm/php-fpm.conf") + BUILT + TEXTS)
     startup = server.startup
     assert startup is not None and startup.files[1:3] == (
         "/etc/php/8.2/fpm/php.ini",
@@ -45,25 +45,27 @@ def test_a_packaged_master_has_its_pool_its_php_ini_and_its_logs() -> None:
     )
     assert startup.test == "/usr/sbin/php-fpm8.2 -t -y /etc/php/8.2/fpm/php-fpm.conf"
     assert startup.reload == "service php8.2-fpm reload"
-    knobs = {one.name: one for one in server.candidates}
+    knobs = {candidate.name: candidate for candidate in server.candidates}
     assert knobs["pm.max_children"].section == "www" and knobs["pm.max_children"].log == "/var/log/php8.2-fpm.log"
     assert knobs["opcache.enable"].file == "/etc/php/8.2/fpm/php.ini"
     assert server.tail == ("tail -n 3 -F /var/log/php8.2-fpm.log", "tail -n 3 -F /var/log/slow")
 
 
-def test_of_two_masters_each_has_its_own_pools_and_commands() -> None:
+def test_each_master_has_its_own_pools_and_commands() -> None:
     second = master(20, "/srv/api/fpm.conf") + "process\t21\t20\tphp-fpm8.2\tphp-fpm: pool api\t\n"
-    first, other = found(master(9, "/etc/php/8.2/fpm/php-fpm.conf", "php8.2-fpm.service") + second + BUILT + TEXTS)
+    first, other = discover(master(9, "/etc/php/8.2/fpm/php-fpm.conf", "php8.2-fpm.service") + second + BUILT + TEXTS)
     assert first.startup is not None and first.startup.reload == "systemctl reload php8.2-fpm.service"
-    assert {one.name for one in first.candidates if one.directive == "pm"} == {"pm-www"}
-    assert {one.name for one in other.candidates} >= {"pm-api", "pm.max_children-api"}
-    assert not any(one.directive.startswith("opcache") for one in other.candidates), "its php.ini is unknown"
+    assert {candidate.name for candidate in first.candidates if candidate.directive == "pm"} == {"pm-www"}
+    assert {candidate.name for candidate in other.candidates} >= {"pm-api", "pm.max_children-api"}
+    assert not any(candidate.directive.startswith("opcache") for candidate in other.candidates), (
+        "its php.ini is unknown"
+    )
     assert other.startup is not None
     assert other.startup.reload == r"pkill -USR2 -o -x -f -- 'php-fpm: master process \(/srv/api/fpm\.conf\)'"
 
 
-def test_a_master_without_a_known_file_offers_nothing() -> None:
-    (server,) = found("process\t9\t1\tphp-fpm8.2\tphp-fpm: something else\t\n")
+def test_master_without_known_file_offers_nothing() -> None:
+    (server,) = discover("process\t9\t1\tphp-fpm8.2\tphp-fpm: something else\t\n")
     assert server.candidates == () and server.startup is not None and server.startup.file == ""
 
 
@@ -74,7 +76,7 @@ PAGE = (
 )
 
 
-def test_the_status_page() -> None:
+def test_status_page_is_parsed() -> None:
     page = registry.STATUS_PAGES["php-fpm"]
     values, text = page.parse(PAGE)
     assert (values["active processes"], values["listen queue"], values["max children reached"]) == (4, 3, 2)
@@ -83,6 +85,6 @@ def test_the_status_page() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"active processes":"4"}', '{"active processes":1e400}', "[" * 9999])
-def test_another_json_is_refused(text: str) -> None:
+def test_other_json_is_refused(text: str) -> None:
     with pytest.raises(NotThePageError, match=r"the URL should end in pm\.status_path and \?json"):
         registry.STATUS_PAGES["php-fpm"].parse(text)

@@ -1,4 +1,4 @@
-"""The registry of kinds of servers: a folder each, names used once, and what is derived from it."""
+"""The registry of server kinds: one folder each, unique names, derived tables."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_each_folder_is_registered(folder: str) -> None:
         assert module.KIND in registry.KINDS
 
 
-def test_names_are_used_once() -> None:
+def test_kind_and_page_names_are_unique() -> None:
     names = [kind.name for kind in registry.KINDS]
     pages = [page.name for kind in registry.KINDS for page in kind.status]
     assert len(set(names)) == len(names) and len(set(pages)) == len(pages)
 
 
 @pytest.mark.parametrize("page", registry.STATUS_PAGES.values(), ids=registry.STATUS_PAGES)
-def test_each_page_has_figures_help_and_hints(page: registry.StatusPageKind) -> None:
+def test_each_page_has_metrics_help_and_hints(page: registry.StatusPageKind) -> None:
     assert not set(page.means) & set(page.rates)
     assert all(page.is_counter(name) for name in page.rates.values())
     assert not any(page.is_counter(name) for name in page.means.values())
@@ -45,7 +45,7 @@ def test_each_page_has_figures_help_and_hints(page: registry.StatusPageKind) -> 
 
 
 @pytest.mark.parametrize("kind", registry.KINDS, ids=[kind.name for kind in registry.KINDS])
-def test_each_kind_of_knob_is_known_to_profiles_and_help(kind: ServerKind) -> None:
+def test_each_knob_kind_is_in_profiles_and_help(kind: ServerKind) -> None:
     for expression in (kind.failure, kind.correction, kind.chatter):
         re.compile(expression)
     if kind.grammar is not None:

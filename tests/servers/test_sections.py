@@ -1,4 +1,4 @@
-"""Settings that are offered in the sections of a configuration."""
+"""Candidates in the sections of a configuration."""
 
 from __future__ import annotations
 
@@ -59,23 +59,26 @@ LIGHTTPD = {"/etc/lighttpd/lighttpd.conf": '$HTTP["host"] == "a" {\n    server.m
 
 
 def offered(kind: str, texts: dict[str, str]) -> dict[str, CandidateKnob]:
-    """The candidates of a server of which one setting is offered already."""
+    """The candidates in the sections of a server that has one other candidate."""
     like = CandidateKnob("x", kind, "/x", directive="x", test="t", reload="r", log="l", usual=True)
     process = Process(1, 0, kind, (kind,))
     server = RunningServer(kind, kind, 1, (80,), (like,), (), (), process, Startup(kind, ("/x",), ""))
-    return {one.name: one for one in in_sections(server, texts)}
+    return {candidate.name: candidate for candidate in in_sections(server, texts)}
 
 
-def places(kind: str, texts: dict[str, str]) -> set[tuple[str, str | None]]:
+def names_and_sections(kind: str, texts: dict[str, str]) -> set[tuple[str, str | None]]:
     found = offered(kind, texts)
-    assert all((one.test, one.reload, one.log, one.usual) == ("t", "r", "l", False) for one in found.values())
-    for one in found.values():
-        registry.GRAMMARS[kind].read(texts[one.file].encode(), one.directive, one.section)
-    return {(one.name, one.section) for one in found.values()}
+    assert all(
+        (candidate.test, candidate.reload, candidate.log, candidate.usual) == ("t", "r", "l", False)
+        for candidate in found.values()
+    )
+    for candidate in found.values():
+        registry.GRAMMARS[kind].read(texts[candidate.file].encode(), candidate.directive, candidate.section)
+    return {(candidate.name, candidate.section) for candidate in found.values()}
 
 
-def test_upstreams_caches_and_servers_of_nginx() -> None:
-    assert places("nginx", NGINX) == {
+def test_nginx_upstreams_caches_and_servers_are_offered() -> None:
+    assert names_and_sections("nginx", NGINX) == {
         ("keepalive-app", "http { upstream app {"),
         ("keepalive_timeout-server", "http { server {"),
         ("proxy_cache-http", "http {"),
@@ -87,17 +90,17 @@ def test_upstreams_caches_and_servers_of_nginx() -> None:
     assert found["keepalive-other"].file == "/etc/nginx/conf.d/b.conf"
 
 
-def test_a_cache_is_offered_where_it_is_set_and_only_if_there_is_one() -> None:
+def test_cache_is_offered_where_set_and_if_defined() -> None:
     file = "/etc/nginx/nginx.conf"
     inner = {file: NGINX[file].replace("return 204;", "proxy_cache off;")}
     assert offered("nginx", inner)["proxy_cache-location"].section == "http { server { location / {"
     assert "proxy_cache-http" not in offered("nginx", inner)
     none = {file: "http {\n    sendfile on;\n}\n"}
-    assert places("nginx", none) == {("sendfile-http", "http {")}
+    assert names_and_sections("nginx", none) == {("sendfile-http", "http {")}
 
 
-def test_frontends_and_backends_of_haproxy() -> None:
-    assert places("haproxy", HAPROXY) == {
+def test_haproxy_frontends_and_backends_are_offered() -> None:
+    assert names_and_sections("haproxy", HAPROXY) == {
         ("timeout-client-web", "defaults web"),
         ("maxconn-shop", "frontend shop"),
         ("option-http-server-close-shop", "frontend shop"),
@@ -105,25 +108,25 @@ def test_frontends_and_backends_of_haproxy() -> None:
     }
 
 
-def test_directories_and_hosts_of_apache_and_conditions_of_lighttpd() -> None:
-    assert places("apache", APACHE) == {
+def test_apache_and_lighttpd_sections_are_offered() -> None:
+    assert names_and_sections("apache", APACHE) == {
         ("AllowOverride-Directory", "Directory /"),
         ("KeepAliveTimeout-80", "VirtualHost *:80"),
     }
-    assert places("lighttpd", LIGHTTPD) == {("server.max-keep-alive-idle-a", '$HTTP["host"] == "a" {')}
+    assert names_and_sections("lighttpd", LIGHTTPD) == {("server.max-keep-alive-idle-a", '$HTTP["host"] == "a" {')}
 
 
 @pytest.mark.parametrize("text", ["http {", "}", "", "http { upstream a {", "\0", "{ {", "{ gzip on; }"])
-def test_a_text_that_cannot_be_read_offers_nothing(text: str) -> None:
+def test_unreadable_text_offers_nothing(text: str) -> None:
     assert offered("nginx", {"/x": text}) == {}
 
 
-def test_of_thousands_of_sections_the_first_are_offered() -> None:
+def test_number_of_offered_sections_is_bounded() -> None:
     text = "".join(f"frontend f{number}\n" for number in range(5000))
     assert len(offered("haproxy", {"/x": text})) == 100
 
 
-def test_nothing_is_offered_of_a_server_without_other_knobs() -> None:
+def test_server_without_candidates_offers_no_sections() -> None:
     server = RunningServer("nginx", "nginx", 1, (), ())
     assert in_sections(server, NGINX) == ()
 
@@ -139,10 +142,14 @@ text\t/etc/apache2/mods-available/cache_socache.conf\t#CacheEnable socache /
 
 def apache_options(inventory: Inventory) -> dict[str, list[str]]:
     (server,) = registry.running_servers(inventory)
-    return {one.name: [option.name for option in one.option] for one in server.candidates if one.option}
+    return {
+        candidate.name: [option.name for option in candidate.option]
+        for candidate in server.candidates
+        if candidate.option
+    }
 
 
-def test_modules_of_debians_apache_are_choices() -> None:
+def test_apache_modules_on_debian_are_choices() -> None:
     modules = {"MPM": ["prefork", "worker", "event"], "mod_deflate": ["on", "off"]}
     assert apache_options(parsed(APACHE_HOST)) == modules | {"mod_cache": ["disk", "none"]}
     assert apache_options(parsed(APACHE_HOST.replace("  CacheEnable", "#CacheEnable"))) == modules

@@ -1,4 +1,4 @@
-"""Known settings: each has a line of help, refuses values of another form in one line, and accepts its own."""
+"""Known settings: help line, accepted and refused values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cockpit.tuning import plan
 from cockpit.tuning.files import HostFile, sha256
 from cockpit.tuning.server_discovery import knob_of
 
-# A host with every kind of server that has known settings, each in its packaged configuration.
+# A host with all kinds of servers that have known settings, each in its packaged configuration.
 EVERYTHING = parse_inventory(
     """\
 user\troot
@@ -65,7 +65,7 @@ def knob(kind: str, directive: str, **given: str) -> Knob:
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERY, ids=[f"{kind} {name}" for kind, name in EVERY])
-def test_each_setting_has_one_line_of_help_and_a_form_in_words(kind: str, name: str) -> None:
+def test_each_setting_has_help_line_and_form(kind: str, name: str) -> None:
     setting = registry.SETTINGS[kind][name]
     assert 10 < len(setting.help) < 120 and "\n" not in setting.help and not setting.help.endswith(".")
     if setting.form is not None:
@@ -106,13 +106,13 @@ def test_each_setting_has_one_line_of_help_and_a_form_in_words(kind: str, name: 
         ("squid", "cache_dir", ("rock /var/spool/squid 300", "ufs /x 100 16 256"), ("/var/spool/squid",)),
     ],
 )
-def test_values_are_checked_by_their_form(kind: str, name: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
+def test_values_are_checked_by_form(kind: str, name: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
     setting = registry.SETTINGS[kind][name]
     assert [value for value in good if not setting.accepts(value)] == []
     assert [value for value in bad if setting.accepts(value)] == []
 
 
-def test_a_value_of_another_form_is_refused_in_one_line_before_anything_is_planned() -> None:
+def test_value_of_wrong_form_is_refused_in_planning() -> None:
     data = b"events {}\nhttp { keepalive_timeout 65; }\n"
     timeout = knob("nginx", "keepalive_timeout", section="http {")
     found = plan.Found({timeout.file: HostFile("web1", timeout.file, timeout.file, data, sha256(data))}, {})
@@ -140,32 +140,32 @@ def test_a_value_of_another_form_is_refused_in_one_line_before_anything_is_plann
         ("gunicorn", "workers", "", ("$N", "${N}")),
     ],
 )
-def test_only_a_variable_of_the_grammar_has_no_form(
+def test_only_variables_of_grammar_skip_form_check(
     kind: str, name: str, variable: str, others: tuple[str, ...]
 ) -> None:
-    one = knob(kind, name)
-    assert variable == "" or one.malformed(variable) == ""
-    assert all(one.malformed(value) for value in others)
+    tested_knob = knob(kind, name)
+    assert variable == "" or tested_knob.malformed(variable) == ""
+    assert all(tested_knob.malformed(value) for value in others)
 
 
-def test_names_without_an_entry_are_not_checked() -> None:
+def test_unknown_settings_are_not_checked() -> None:
     unknown = knob("nginx", "client_max_body_size")
     assert unknown.known is None and unknown.malformed("anything") == "" and unknown.help == ""
 
 
-def test_a_setting_that_is_read_at_the_start_needs_a_restart() -> None:
+def test_startup_setting_needs_restart() -> None:
     assert knob("apache", "ServerLimit", reload="apachectl graceful").needs_restart
     assert not knob("apache", "ServerLimit", reload="service apache2 restart").needs_restart
     assert not knob("apache", "MaxRequestWorkers", reload="apachectl graceful").needs_restart
     assert registry.SETTINGS["lighttpd"]["server.port"].impact is Impact.RESTART
 
 
-def test_a_secret_value_is_not_quoted() -> None:
+def test_secret_value_is_not_quoted() -> None:
     hidden = Knob(name="x", host="web1", kind="nginx", file="/x", directive="gzip", secret=True)
     assert hidden.malformed("hunter2") == "gzip takes on or off, not '(secret)'"
 
 
-def test_a_draft_has_the_choices_and_the_line_of_help() -> None:
+def test_draft_has_choices_and_help_line() -> None:
     offered = knob_of(CandidateKnob("gzip", "nginx", "/nginx.conf", directive="gzip", test="t", reload="r"), "web1")
     assert offered.values == ("on", "off")
     dotted = knob("lighttpd", "server.max-connections", test="t", reload="r")
@@ -175,8 +175,8 @@ def test_a_draft_has_the_choices_and_the_line_of_help() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in registry.KINDS if kind.settings], ids=lambda kind: kind.name)
-def test_every_candidate_of_a_kind_has_an_entry(kind: ServerKind) -> None:
-    candidates = [one for server in kind.discover(EVERYTHING) for one in server.candidates]
+def test_every_candidate_is_known_setting(kind: ServerKind) -> None:
+    candidates = [candidate for server in kind.discover(EVERYTHING) for candidate in server.candidates]
     assert candidates
-    settings = [one for one in candidates if not one.option]
-    assert [one.name for one in settings if knob_of(one, "web1").known is None] == []
+    settings = [candidate for candidate in candidates if not candidate.option]
+    assert [candidate.name for candidate in settings if knob_of(candidate, "web1").known is None] == []

@@ -1,4 +1,4 @@
-"""The configuration that a server was started with, from its command line and its compiled defaults."""
+"""The configuration file of a running server, from its command line and compiled defaults."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def startup(
         (" -c /$(reboot).conf", "/$(reboot).conf", "nginx -s reload -c '/$(reboot).conf'"),
     ],
 )
-def test_of_nginx(arguments: str, file: str, reload: str) -> None:
+def test_nginx_file_and_reload(arguments: str, file: str, reload: str) -> None:
     found = startup("nginx", f"nginx: master process /usr/sbin/nginx{arguments}", build=NGINX_BUILD)
     assert (found.file, found.reload, found.doubt) == (file, reload, "")
 
 
-def test_an_nginx_without_build_options_has_its_default_prefix() -> None:
+def test_nginx_without_build_options_has_default_prefix() -> None:
     build = "built\t{program}\tconfigure arguments:\n"
     found = startup("nginx", "nginx: master process nginx", program="/opt/nginx", build=build)
     assert (found.file, found.reload) == ("/usr/local/nginx/conf/nginx.conf", "/opt/nginx -s reload")
@@ -85,22 +85,22 @@ def test_an_nginx_without_build_options_has_its_default_prefix() -> None:
         ),
     ],
 )
-def test_of_apache(command: str, file: str, test: str, reload: str) -> None:
+def test_apache_file_test_and_reload(command: str, file: str, test: str, reload: str) -> None:
     found = startup("apache2", "/usr/sbin/apache2", *command.split(), build=APACHE_BUILD)
     assert (found.file, found.test, found.reload, found.doubt) == (file, test, reload, "")
 
 
-def test_of_haproxy_with_several_files() -> None:
+def test_haproxy_with_several_files() -> None:
     found = startup("haproxy", "haproxy", "-Ws", "-C", "/etc/h", "-f", "a.cfg", "-p", "/run/h.pid", "--", "b.cfg", "/c")
     assert found.files == ("/etc/h/a.cfg", "/etc/h/b.cfg", "/c")
     assert found.test == "haproxy -c -f /etc/h/a.cfg -f /etc/h/b.cfg -f /c"
     assert found.reload == 'kill -USR2 "$(cat /run/h.pid)"'
     named = startup("haproxy", "haproxy", "-Ws", "-f", "/a.cfg", unit="haproxy@blue.service")
     assert named.reload == "systemctl reload haproxy@blue.service"
-    assert startup("haproxy", "haproxy", "-f", "/a.cfg").reload == "", "one process without a master cannot reload"
+    assert startup("haproxy", "haproxy", "-f", "/a.cfg").reload == "", "without a master process there is no reload"
 
 
-def test_of_squid_and_lighttpd() -> None:
+def test_squid_and_lighttpd_files_and_reloads() -> None:
     assert (
         startup("squid", "/usr/sbin/squid", "--foreground", "-sYC", build=SQUID_BUILD).file == "/etc/squid/squid.conf"
     )
@@ -120,28 +120,28 @@ def test_of_squid_and_lighttpd() -> None:
         ({"build": ""}, "cannot be read by this user"),
     ],
 )
-def test_a_file_that_is_only_assumed_says_why(changed: dict[str, str], words: str) -> None:
+def test_assumed_file_has_reason(changed: dict[str, str], words: str) -> None:
     known = {"build": NGINX_BUILD} | changed
     assert words in startup("nginx", "nginx: master process nginx", **known).doubt
 
 
-def test_nothing_is_offered_of_a_server_in_a_container() -> None:
+def test_server_in_container_offers_nothing() -> None:
     text = "process\t9\t1\tnginx\tnginx: master process nginx -c /x.conf\t\nmaster\t9\t/n\t/\tyes\t\tcontainer\n"
     (server,) = registry.running_servers(parse_inventory(text, registry.FILES, registry.TEXTS))
     assert server.candidates == ()
 
 
-def test_a_path_that_cannot_be_shown_is_none() -> None:
+def test_unprintable_path_is_ignored() -> None:
     found = startup("nginx", "nginx: master process nginx -c /a\x1b[31m.conf", build=NGINX_BUILD)
     assert found.files == () and "names no file" in found.doubt
 
 
-def test_options_as_getopt_reads_them() -> None:
+def test_options_are_parsed_like_getopt() -> None:
     words = ("-sYCf", "/a", "-k", "start", "--long", "-Dx", "--", "-f", "/b")
     assert options(words, "fkD") == {"s": [""], "Y": [""], "C": [""], "f": ["/a"], "k": ["start"], "D": ["x"]}
 
 
-def test_masters_are_told_apart_by_their_trees() -> None:
+def test_masters_are_distinguished_by_process_trees() -> None:
     text = (
         "process\t10\t1\tnginx\tnginx: master process nginx -c /a.conf\t\n"
         "process\t11\t10\tnginx\tnginx: worker process\t\n"
@@ -151,7 +151,10 @@ def test_masters_are_told_apart_by_their_trees() -> None:
         'listen\t*:82\tusers:(("nginx",pid=21,fd=6))\n'
     )
     servers = registry.running_servers(parse_inventory(text, registry.FILES, registry.TEXTS))
-    assert [(one.master and one.master.pid, one.processes, one.ports, one.candidates[0].file) for one in servers] == [
+    assert [
+        (server.master and server.master.pid, server.processes, server.ports, server.candidates[0].file)
+        for server in servers
+    ] == [
         (10, 2, (81,), "/a.conf"),
         (20, 2, (82,), "/b.conf"),
     ]

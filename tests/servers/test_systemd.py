@@ -1,4 +1,4 @@
-"""Drop-ins of systemd units: their text, the forms of their values, and the settings that are offered."""
+"""Drop-ins of systemd units: text, valid values, candidates."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cockpit.servers.inventory import Process
 MASTER = Process(7, 1, "nginx", ("nginx",), unit="nginx.service")
 
 
-def test_the_text_of_a_drop_in() -> None:
+def test_drop_in_text_is_changed() -> None:
     grammar = registry.GRAMMARS["systemd"]
     text = grammar.change(b"", "MemoryMax", b"200M")
     assert text == b"[Service]\nMemoryMax=200M\n"
     text = grammar.change(text, "Nice", b"-5")
     assert text == b"[Service]\nMemoryMax=200M\nNice=-5\n"
     assert grammar.change(text, "MemoryMax", b"1G") == b"[Service]\nMemoryMax=1G\nNice=-5\n"
-    theirs = b"[Unit]\nDescription=x\n[Service]\n# Nice=1\nNice = 3 ; no comment\n[Install]\n"
-    assert grammar.read(theirs, "Nice").value == "3 ; no comment"
-    assert grammar.change(theirs, "TasksMax", b"9") == theirs.replace(b"[Install]", b"TasksMax=9\n[Install]")
-    for odd in (b"[Unit]\nNice=1\n[Install]\n", b"[Service]\nExecStart=a \\\nNice=1\n"):
+    foreign = b"[Unit]\nDescription=x\n[Service]\n# Nice=1\nNice = 3 ; no comment\n[Install]\n"
+    assert grammar.read(foreign, "Nice").value == "3 ; no comment"
+    assert grammar.change(foreign, "TasksMax", b"9") == foreign.replace(b"[Install]", b"TasksMax=9\n[Install]")
+    for unsupported in (b"[Unit]\nNice=1\n[Install]\n", b"[Service]\nExecStart=a \\\nNice=1\n"):
         with pytest.raises(ConfigError):
-            grammar.change(odd, "TasksMax", b"9")
+            grammar.change(unsupported, "TasksMax", b"9")
 
 
 STARTED = b"""[Service]
@@ -33,7 +33,7 @@ ExecStart=/usr/bin/uvicorn app:app --workers 2 --port=80 --workers 3
 """
 
 
-def test_variables_of_the_environment() -> None:
+def test_environment_variables_are_read_and_changed() -> None:
     grammar = registry.GRAMMARS["systemd"]
     text = grammar.change(b"", "THREADS", b"4")
     assert text == b'[Service]\nEnvironment="THREADS=4"\n'
@@ -45,12 +45,12 @@ def test_variables_of_the_environment() -> None:
         "3",
         None,
     ]
-    for name, left in (
+    for name, remaining in (
         ("THREADS", b'"NAME=a b" LAST=3'),
         ("NAME", b"THREADS=1 LAST=3"),
         ("LAST", b'THREADS=1 "NAME=a b"'),
     ):
-        assert grammar.change(STARTED, name, None).splitlines()[1] == b"Environment=" + left
+        assert grammar.change(STARTED, name, None).splitlines()[1] == b"Environment=" + remaining
     emptied = STARTED + b"Environment=\n"
     assert grammar.read(emptied, "THREADS").value is None
     for name, value in (("NAME", 'a"b'), ("NAME", "50%"), ("THREADS", "a b")):
@@ -61,7 +61,7 @@ def test_variables_of_the_environment() -> None:
         grammar.read(b"[Service]\nEnvironment=NAME=a\\tb\n", "NAME")
 
 
-def test_options_of_exec_start() -> None:
+def test_exec_start_options_are_read_and_changed() -> None:
     grammar = registry.GRAMMARS["systemd"]
     assert (grammar.read(STARTED, "--workers").value, grammar.read(STARTED, "--port").value) == ("3", "80")
     assert grammar.change(STARTED, "--workers", b"9") == STARTED.replace(b"--workers 3", b"--workers 9")
@@ -77,16 +77,16 @@ def test_options_of_exec_start() -> None:
         grammar.spell_in(STARTED, "--port", None, "80 --reload", b"80")
 
 
-def test_a_program_is_set_where_its_value_comes_from() -> None:
+def test_setting_is_changed_at_its_source() -> None:
     at_start = registry.AT_START["uvicorn"]
     command = ("/usr/bin/python3", "/usr/bin/uvicorn", "app:app", "--workers=2", "--backlog", "9")
     master = Process(7, 1, "uvicorn", command, unit="app.service")
-    offered = {one.name: one for one in systemd.candidates(master, at_start)}
+    offered = {candidate.name: candidate for candidate in systemd.candidates(master, at_start)}
     assert (offered["workers"].file, offered["workers"].directive) == ("/etc/systemd/system/app.service", "--workers")
     drop_in = "/etc/systemd/system/app.service.d/90-cockpit.conf"
     assert (offered["loop"].file, offered["loop"].directive) == (drop_in, "UVICORN_LOOP")
-    # An option that only the command line can have is not offered unless it is there.
-    names = {one.name for one in systemd.candidates(master, registry.AT_START["gunicorn"])}
+    # An option without environment variable is offered only if it is on the command line.
+    names = {candidate.name for candidate in systemd.candidates(master, registry.AT_START["gunicorn"])}
     assert "workers" in names and "threads" not in names
     assert list(systemd.candidates(master._replace(unit=""), at_start)) == []
 
@@ -102,22 +102,25 @@ def test_a_program_is_set_where_its_value_comes_from() -> None:
         ("TasksMax", ("1", "infinity"), ("0", "-1", "10%")),
     ],
 )
-def test_values(name: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
+def test_values_are_validated(name: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
     knob = Knob(name=name, host="web1", kind="systemd", directive=name)
     assert [value for value in good if knob.malformed(value)] == []
     assert [value for value in bad if not knob.malformed(value)] == []
 
 
-def test_settings_of_a_server_with_a_unit() -> None:
-    offered = {one.name: one for one in systemd.candidates(MASTER)}
+def test_server_with_unit_offers_settings() -> None:
+    offered = {candidate.name: candidate for candidate in systemd.candidates(MASTER)}
     assert list(offered) == list(systemd.SETTINGS)
-    assert {one.file for one in offered.values()} == {"/etc/systemd/system/nginx.service.d/90-cockpit.conf"}
-    assert [name for name, one in offered.items() if "restart nginx.service" in one.reload] == ["LimitNOFILE", "Nice"]
+    assert {candidate.file for candidate in offered.values()} == {"/etc/systemd/system/nginx.service.d/90-cockpit.conf"}
+    assert [name for name, candidate in offered.items() if "restart nginx.service" in candidate.reload] == [
+        "LimitNOFILE",
+        "Nice",
+    ]
     for other in (MASTER._replace(unit=""), MASTER._replace(origin="container")):
         assert list(systemd.candidates(other)) == []
 
 
-def test_files_that_a_change_may_create() -> None:
+def test_only_drop_ins_may_be_created() -> None:
     file = "/etc/systemd/system/web@1.service.d/90-cockpit.conf"
     assert Knob(name="n", host="h", kind="systemd", file=file).creates
     for other in ("/etc/systemd/system/x.conf", "/run/systemd/system/x.service.d/a.conf", file[:-5], file + "\n"):

@@ -1,4 +1,4 @@
-"""Tomcat's server.xml: attributes of Connectors and Executors, and what is offered of them."""
+"""Tomcat's server.xml: attributes of Connectors and Executors, candidates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_attributes_are_read(name: str, section: str | None, value: str | None, 
     assert (found.value, found.line) == (value, line)
 
 
-def test_one_attribute_changes_and_no_other_byte() -> None:
+def test_change_modifies_only_one_attribute() -> None:
     for text in (CONFIG, CONFIG.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + CONFIG):
         changed = TOMCAT.change(text, "maxThreads", b"50", "Connector 8080")
         assert changed == text.replace(b'maxThreads = "200"', b'maxThreads = "50"')
@@ -53,7 +53,7 @@ def test_one_attribute_changes_and_no_other_byte() -> None:
         assert TOMCAT.change(added, "acceptCount", None, "Connector 8080") == text
 
 
-def test_an_attribute_is_added_on_a_line_of_its_own_behind_such_a_one() -> None:
+def test_attribute_is_added_on_its_own_line() -> None:
     text = CONFIG.replace(b'maxThreads = "200" redirectPort="8443"', b'maxThreads="200"')
     added = TOMCAT.change(text, "acceptCount", b"7", "Connector 8080")
     assert added == text.replace(b'maxThreads="200"', b'maxThreads="200"\n               acceptCount="7"')
@@ -79,42 +79,45 @@ def test_values_are_read_back(value: str) -> None:
         (b'<!DOCTYPE Server [<!ENTITY a "b">]><Server/>', "port", None, "line 1: it has a DOCTYPE"),
     ],
 )
-def test_texts_that_cannot_be_edited(text: bytes, name: str, section: str | None, reason: str) -> None:
+def test_unsupported_text_is_refused(text: bytes, name: str, section: str | None, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         TOMCAT.read(text, name, section)
 
 
-def test_an_attribute_without_section_is_not_added() -> None:
+def test_attribute_without_section_is_not_added() -> None:
     with pytest.raises(ConfigError, match="give the knob the section"):
         TOMCAT.change(CONFIG, "acceptCount", b"7")
 
 
 @pytest.mark.parametrize("value", ["", " 1", "1\nport=2", "a\0"])
-def test_values_that_are_refused(value: str) -> None:
+def test_invalid_values_are_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         TOMCAT.spell(value)
 
 
-def test_settings_of_connectors_that_listen_are_offered() -> None:
+def test_settings_of_listening_connectors_are_offered() -> None:
     lines = "".join(f"text\t/etc/tomcat10/server.xml\t{line}\n" for line in CONFIG.decode().splitlines())
     java = 'process\t5\t1\tjava\t/usr/bin/java\t-Dcatalina.base={}\t\nlisten\t*:8080\tusers:(("java",pid=5,fd=4))\n'
     (server,) = registry.running_servers(
         parse_inventory(java.format("/var/lib/tomcat10") + lines, registry.FILES, registry.TEXTS)
     )
-    places = {(one.name, one.section) for one in server.candidates}
-    assert {("maxThreads-8080", "Connector 8080"), ("maxThreads-pool", "Executor pool")} <= places
-    assert not any(section == "Connector 8009" for _, section in places), "it does not listen"
-    assert ("acceptCount-pool", "Executor pool") not in places
-    assert all(one.reload == "service tomcat10 restart" and "configtest" in one.test for one in server.candidates)
+    names_and_sections = {(candidate.name, candidate.section) for candidate in server.candidates}
+    assert {("maxThreads-8080", "Connector 8080"), ("maxThreads-pool", "Executor pool")} <= names_and_sections
+    assert not any(section == "Connector 8009" for _, section in names_and_sections), "it does not listen"
+    assert ("acceptCount-pool", "Executor pool") not in names_and_sections
+    assert all(
+        candidate.reload == "service tomcat10 restart" and "configtest" in candidate.test
+        for candidate in server.candidates
+    )
     (other,) = registry.running_servers(
         parse_inventory(java.format("/srv/shop") + lines, registry.FILES, registry.TEXTS)
     )
     assert other.candidates == (), "no command restarts it"
 
 
-def test_another_java_program_is_no_tomcat() -> None:
+def test_other_java_program_is_not_tomcat() -> None:
     text = (
         "process\t5\t1\tjava\t/usr/bin/java\t-jar\tother.jar\t\nprocess\t6\t1\tjava\tjava\t-Dcatalina.base=/srv/a\t\n"
     )
-    (only,) = registry.instances(parse_inventory(text, registry.FILES))
-    assert (only.process.pid, only.startup.file) == (6, "/srv/a/conf/server.xml")
+    (instance,) = registry.instances(parse_inventory(text, registry.FILES))
+    assert (instance.process.pid, instance.startup.file) == (6, "/srv/a/conf/server.xml")

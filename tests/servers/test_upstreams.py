@@ -1,4 +1,4 @@
-"""The addresses to which proxies pass requests, and the servers that listen there."""
+"""Upstream addresses of proxies, and the servers that listen on them."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ SQUID = "cache_peer app1 parent 8080 0 no-query originserver"
         ("squid", SQUID, "app1:8080"),
     ],
 )
-def test_the_addresses_in_a_configuration(kind: str, text: str, addresses: str) -> None:
-    assert [one.words for one in upstreams(text, registry.UPSTREAMS[kind])] == addresses.split(" ")
+def test_upstream_addresses_are_found(kind: str, text: str, addresses: str) -> None:
+    assert [upstream.words for upstream in upstreams(text, registry.UPSTREAMS[kind])] == addresses.split(" ")
 
 
-def test_the_processes_that_listen_there() -> None:
+def test_processes_on_upstream_addresses_are_found() -> None:
     inventory = parse_inventory(
         "process\t9\t1\thaproxy\thaproxy -f /a\nprocess\t10\t9\thaproxy\thaproxy\n"
         'listen\t0.0.0.0:80\tusers:(("haproxy",pid=10,fd=6))\nlisten\t*:3000\tusers:(("node",pid=12,fd=6))\n'
@@ -98,8 +98,10 @@ def test_the_processes_that_listen_there() -> None:
         registry.FILES,
     )
     (server,) = registry.running_servers(inventory)
-    wanted = [("10.0.0.1", 80, ""), ("localhost", 3000, ""), ("", 0, "/run/x.sock"), ("127.0.0.2", 4000, "")]
-    found = hops("nginx :81", [Upstream(*one) for one in (*wanted, ("10.0.0.2", 80, ""))], inventory, [server])
+    addresses = [("10.0.0.1", 80, ""), ("localhost", 3000, ""), ("", 0, "/run/x.sock"), ("127.0.0.2", 4000, "")]
+    found = hops(
+        "nginx :81", [Upstream(*address) for address in (*addresses, ("10.0.0.2", 80, ""))], inventory, [server]
+    )
     assert [(hop.is_here, hop.server, hop.name) for hop in found] == [
         (True, server, "haproxy"),
         (True, None, "node"),

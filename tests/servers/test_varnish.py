@@ -1,4 +1,4 @@
-"""Varnish: the file that started it, its parameters there and live, its backends, its counters."""
+"""Varnish: start-up file, parameters in the file and live, backends, counters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def text(file: str, content: bytes) -> str:
     return "".join(f"text\t{file}\t{line}\n" for line in content.decode().splitlines())
 
 
-def found(*options: str, files: str, unit: str = "", directory: str = "/var/lib/varnish/web1") -> RunningServer:
+def discover(*options: str, files: str, unit: str = "", directory: str = "/var/lib/varnish/web1") -> RunningServer:
     words = "\t".join(options)
     facts = (
         f"user\troot\nprocess\t9\t1\tvarnishd\t/usr/sbin/varnishd\t{words}\t\n"
@@ -55,9 +55,9 @@ def startup(server: RunningServer) -> Startup:
     return server.startup
 
 
-def test_one_of_a_service_script_is_tuned_in_its_option_file_and_live() -> None:
-    server = found("-P", "/run/varnishd.pid", *OPTIONS, files=SCRIPT + text("/etc/default/varnish", DEFAULT))
-    knobs = {one.name: one for one in server.candidates}
+def test_service_script_offers_option_file_and_live_values() -> None:
+    server = discover("-P", "/run/varnishd.pid", *OPTIONS, files=SCRIPT + text("/etc/default/varnish", DEFAULT))
+    knobs = {candidate.name: candidate for candidate in server.candidates}
     ttl, storage = knobs["default_ttl"], knobs["storage"]
     assert server.ports == (6081,) and ttl.file == storage.file == "/etc/default/varnish"
     assert ttl.set.startswith('out=$(varnishadm -n /var/lib/varnish/web1 param.set default_ttl "$1" 2>&1) || ')
@@ -69,10 +69,12 @@ def test_one_of_a_service_script_is_tuned_in_its_option_file_and_live() -> None:
     assert [page.url for page in server.status] == ["unix:/var/lib/varnish/web1"]
 
 
-def test_one_without_vcl_is_tested_with_its_backend() -> None:
+def test_server_without_vcl_is_tested_with_backend() -> None:
     files = SCRIPT + text("/etc/default/varnish", b'DAEMON_OPTS="-a :6081 -b app1:80"\n')
-    knobs = found("-a", ":6081", "-b", "app1:80", files=files).candidates
-    assert knobs and all(one.test.startswith("out=$(/usr/sbin/varnishd -C -b app1:80 2>&1) || ") for one in knobs)
+    knobs = discover("-a", ":6081", "-b", "app1:80", files=files).candidates
+    assert knobs and all(
+        candidate.test.startswith("out=$(/usr/sbin/varnishd -C -b app1:80 2>&1) || ") for candidate in knobs
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,31 +86,31 @@ def test_one_without_vcl_is_tested_with_its_backend() -> None:
         (OPTIONS, SCRIPT),
     ],
 )
-def test_a_file_that_did_not_start_it_is_not_offered(options: tuple[str, ...], files: str) -> None:
-    server = found(*options, files=files)
+def test_file_with_other_options_is_not_offered(options: tuple[str, ...], files: str) -> None:
+    server = discover(*options, files=files)
     assert server.candidates == () and startup(server).fixed == "no file is known that starts it with these options"
     assert startup(server).files == ("/etc/varnish/default.vcl",) and startup(server).doubt == ""
 
 
-def test_the_last_drop_in_of_a_unit_counts() -> None:
-    place = "/etc/systemd/system/varnish.service"
-    files = text(place, UNIT.replace(b"6081", b"80")) + text(f"{place}.d/10.conf", UNIT.replace(b"6081", b"81"))
-    files += text(f"{place}.d/20.conf", UNIT) + text(f"{place}.d/30.conf", b"[Service]\nLimitNOFILE=9\n")
-    server = found(*UNIT_OPTIONS, files=files, unit="varnish.service")
-    knobs = {one.name: one for one in server.candidates}
-    assert knobs["default_ttl"].file == f"{place}.d/20.conf"
+def test_last_drop_in_of_unit_wins() -> None:
+    unit_file = "/etc/systemd/system/varnish.service"
+    files = text(unit_file, UNIT.replace(b"6081", b"80")) + text(f"{unit_file}.d/10.conf", UNIT.replace(b"6081", b"81"))
+    files += text(f"{unit_file}.d/20.conf", UNIT) + text(f"{unit_file}.d/30.conf", b"[Service]\nLimitNOFILE=9\n")
+    server = discover(*UNIT_OPTIONS, files=files, unit="varnish.service")
+    knobs = {candidate.name: candidate for candidate in server.candidates}
+    assert knobs["default_ttl"].file == f"{unit_file}.d/20.conf"
     assert knobs["default_ttl"].reload == "systemctl daemon-reload"
     assert knobs["storage"].reload == "systemctl daemon-reload && systemctl restart varnish.service"
 
 
-def test_the_unit_of_the_package_is_not_changed() -> None:
+def test_packaged_unit_is_not_changed() -> None:
     files = text("/lib/systemd/system/varnish.service", UNIT)
-    server = found(*UNIT_OPTIONS, files=files, unit="varnish.service")
+    server = discover(*UNIT_OPTIONS, files=files, unit="varnish.service")
     assert server.candidates == () and "systemctl edit --full varnish.service" in startup(server).fixed
 
 
-def test_without_its_working_directory_nothing_is_offered() -> None:
-    server = found(*OPTIONS, files=SCRIPT + text("/etc/default/varnish", DEFAULT), directory="")
+def test_unknown_working_directory_offers_nothing() -> None:
+    server = discover(*OPTIONS, files=SCRIPT + text("/etc/default/varnish", DEFAULT), directory="")
     assert server.candidates == () and server.status == ()
 
 
@@ -123,7 +125,7 @@ def test_without_its_working_directory_nothing_is_offered() -> None:
         (UNIT, "storage", None, 0),
     ],
 )
-def test_settings_are_options(content: bytes, name: str, value: str | None, line: int) -> None:
+def test_settings_are_read_from_options(content: bytes, name: str, value: str | None, line: int) -> None:
     read = GRAMMAR.read(content, name)
     assert (read.value, read.line) == (value, line)
     changed = GRAMMAR.change(content, name, b"77")
@@ -132,7 +134,7 @@ def test_settings_are_options(content: bytes, name: str, value: str | None, line
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "reason"),
     [
         (DEFAULT.replace(b"-t 60", b"-s file,/a,1g"), "several storages"),
         (DEFAULT.replace(b":6081", b":$PORT"), "quotes or variables"),
@@ -141,25 +143,25 @@ def test_settings_are_options(content: bytes, name: str, value: str | None, line
         (b"DAEMON_OPTS=\n", "no options"),
     ],
 )
-def test_other_command_lines_are_refused(content: bytes, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
+def test_unsupported_command_lines_are_refused(content: bytes, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         GRAMMAR.read(content, "storage")
 
 
 @pytest.mark.parametrize("value", ["1 -p x=2", '1"', "$(id)", "%n", "a\\b"])
-def test_a_value_stays_one_word(value: str) -> None:
+def test_value_with_shell_syntax_is_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         GRAMMAR.spell(value)
 
 
-def test_forms_of_values() -> None:
+def test_values_are_normalized_and_validated() -> None:
     known = registry.SETTINGS["varnish"]
     assert [known["default_ttl"].printed(value) for value in ("120", "0.5", "x")] == ["120.000", "0.500", "x"]
     assert all(known["storage"].accepts(value) for value in ("malloc,256m", "s0=malloc,1G", "file,/srv/v.bin,2G"))
     assert not any(known["storage"].accepts(value) for value in ("foo,1", "malloc 256m", "malloc,lots"))
 
 
-def test_backends_of_vcl_and_of_the_command_line() -> None:
+def test_backends_of_vcl_and_command_line_are_found() -> None:
     vcl = """\
 backend app { .probe = { .url = "/up"; } .port = "81"; .host = "app1"; }
 backend local {
@@ -169,12 +171,12 @@ backend local {
 backend socket { .path = "/run/app.sock"; }
 """
     pattern = registry.UPSTREAMS["varnish"]
-    assert [one.words for one in upstreams(vcl, pattern)] == ["app1:81", "127.0.0.1:80", "/run/app.sock"]
-    assert [one.words for one in upstreams('DAEMON_OPTS="-a :80 -b app1:8080"', pattern)] == ["app1:8080"]
+    assert [upstream.words for upstream in upstreams(vcl, pattern)] == ["app1:81", "127.0.0.1:80", "/run/app.sock"]
+    assert [upstream.words for upstream in upstreams('DAEMON_OPTS="-a :80 -b app1:8080"', pattern)] == ["app1:8080"]
     assert upstreams('DAEMON_OPTS="-b none"', pattern) == ()
 
 
-def test_the_counters() -> None:
+def test_counters_are_parsed() -> None:
     page = registry.STATUS_PAGES["varnish"]
     values, text = page.parse(pages.VARNISH)
     assert (values["MAIN.client_req"], values["MAIN.threads"], values["VBE.boot.default.req"]) == (431, 200, 97)

@@ -1,4 +1,4 @@
-"""A small session as plain events, the same each time."""
+"""Small deterministic sessions as events."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def small_session() -> Iterator[AnyEvent]:
                 service=latencies,
             )
             if n % 10 == 0:
-                # A sample is placed at the instant it was taken, which lies before its arrival.
+                # A sample has the time at which it was taken, before its arrival.
                 yield HostSample(t=start + 0.05, host="web1", round_trip=0.1, reading=reading(start))
         yield RunEnded(t=begin + 20, run=run, reason="completed")
         yield Note(t=begin + 22, text="looked at it")
@@ -97,7 +97,7 @@ def small_session() -> Iterator[AnyEvent]:
 
 
 def session_with_a_round() -> Iterator[AnyEvent]:
-    """The small session; its first run is extended for a change, its second for a round."""
+    """The small session; its first run is extended for a change, its second for rounds."""
     setting = Setting(knob="MaxSpareServers", old="10", new="30")
     more: list[AnyEvent] = [
         RunExtended(t=15.0, run=1, until=195.0, change="A"),
@@ -115,12 +115,12 @@ def session_with_a_round() -> Iterator[AnyEvent]:
 
 
 def session_with_a_generator() -> Iterator[AnyEvent]:
-    """The small session; its load comes from another machine, which is lost at its end."""
+    """The small session with load from another machine, which is lost near the end."""
     more: list[AnyEvent] = [
         *(GeneratorClock(t=t, machine="gen1", offset=1.0, uncertainty=0.001, drift=0.0) for t in (6.0, 12.0, 40.0)),
         GeneratorLost(t=58.0, machine="gen1", detail="no answer for 1.2 s"),
     ]
-    load = (replace(one, machines=("gen1",)) if isinstance(one, RunStarted) else one for one in small_session())
+    load = (replace(event, machines=("gen1",)) if isinstance(event, RunStarted) else event for event in small_session())
     return iter(sorted((*load, *more), key=lambda event: event.t))
 
 

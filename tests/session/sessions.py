@@ -26,8 +26,10 @@ Live = tuple[Session, LiveSource]
 
 @asynccontextmanager
 async def live_session(url: str, folder: Path, **values: Any) -> AsyncIterator[Live]:
-    """A session whose knobs were read; `values` replace those of its load, 20 requests/s for
-    60 s. XDG_STATE_HOME is in `folder`."""
+    """Run a session whose knobs have been read; `values` replace fields of its load plan, 20 requests/s for 60 s.
+
+    XDG_STATE_HOME must be in `folder`.
+    """
     (folder / "conf").write_text(BEFORE)
     (folder / "conf.d").write_text("Limit=1\n")
     file = str(folder / "conf")
@@ -53,10 +55,10 @@ async def live_session(url: str, folder: Path, **values: Any) -> AsyncIterator[L
         await running
 
 
-async def until(session: Session, holds: Callable[[State], bool]) -> State:
-    return await asyncio.wait_for(session.until(holds), 60)
+async def until(session: Session, condition: Callable[[State], bool]) -> State:
+    return await asyncio.wait_for(session.until(condition), 60)
 
 
 def locks(home: Path) -> list[Path]:
-    """The locks of changes that are under way."""
+    """Return the lock files of changes in progress."""
     return list(home.glob("state/cockpit/changes/*/lock"))

@@ -1,4 +1,4 @@
-"""A change under load extends the run in flight until its verdict is in, and no longer."""
+"""A change under load extends the current run until its verdict, and no longer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Live]:
-    """A load of 1.5 s has just begun; `awaits_verdict` says that more time helps."""
+    """A session whose load of 1.5 s has just started; `awaits_verdict` is always true."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(live_load, "JUDGE_EVERY", 0.2)
     monkeypatch.setattr(live_load, "awaits_verdict", lambda state, change: True)
@@ -40,7 +40,7 @@ def extension(state: State) -> Extension:
     return state.extension
 
 
-async def test_a_change_extends_the_run_until_its_verdict_is_in(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_change_extends_run_until_verdict(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     session, source = live
     await source.tuning.apply({"Level": "7"})
     state = await until(session, lambda state: state.extension is not None and state.extension.change == "A")
@@ -54,7 +54,7 @@ async def test_a_change_extends_the_run_until_its_verdict_is_in(live: Live, monk
     assert state.segments[-1].reason == "completed" and state.extension is None
 
 
-async def test_a_run_ends_at_the_cap_of_its_plan(live: Live) -> None:
+async def test_extension_ends_at_limit_of_plan(live: Live) -> None:
     session, source = live
     source.load.plan = replace(source.load.plan, extend=2.5)
     await source.tuning.apply({"Level": "7"})
@@ -64,7 +64,7 @@ async def test_a_run_ends_at_the_cap_of_its_plan(live: Live) -> None:
     assert state.segments[-1].end is not None and state.segments[-1].end >= cap
 
 
-async def test_a_plan_that_is_not_to_be_extended_is_not(live: Live) -> None:
+async def test_plan_without_extension_is_not_extended(live: Live) -> None:
     session, source = live
     source.load.plan = replace(source.load.plan, extend=0.0)
     await source.tuning.apply({"Level": "7"})
@@ -72,7 +72,7 @@ async def test_a_plan_that_is_not_to_be_extended_is_not(live: Live) -> None:
     assert state.extension is None and state.segments[-1].reason == "completed"
 
 
-async def test_an_undo_ends_the_extension(live: Live) -> None:
+async def test_undo_ends_extension(live: Live) -> None:
     session, source = live
     await source.tuning.apply({"Level": "7"})
     await until(session, lambda state: state.extension is not None)
@@ -81,7 +81,7 @@ async def test_an_undo_ends_the_extension(live: Live) -> None:
     assert state.segments[-1].reason == "completed"
 
 
-async def test_a_change_that_is_undone_extends_nothing(live: Live) -> None:
+async def test_change_undone_before_confirmation_extends_no_run(live: Live) -> None:
     session, source = live
     with pytest.raises(ChangeUndone):
         applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
@@ -91,7 +91,7 @@ async def test_a_change_that_is_undone_extends_nothing(live: Live) -> None:
     await until(session, lambda state: state.running is None)
 
 
-async def test_space_stops_an_extended_run_at_once(live: Live) -> None:
+async def test_space_stops_extended_run_immediately(live: Live) -> None:
     session, source = live
     await source.tuning.apply({"Level": "7"})
     await until(session, lambda state: state.extension is not None)
@@ -101,7 +101,7 @@ async def test_space_stops_an_extended_run_at_once(live: Live) -> None:
     assert state.segments[-1].reason == "stopped"
 
 
-async def test_the_wait_for_a_baseline_extends_the_run(live: Live) -> None:
+async def test_wait_for_baseline_extends_run(live: Live) -> None:
     session, source = live
     source.tuning.await_baseline(600.0)
     state = await until(session, lambda state: state.extension is not None)

@@ -1,4 +1,4 @@
-"""Small JSON files of the user's that somebody damaged: one line, no traceback."""
+"""Damaged JSON files of the user are reported with one line, without a traceback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READERS: list[Callable[[], object]] = [read_settings, lambda: baselines.load("de
 
 @pytest.mark.parametrize("read", READERS, ids=["settings", "baseline", "journal"])
 @pytest.mark.parametrize("content", ['{"a": ' + "[" * 200_000, " " * (65 << 20)], ids=["nested", "large"])
-def test_json_made_to_exhaust_the_reader_is_one_line(
+def test_json_that_exhausts_reader_is_refused_with_single_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], object], content: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""A live session without a screen: runs, load changed while it runs, notes; what is recorded replays to the same."""
+"""A live session without a screen: runs, load adjusted during a run, notes; the recording has the same final state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 async def live(url: str, tmp_path: Path) -> AsyncIterator[Session]:
-    """A session under closed load, recorded; nothing runs yet."""
+    """A recorded session with a closed load that is not yet started."""
     profile = Profile(name="x", plan=LoadPlan(url=url, concurrency=2, duration=60.0))
     session = Session(LiveSource(profile, Clock()), RecordingWriter(tmp_path / "s.cockpit"))
     running = asyncio.create_task(session.run())
@@ -43,11 +43,11 @@ async def do(session: Session, name: str, answer: str = "") -> None:
     await next(action for action in session.controls.actions if action.name == name).run(answer)
 
 
-async def until(session: Session, holds: Callable[[State], bool]) -> State:
-    return await asyncio.wait_for(session.until(holds), 120)
+async def until(session: Session, condition: Callable[[State], bool]) -> State:
+    return await asyncio.wait_for(session.until(condition), 120)
 
 
-async def test_load_follows_while_it_runs(live: Session, tmp_path: Path) -> None:
+async def test_running_load_is_adjusted(live: Session, tmp_path: Path) -> None:
     await do(live, "toggle")
     await until(live, lambda state: any(second.connections == 2 for second in state.seconds))
     load = live.controls.load
@@ -59,7 +59,7 @@ async def test_load_follows_while_it_runs(live: Session, tmp_path: Path) -> None
     await do(live, "less")
     await until(live, lambda state: state.seconds[-1].connections == 6)
     assert live.controls.status.plan.concurrency == 6 and live.controls.status.phase is LoadPhase.RUNNING
-    await do(live, "mark", "looked")
+    await do(live, "mark", "checked")
     await do(live, "toggle")
     state = await until(live, lambda state: state.running is None)
     assert state.segments[-1].reason == "stopped"
@@ -72,7 +72,7 @@ async def test_load_follows_while_it_runs(live: Session, tmp_path: Path) -> None
         assert last_state(recording) == final
 
 
-async def test_a_target_that_is_away_starts_nothing() -> None:
+async def test_unreachable_target_starts_no_run() -> None:
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/", requests=1))
     session = Session(LiveSource(profile, Clock()))
     running = asyncio.create_task(session.run())
@@ -83,7 +83,7 @@ async def test_a_target_that_is_away_starts_nothing() -> None:
     await running
 
 
-async def test_the_form_changes_the_running_load_and_the_next_plan(url: str) -> None:
+async def test_form_adjusts_running_load_and_next_plan(url: str) -> None:
     plan = LoadPlan(url=url, concurrency=2, duration=60.0)
     source = LiveSource(Profile(name="form", plan=plan), Clock())
     session = Session(source)
@@ -93,7 +93,7 @@ async def test_the_form_changes_the_running_load_and_the_next_plan(url: str) -> 
         await until(session, lambda state: state.running is not None)
         source.load.set_plan(replace(plan, concurrency=5, method="HEAD", duration=0.5))
         state = await until(session, lambda state: any(second.connections == 5 for second in state.seconds))
-        # The request and the duration are those of the next run.
+        # Method and duration apply to the next run.
         assert state.segments[-1].plan.method == "GET" and source.load.active == plan
         source.load.set_plan(replace(plan, rate=50.0, duration=0.5))
         assert source.load.active == plan

@@ -1,4 +1,4 @@
-"""The past of a live session is looked at while load, recording and state go on."""
+"""Looking back in a live session while load, recording and state continue."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cockpit.tui.tuning.screen import TuningScreen
 from tests.servers import http_server
 from tests.tui.driving import text_of, until
 
-# Few requests, so that the screen comes to rest between two keys.
+# Few requests, so that the screen is idle between two keys.
 PLAN = {"rate": 50.0, "duration": 120.0}
 
 
@@ -57,54 +57,54 @@ async def do(session: Session, name: str, answer: str = "") -> None:
     await next(action for action in session.controls.actions if action.name == name).run(answer)
 
 
-async def holds(session: Session, condition: Callable[[], bool]) -> None:
+async def wait_until(session: Session, condition: Callable[[], bool]) -> None:
     await asyncio.wait_for(session.until(lambda _: condition()), 60)
 
 
-async def test_the_past_is_shown_and_the_present_goes_on(live: Session, tmp_path: Path) -> None:
+async def test_looking_back_shows_past_while_session_continues(live: Session, tmp_path: Path) -> None:
     await do(live, "mark", "before")
     await do(live, "toggle")
-    await holds(live, lambda: len(live.state.seconds) >= 3)
+    await wait_until(live, lambda: len(live.state.seconds) >= 3)
     await do(live, "home")
     assert live.controls.mode is Mode.LOOKING_BACK and isinstance(live.controls.status, PlaybackStatus)
     assert (live.controls.position, live.controls.tuning) == (0.0, None)
     assert live.shown.running is None and live.shown.t == 0.0 and live.state.running == 1
     seconds, shown = len(live.state.seconds), live.shown
-    await holds(live, lambda: len(live.state.seconds) > seconds + 1)
+    await wait_until(live, lambda: len(live.state.seconds) > seconds + 1)
     assert live.shown == shown
     extent = live.controls.extent
     assert extent is not None and extent[1] > 2
     await do(live, "next")
-    await holds(live, lambda: [marker.text for marker in live.shown.markers] == ["before"])
-    await do(live, "mark", "said later")
-    await holds(live, lambda: [marker.text for marker in live.shown.markers] == ["before", "said later"])
+    await wait_until(live, lambda: [marker.text for marker in live.shown.markers] == ["before"])
+    await do(live, "mark", "added later")
+    await wait_until(live, lambda: [marker.text for marker in live.shown.markers] == ["before", "added later"])
     await do(live, "end")
     assert live.controls.mode is Mode.LIVE and live.state.running == 1
     assert [marker.text for marker in live.state.markers] == ["before"]
-    assert [marker.text for marker in live.shown.markers] == ["before", "said later"]
+    assert [marker.text for marker in live.shown.markers] == ["before", "added later"]
     assert live.shown is live.shown and live.shown.closed_seconds is live.state.closed_seconds
     await do(live, "home")
-    await do(live, "mark", "said of the beginning")
+    await do(live, "mark", "added at the start")
     await do(live, "end")
-    assert [marker.text for marker in live.shown.markers] == ["said of the beginning", "before", "said later"]
+    assert [marker.text for marker in live.shown.markers] == ["added at the start", "before", "added later"]
     await do(live, "toggle")
     await live.source.close()
-    await holds(live, lambda: live.state.ended)
+    await wait_until(live, lambda: live.state.ended)
     assert live.recorder is not None
     await asyncio.to_thread(live.recorder.close)
     with Recording(tmp_path / "s.cockpit") as recording:
-        assert [note.text for note in recording.notes] == ["said of the beginning", "said later"]
+        assert [note.text for note in recording.notes] == ["added at the start", "added later"]
         assert recording.ended and recording.damage == ""
 
 
-async def test_without_a_recording_there_is_no_past(url: str) -> None:
+async def test_looking_back_requires_a_recording(url: str) -> None:
     session = session_of(url, None)
     with pytest.raises(UsageError, match="nothing is recorded"):
         await do(session, "back")
     assert session.controls.mode is Mode.LIVE
 
 
-async def test_the_screen_says_that_one_looks_at_the_past(url: str, tmp_path: Path) -> None:
+async def test_screen_shows_looking_back_mode(url: str, tmp_path: Path) -> None:
     session = session_of(url, tmp_path / "s.cockpit")
     app = CockpitApp(session, autostart="toggle")
     async with app.run_test(size=(120, 40)) as pilot:
@@ -122,7 +122,7 @@ async def test_the_screen_says_that_one_looks_at_the_past(url: str, tmp_path: Pa
         assert session.state.running == 1
 
 
-async def test_the_tuning_panel_shows_what_was_in_force_then(
+async def test_tuning_panel_shows_values_active_in_the_past(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -1,4 +1,4 @@
-"""Changes and actions of a live session, told as events: previewed, confirmed, undone, and on the timeline."""
+"""Changes and actions of a live session as events: preview, confirmation, undo, timeline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
         yield live
 
 
-async def test_a_value_that_no_reload_reads_is_written_until_its_action_ran(live: Live) -> None:
+async def test_value_that_needs_an_action_is_inactive_until_action_ran(live: Live) -> None:
     session, source = live
     await source.tuning.apply({"Limit": "2"})
     state = await until(session, lambda state: bool(state.changes) and bool(state.changes[-1].outcome))
@@ -46,7 +46,7 @@ async def test_a_value_that_no_reload_reads_is_written_until_its_action_ran(live
     assert state.changes[1].outcome == "written" and state.knobs["Limit"].value == "1"
 
 
-async def test_previewed_applied_and_undone(live: Live, tmp_path: Path) -> None:
+async def test_change_is_previewed_applied_and_undone(live: Live, tmp_path: Path) -> None:
     session, source = live
     (preview,) = await source.tuning.preview({"Level": "7"})
     assert (preview.host, preview.cost) == ("web1", "graceful") and preview.diff.endswith("-Level=5\n+Level=7\n")
@@ -65,7 +65,7 @@ async def test_previewed_applied_and_undone(live: Live, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-async def test_a_change_that_waits_for_a_person(live: Live, tmp_path: Path, kept: bool) -> None:
+async def test_change_awaiting_confirmation_is_kept_or_undone(live: Live, tmp_path: Path, kept: bool) -> None:
     session, source = live
     with pytest.raises(ChangeRefused, match="no change waits"):
         source.tuning.confirm()
@@ -84,7 +84,7 @@ async def test_a_change_that_waits_for_a_person(live: Live, tmp_path: Path, kept
     assert (tmp_path / "conf").read_text() == (BEFORE.replace("5", "7") if kept else BEFORE)
 
 
-async def test_closing_undoes_what_nobody_confirmed(live: Live, tmp_path: Path) -> None:
+async def test_closing_session_rolls_back_unconfirmed_change(live: Live, tmp_path: Path) -> None:
     session, source = live
     applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
     await until(session, lambda state: bool(state.changes) and state.changes[0].confirm_by is not None)
@@ -94,7 +94,7 @@ async def test_closing_undoes_what_nobody_confirmed(live: Live, tmp_path: Path) 
     assert (tmp_path / "conf").read_text() == BEFORE
 
 
-async def test_a_change_that_is_refused_is_told_too(live: Live) -> None:
+async def test_refused_change_is_in_the_events(live: Live) -> None:
     session, source = live
     with pytest.raises(ChangeRefused):
         await source.tuning.apply({"Level": "7\n8"})
@@ -104,7 +104,7 @@ async def test_a_change_that_is_refused_is_told_too(live: Live) -> None:
         await source.tuning.apply({"x": "1"})
 
 
-async def test_actions(live: Live, tmp_path: Path) -> None:
+async def test_action_runs_and_has_marker(live: Live, tmp_path: Path) -> None:
     session, source = live
     await source.tuning.act("again")
     state = await until(session, lambda state: bool(state.actions and state.actions[0].ended))
@@ -115,7 +115,7 @@ async def test_actions(live: Live, tmp_path: Path) -> None:
         await source.tuning.act("x")
 
 
-async def test_a_chosen_change_is_undone_unless_a_later_one_stands_on_it(live: Live, tmp_path: Path) -> None:
+async def test_undo_of_chosen_change_requires_no_later_change_of_knob(live: Live, tmp_path: Path) -> None:
     session, source = live
     for values in ({"Level": "7"}, {"Other": "2"}, {"Level": "8"}):
         await source.tuning.apply(values)

@@ -1,4 +1,4 @@
-"""The generator's own machine, read while a session lives, and other load of a host that is this machine."""
+"""CPU time of the generator's machine during a session, and other load of a host on this machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def burn(seconds: float) -> None:
         pass
 
 
-# Named by its first line of input; with the second it takes 0.5 s of CPU.
+# The first line of input is its name; after the second it uses 0.5 s of CPU.
 HOG = """\
 import sys, time
 open("/proc/self/comm", "w").write(sys.stdin.readline().strip())
@@ -49,7 +49,7 @@ time.sleep(600)
 BUSY = "import time\nwhile time.process_time() < {seconds}: pass\ntime.sleep({rest})"
 
 
-def test_own_time_is_that_of_cockpit_its_workers_and_its_ended_children() -> None:
+def test_own_time_includes_workers_and_exited_children() -> None:
     before = read_machine(0.0, ())
     burn(0.5)
     here = read_machine(1.0, ())
@@ -69,14 +69,14 @@ def test_own_time_is_that_of_cockpit_its_workers_and_its_ended_children() -> Non
             live.kill()
 
 
-def test_times_are_those_of_all_cpus() -> None:
+def test_machine_times_cover_all_cpus() -> None:
     times = read_machine(0.0, ()).times
     total = sum(getattr(times, name) for name in times.__struct_fields__)
     uptime = float(Path("/proc/uptime").read_text().split()[0])
     assert total == pytest.approx(uptime * (os.cpu_count() or 1), rel=0.1)
 
 
-async def test_a_session_records_the_generators_machine(tmp_path: Path) -> None:
+async def test_session_records_generator_machine(tmp_path: Path) -> None:
     with http_server() as base:
         profile = Profile(name="x", plan=LoadPlan(url=f"{base}/", concurrency=2, duration=60.0))
         source = LiveSource(profile, Clock())
@@ -100,25 +100,25 @@ async def test_a_session_records_the_generators_machine(tmp_path: Path) -> None:
 
 @contextmanager
 def named(name: str) -> Iterator[Callable[[], None]]:
-    """A process of that name; once the function is called it takes 0.5 s of CPU."""
+    """Run a process with this name; the yielded function makes it use 0.5 s of CPU."""
     with subprocess.Popen([sys.executable, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
-        told = process.stdin
+        stdin = process.stdin
 
-        def tell(line: str) -> None:
-            told.write(f"{line}\n".encode())
-            told.flush()
+        def send(line: str) -> None:
+            stdin.write(f"{line}\n".encode())
+            stdin.flush()
 
         try:
-            tell(name)
+            send(name)
             assert process.stdout.readline() == b"ready\n"
-            yield lambda: tell("go")
+            yield lambda: send("go")
         finally:
             process.kill()
 
 
 async def watched(hosts: tuple[HostConfig, ...], go: Callable[[], None]) -> list[AnyEvent]:
-    """The events of a session that watched the hosts, all this machine, while the first one's process took 0.5 s."""
+    """Return the events of a session that watched the hosts while the first host's process used 0.5 s of CPU."""
     events: list[AnyEvent] = []
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"), hosts=hosts)
     source = LiveSource(profile, Clock())
@@ -140,15 +140,15 @@ async def watched(hosts: tuple[HostConfig, ...], go: Callable[[], None]) -> list
     return events
 
 
-def test_a_hog_beside_the_watched_processes_is_other_load() -> None:
-    """Two hosts are this machine. What one watches is no other load of the other, for they share a boot id; without it
-    the difference is what the hog took, whatever else the machine does."""
+def test_processes_of_host_on_same_machine_are_no_other_load() -> None:
+    """Both hosts are this machine. Processes watched on the first host are no other load of the second, since both have
+    the same boot id; without it they are, and the difference is the CPU time of the hog."""
     hog, quiet = (f"{kind}{os.getpid() % 100_000}" for kind in ("hog", "quiet"))
     hosts = (HostConfig(name="hogs", processes=(hog,)), HostConfig(name="web1", processes=(quiet,)))
     with named(hog) as go, named(quiet):
         events = asyncio.run(watched(hosts, go))
 
-    def taken(events: list[AnyEvent]) -> float:
+    def other_load(events: list[AnyEvent]) -> float:
         """CPU seconds of other load on web1."""
         host = fold_all(events).hosts["web1"]
         assert host.facts is not None
@@ -162,7 +162,7 @@ def test_a_hog_beside_the_watched_processes_is_other_load() -> None:
         else event
         for event in events
     ]
-    # Beside the hog, its host's probe takes some. On a machine that is busy throughout, a share corrected upwards
-    # stops at 100 %: more may be subtracted than the hog took.
+    # The probe of the hog's host uses CPU, too. On a busy machine a share that is corrected upwards is capped at 100%:
+    # more may be subtracted than the hog used.
     assert fold_all(events).hosts["web1"].claims["hogs"] == pytest.approx(0.5, abs=0.3)
-    assert taken(apart) - taken(events) >= 0.3
+    assert other_load(apart) - other_load(events) >= 0.3

@@ -1,4 +1,4 @@
-"""Tails and status pages in a live session: recorded, replayed to the same, their secrets left out."""
+"""Tails and status pages in a live session are recorded without secrets; the recording has the same final state."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from tests.hosts import pages
-from tests.hosts.test_status import reply, serving
+from tests.hosts.test_status import response, serving
 
 SECRET = "open-sesame"
-# `me:open-sesame` as it goes over the wire.
-CODED = "bWU6b3Blbi1zZXNhbWU="
+# `me:open-sesame` in Base64, as in the request header.
+ENCODED = "bWU6b3Blbi1zZXNhbWU="
 
 
-async def test_what_is_shown_is_recorded_without_secrets(tmp_path: Path) -> None:
+async def test_tails_and_pages_are_recorded_without_secrets(tmp_path: Path) -> None:
     file = tmp_path / "s.cockpit"
-    async with serving(reply("", "401 Unauthorized"), reply(pages.NGINX)) as server:
+    async with serving(response("", "401 Unauthorized"), response(pages.NGINX)) as server:
         page = StatusPage(kind="nginx", url=f"http://127.0.0.1:{server.port}/", auth=f"me:{SECRET}")
         tails = ("printf 'one\\ntwo'; sleep 1000", "echo words; exit 3")
         host = HostConfig(name="here", interval=0.2, tail=tails, status=(page,))
@@ -47,10 +47,10 @@ async def test_what_is_shown_is_recorded_without_secrets(tmp_path: Path) -> None
         await session.source.close()
         await running
         await asyncio.to_thread(recorder.close)
-    assert any(CODED.encode() in head for head in server.heads)
+    assert any(ENCODED.encode() in head for head in server.heads)
     with Recording(file) as recording:
         events = list(recording.events())
     assert fold_all(events) == session.state
-    told = b"\n".join(encode(event) for event in events) + file.read_bytes()
-    assert b"exit status 3" in told
-    assert SECRET.encode() not in told and CODED.encode() not in told
+    content = b"\n".join(encode(event) for event in events) + file.read_bytes()
+    assert b"exit status 3" in content
+    assert SECRET.encode() not in content and ENCODED.encode() not in content

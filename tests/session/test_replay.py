@@ -1,4 +1,4 @@
-"""A replay is the live session again: same events, same loop, same fold, from any instant."""
+"""A replay reproduces the live session: same events, same loop, same fold, from any time."""
 
 import asyncio
 import datetime as dt
@@ -37,14 +37,14 @@ async def replayed(tmp_path: Path) -> AsyncIterator[tuple[Session, ReplaySource]
 
 
 async def do(session: Session, name: str, answer: str = "") -> State:
-    """One action by name, and the state after it."""
+    """Run an action by name, and return the state after it."""
     before = session.revision
     await next(action for action in session.controls.actions if action.name == name).run(answer)
     return await session.until(lambda _: session.revision > before)
 
 
-def truth(t: float) -> State:
-    """The state at an instant, folded from the events as they arrived."""
+def expected_state(t: float) -> State:
+    """Return the state at `t`, folded from the events in order of arrival."""
     known, latest = [], 0.0
     for event in EVENTS:
         latest = max(latest, event.t)
@@ -54,7 +54,7 @@ def truth(t: float) -> State:
     return fold_all(known)
 
 
-async def test_the_whole_is_the_same_as_live(replayed: tuple[Session, ReplaySource]) -> None:
+async def test_end_of_replay_equals_live_state(replayed: tuple[Session, ReplaySource]) -> None:
     session, _ = replayed
     state = await do(session, "end")
     assert state == fold_all(EVENTS)
@@ -62,15 +62,17 @@ async def test_the_whole_is_the_same_as_live(replayed: tuple[Session, ReplaySour
 
 
 @pytest.mark.parametrize("instant", ["7s", "16s", "59s", "3s"])
-async def test_any_instant_forwards_and_backwards(replayed: tuple[Session, ReplaySource], instant: str) -> None:
+async def test_jump_forwards_and_backwards_gives_same_state(
+    replayed: tuple[Session, ReplaySource], instant: str
+) -> None:
     session, _ = replayed
     seconds = float(instant[:-1])
-    assert await do(session, "jump", instant) == truth(seconds)
+    assert await do(session, "jump", instant) == expected_state(seconds)
     await do(session, "end")
-    assert await do(session, "jump", instant) == truth(seconds)
+    assert await do(session, "jump", instant) == expected_state(seconds)
 
 
-async def test_stepping_and_markers(replayed: tuple[Session, ReplaySource]) -> None:
+async def test_steps_and_jumps_to_markers(replayed: tuple[Session, ReplaySource]) -> None:
     session, source = replayed
     await do(session, "forward_10")
     assert source.position == 10
@@ -86,10 +88,10 @@ async def test_stepping_and_markers(replayed: tuple[Session, ReplaySource]) -> N
     assert source.position == 21
     state = await do(session, "home")
     assert source.position == 0
-    assert state == truth(0)
+    assert state == expected_state(0)
 
 
-async def test_it_plays_to_the_end_and_stays(replayed: tuple[Session, ReplaySource]) -> None:
+async def test_playback_stops_at_end(replayed: tuple[Session, ReplaySource]) -> None:
     session, source = replayed
     for _ in range(6):
         await do(session, "faster")
@@ -100,11 +102,11 @@ async def test_it_plays_to_the_end_and_stays(replayed: tuple[Session, ReplaySour
     assert (source.playing, session.controls.status.phase) == (False, PlaybackPhase.END)
 
 
-async def test_one_that_is_written_is_followed(tmp_path: Path) -> None:
+async def test_recording_in_progress_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "s.cockpit"
     writer = RecordingWriter(path)
     writer.record(EVENTS[:100])
-    await asyncio.to_thread(written, path, 100)
+    await asyncio.to_thread(wait_for_events, path, 100)
     with Recording(path) as recording:
         source = ReplaySource(recording, recording.end)
         session = Session(source)
@@ -129,15 +131,13 @@ async def test_one_that_is_written_is_followed(tmp_path: Path) -> None:
         assert len(list(recording.events())) == len(EVENTS) + 1
 
 
-async def test_following_goes_on_when_the_events_read_are_packed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A reader in the middle of a new page goes on from a state that fits its compacted ticks."""
+async def test_following_continues_when_events_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader in the middle of a new page continues from a state that matches its compacted ticks."""
     monkeypatch.setattr(writing, "PAGE_SECONDS", 5.0)
     path = tmp_path / "s.cockpit"
     writer = RecordingWriter(path)
     writer.record(EVENTS[:150])
-    await asyncio.to_thread(written, path, 150)
+    await asyncio.to_thread(wait_for_events, path, 150)
     with Recording(path) as recording:
         source = ReplaySource(recording, recording.end)
         session = Session(source)
@@ -155,12 +155,16 @@ async def test_following_goes_on_when_the_events_read_are_packed(
         await source.close()
         await running
     expected = fold_all(EVENTS)
-    assert [one.counts.service for one in state.segments] == [one.counts.service for one in expected.segments]
-    assert [one.counts.completed for one in state.segments] == [one.counts.completed for one in expected.segments]
+    assert [segment.counts.service for segment in state.segments] == [
+        segment.counts.service for segment in expected.segments
+    ]
+    assert [segment.counts.completed for segment in state.segments] == [
+        segment.counts.completed for segment in expected.segments
+    ]
 
 
-def written(path: Path, count: int) -> None:
-    """Returns when so many events are in the file."""
+def wait_for_events(path: Path, count: int) -> None:
+    """Wait until the file has `count` events."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
@@ -172,7 +176,7 @@ def written(path: Path, count: int) -> None:
     raise TimeoutError
 
 
-async def test_notes_are_added_afterwards(replayed: tuple[Session, ReplaySource]) -> None:
+async def test_notes_are_added_during_replay(replayed: tuple[Session, ReplaySource]) -> None:
     session, source = replayed
     await do(session, "jump", "20s")
     state = await do(session, "mark", "a thought")
@@ -187,14 +191,14 @@ async def test_notes_are_added_afterwards(replayed: tuple[Session, ReplaySource]
             await do(session, "mark", "another")
 
 
-def test_jumps() -> None:
+def test_jump_targets_are_parsed() -> None:
     wall = 1_700_000_000.0
     assert parse_jump("-30s", 100, wall) == 70
     assert parse_jump("+2m", 100, wall) == 220
     assert [parse_instant(text, 600, wall, 20) for text in ("-30s", "+2m", "90s")] == [570, 140, 90]
     assert parse_jump("90s", 100, wall) == parse_jump("00:01:30", 100, wall) == 90
     assert parse_jump("5:20", 100, wall, end=400) == parse_jump("5m20s", 100, wall) == 320
-    # Longer than the session, or without its length: a time of day, within a day of its start.
+    # Beyond the end of the session, or with its length unknown: a time of day within a day of its start.
     day = parse_jump("5:20", 100, wall, end=300)
     assert day == parse_jump("5:20", 100, wall) != 320
     assert dt.datetime.fromtimestamp(wall + day).strftime("%H:%M:%S") == "05:20:00" and -60 <= day < 86_400

@@ -1,4 +1,4 @@
-"""Rounds of a live session: which values are active when, what interrupts them, and what is active afterwards."""
+"""Rounds of a live session: active values during rounds, interruptions, and active values afterwards."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
 
 
 def concluding(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, after: int = 1) -> None:
-    """Rounds are judged after each, and conclude after so many: windows here are too short for a real verdict."""
+    """Judge rounds after each round, and conclude from the given round on: windows are too short for a real verdict."""
 
     def verdict(state: State, rounds: object) -> Verdict:
         return Verdict(outcome=outcome, design=Design.ROUNDS, values=(len(state.rounds[-1].complete),) * 2)
@@ -58,7 +58,7 @@ def concluding(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, after: int = 1
 
 
 def sides(state: State) -> list[tuple[int, str]]:
-    """The windows of the last rounds that have their full length."""
+    """Return the complete windows of the last rounds."""
     return [(window.round, window.side) for window in state.rounds[-1].windows if window.end is not None]
 
 
@@ -66,49 +66,49 @@ async def ended(live: Live) -> State:
     return await until(live[0], lambda state: bool(state.rounds) and state.rounds[-1].ended is not None)
 
 
-async def test_each_round_has_both_settings_each_after_its_own_set_up(live: Live, tmp_path: Path) -> None:
+async def test_each_round_measures_both_settings_after_own_set_up(live: Live, tmp_path: Path) -> None:
     session, source = live
     running_rounds = asyncio.ensure_future(source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED))
     await until(session, lambda state: state.knobs["Level"].value == "7")
     assert (
         not source.tuning.awaited and source.tuning.running_rounds and source.controls.status.phase is LoadPhase.ROUNDS
     )
-    assert locks(tmp_path), "the host rolls back by itself"
+    assert locks(tmp_path), "the host can roll back by itself"
     with pytest.raises(ChangeRefused, match="rounds are running; stop them first"):
         await source.tuning.undo()
     proven = await running_rounds
     assert (proven.number, proven.outcome, proven.active, proven.letter) == (1, "budget", "before", "")
     state = await ended(live)
     assert sides(state) == [(1, "before"), (1, "after"), (2, "after"), (2, "before")]
-    # The first window of the active side has a set-up of its own; "before" at the end follows the rollback.
+    # The first window of the active side has its own set-up; "before" at the end follows the rollback.
     assert [change.letter for change in state.changes] == ["r1", "r2", "r3"]
-    assert {(one.outcome, one.detail, one.trial) for one in state.changes} == {
+    assert {(change.outcome, change.detail, change.trial) for change in state.changes} == {
         ("rolled back", "undone as planned", True)
     }
-    rows = [(row.label, row.round) for row in state.segments if row.round]
-    assert rows == [("round 1 before", 1), ("round 1 after", 1), ("round 2 after", 2), ("round 2 before", 2)]
+    segments = [(segment.label, segment.round) for segment in state.segments if segment.round]
+    assert segments == [("round 1 before", 1), ("round 1 after", 1), ("round 2 after", 2), ("round 2 before", 2)]
     assert [marker.kind for marker in state.markers] == ["round"] * 4
     assert (tmp_path / "conf").read_text() == BEFORE and not source.load.running
 
 
-async def test_rounds_under_the_run_in_flight_extend_it_and_leave_it_running(live: Live) -> None:
+async def test_rounds_extend_current_run_and_leave_it_running(live: Live) -> None:
     session, source = live
     await source.load.start(replace(source.load.plan, duration=1.0))
     await source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED)
     state = await ended(live)
     assert state.runs == 1 and state.rounds[0].begun.run == 1
-    # The end of its plan takes effect afterwards.
+    # The planned end of the run takes effect after the rounds.
     state = await until(session, lambda state: state.running is None)
     assert state.segments[-1].reason == "completed" and state.extension is None
 
 
 @pytest.mark.parametrize("active", ["before", "after"])
-def test_new_values_are_chosen_unless_worse_and_interrupted_or_invalid_rounds_change_nothing(active: ev.Side) -> None:
+def test_side_active_afterwards_depends_on_outcome(active: ev.Side) -> None:
     def chosen(outcome: Outcome, ended: ev.RoundsOutcome = "verdict") -> str:
         verdict = Verdict(outcome=outcome, design=Design.ROUNDS)
         return Afterwards.CHOSEN.side(active, ended, verdict)
 
-    assert [chosen(one) for one in (Outcome.BETTER, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)] == ["after"] * 3
+    assert [chosen(outcome) for outcome in (Outcome.BETTER, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)] == ["after"] * 3
     assert chosen(Outcome.INCONCLUSIVE, "budget") == "after" and chosen(Outcome.WORSE) == "before"
     assert chosen(Outcome.INVALID) == active
     assert {chosen(Outcome.BETTER, ended) for ended in ("stopped", "load ended", "failed")} == {active}
@@ -117,7 +117,7 @@ def test_new_values_are_chosen_unless_worse_and_interrupted_or_invalid_rounds_ch
     assert Afterwards.RESTORED.side(active, "verdict", better) == active
 
 
-async def test_new_values_are_active_afterwards_and_one_key_undoes_them(
+async def test_better_values_stay_active_and_can_be_undone(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, source = live
@@ -127,14 +127,14 @@ async def test_new_values_are_active_afterwards_and_one_key_undoes_them(
     last = state.rounds[0].ended
     assert last is not None and last.active == proven.active == "after"
     assert proven.outcome == last.outcome == "verdict" and proven.letter == "A"
-    assert len(state.rounds[0].complete) == 1, "it stops at the verdict"
+    assert len(state.rounds[0].complete) == 1, "rounds stop at the verdict"
     assert (tmp_path / "conf").read_text() == AFTER
     await source.tuning.undo()
     assert (tmp_path / "conf").read_text() == BEFORE
 
 
 @pytest.mark.parametrize("outcome", [Outcome.BETTER, Outcome.WORSE])
-async def test_the_last_change_is_compared_without_values(
+async def test_last_change_is_compared_if_no_values_are_given(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
 ) -> None:
     _session, source = live
@@ -149,51 +149,51 @@ async def test_the_last_change_is_compared_without_values(
     better = outcome is Outcome.BETTER
     assert (tmp_path / "conf").read_text() == (AFTER if better else BEFORE)
     assert (proven.active, proven.letter) == (("after", "") if better else ("before", "B"))
-    # One key leads back in either case.
+    # Undo works in either case.
     await source.tuning.undo()
     assert (tmp_path / "conf").read_text() == (BEFORE if better else AFTER)
 
 
 @pytest.mark.parametrize(
-    ("how", "base"),
+    ("interruption", "base"),
     [("stopped", "after"), ("no load", "before"), ("closed", "after"), ("cancelled", "before"), ("cancelled", "after")],
 )
-async def test_whatever_interrupts_rounds_the_values_of_the_start_are_active(
-    live: Live, tmp_path: Path, how: str, base: str
+async def test_interrupted_rounds_leave_initial_values_active(
+    live: Live, tmp_path: Path, interruption: str, base: str
 ) -> None:
     session, source = live
     if base == "after":
         await source.tuning.apply({"Level": "7"})
-    started = AFTER if base == "after" else BEFORE
+    initial = AFTER if base == "after" else BEFORE
     plan = ENDLESS._replace(seconds=600.0)
     running_rounds = asyncio.ensure_future(source.tuning.prove({} if base == "after" else {"Level": "7"}, plan))
-    # A-B-B-A: of the new values' rounds, the first window is that of the other side.
+    # A-B-B-A starts with the old values: if the new values are active, with the other side.
     if base == "before":
         await until(session, lambda state: bool(state.rounds) and bool(state.rounds[0].windows))
     else:
         await until(session, lambda state: state.knobs["Level"].value == "5" and bool(state.rounds[0].windows))
         assert (tmp_path / "conf").read_text() == BEFORE
-    if how == "cancelled":
+    if interruption == "cancelled":
         running_rounds.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running_rounds
     else:
-        if how == "stopped":
+        if interruption == "stopped":
             source.tuning.stop_rounds()
-        elif how == "no load":
+        elif interruption == "no load":
             await source.load.stop()
         else:
             await source.close()
         found = await running_rounds
-        assert found == Proven(1, "load ended" if how == "no load" else "stopped", None, base)
-    assert (tmp_path / "conf").read_text() == started
-    if how != "closed":
+        assert found == Proven(1, "load ended" if interruption == "no load" else "stopped", None, base)
+    assert (tmp_path / "conf").read_text() == initial
+    if interruption != "closed":
         last = (await ended(live)).rounds[0].ended
         assert last is not None and last.active == base
     assert not source.load.running
 
 
-async def test_a_change_that_is_refused_ends_rounds_in_one_line(live: Live, tmp_path: Path) -> None:
+async def test_rejected_change_ends_rounds_with_its_reason(live: Live, tmp_path: Path) -> None:
     _session, source = live
     knobs = source.tuning._knobs._knobs
     knobs["Level"] = replace(knobs["Level"], test="echo no way >&2; exit 1")
@@ -206,7 +206,7 @@ async def test_a_change_that_is_refused_ends_rounds_in_one_line(live: Live, tmp_
     assert state.changes[0].outcome == "rolled back" and "no way" in state.changes[0].detail
 
 
-async def test_a_host_that_is_lost_ends_rounds(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_loss_of_host_ends_rounds(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _session, source = live
 
     async def lost(*_: object) -> None:
@@ -222,7 +222,7 @@ async def test_a_host_that_is_lost_ends_rounds(live: Live, tmp_path: Path, monke
     assert not source.load.running
 
 
-async def test_rounds_that_cannot_be(live: Live, tmp_path: Path) -> None:
+async def test_impossible_rounds_are_refused(live: Live, tmp_path: Path) -> None:
     session, source = live
     with pytest.raises(ChangeRefused, match="the host has these values already"):
         await source.tuning.prove({"Level": "5"}, SHORT)
@@ -234,25 +234,25 @@ async def test_rounds_that_cannot_be(live: Live, tmp_path: Path) -> None:
     assert session.state.runs == 0 and session.state.rounds == ()
 
 
-async def test_new_values_that_cannot_be_kept_leave_those_of_the_start(
+async def test_failed_final_change_leaves_initial_values_active(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, source = live
     concluding(monkeypatch, Outcome.BETTER)
     knobs = source.tuning._knobs._knobs
 
-    def no_way(verdict: Verdict) -> bool:
+    def break_test(verdict: Verdict) -> bool:
         knobs["Level"] = replace(knobs["Level"], test="echo no way >&2; exit 1")
         return True
 
-    proven = await source.tuning.prove({"Level": "7"}, SHORT._replace(concluded=no_way))
+    proven = await source.tuning.prove({"Level": "7"}, SHORT._replace(concluded=break_test))
     last = (await ended(live)).rounds[0].ended
     assert last is not None and last.active == proven.active == "before" and "no way" in last.detail
     assert proven.why == last.detail and proven.letter == ""
     assert (tmp_path / "conf").read_text() == BEFORE
 
 
-async def test_rounds_whose_load_cannot_start_leave_no_trace(live: Live) -> None:
+async def test_rounds_whose_load_cannot_start_are_not_recorded(live: Live) -> None:
     session, source = live
     source.load.plan = replace(source.load.plan, url="http://127.0.0.1:1/")
     with pytest.raises(TargetError):

@@ -1,4 +1,4 @@
-"""A change that was left half done is recognized when cockpit connects, and undone or finished after asking."""
+"""An interrupted change is detected when cockpit connects, and undone or finished after a question."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Session
 from cockpit.tuning.tuner import Tuner
 from tests.servers import http_server
-from tests.tuning.conftest import ORIGINAL, Interfering, Server, server, shell, until
-from tests.tuning.test_pending import half_done
+from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, server, shell, until
+from tests.tuning.test_pending import interrupted_change
 
 __all__ = ["server", "shell"]
 
@@ -35,33 +35,35 @@ def url() -> Iterator[str]:
         yield base
 
 
-@pytest.mark.parametrize(("answer", "ends"), [("undo", ORIGINAL), ("finish", FINISHED)])
-async def test_on_the_screen(
-    server: Server, shell: Interfering, url: str, answer: str, ends: tuple[bytes, bytes]
+@pytest.mark.parametrize(("answer", "expected"), [("undo", ORIGINAL), ("finish", FINISHED)])
+async def test_interrupted_change_is_resolved_on_screen(
+    server: Server, shell: FaultyShell, url: str, answer: str, expected: tuple[bytes, bytes]
 ) -> None:
-    change = await half_done(server, shell)
+    change = await interrupted_change(server, shell)
     knobs = (server.keep_alive(),)
     plan = LoadPlan(url=f"{url}/")
     profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=knobs)
     notes: list[str] = []
     source = LiveSource(profile, Clock())
-    session = Session(source, listen=lambda events: notes.extend(one.text for one in events if isinstance(one, Note)))
+    session = Session(
+        source, listen=lambda events: notes.extend(event.text for event in events if isinstance(event, Note))
+    )
     running = asyncio.create_task(session.run())
     await until(lambda: source.tuning.unfinished)
     name = change.name.rpartition("-")[2]
     assert any(f"change {name} of " in note and "was left half done" in note for note in notes)
-    (action,) = [each for each in source.controls.actions if each.name == "unfinished"]
+    (action,) = [action for action in source.controls.actions if action.name == "unfinished"]
     assert "KeepAlive On → Off" in action.prompt and action.prompt.endswith("undo or finish")
     with pytest.raises(UsageError, match="type undo or finish"):
         await action.run("")
     await action.run(answer)
-    assert server.bytes() == ends and not server.locked()
-    assert not any(each.name == "unfinished" for each in source.controls.actions)
+    assert server.bytes() == expected and not server.locked()
+    assert not any(action.name == "unfinished" for action in source.controls.actions)
     await source.close()
     await running
 
 
-async def settled(server: Server) -> None:
+async def ask_about_interrupted(server: Server) -> None:
     """Ask about the interrupted changes in a session without a screen."""
     plan = LoadPlan(url="http://127.0.0.1:9/")
     profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=(server.keep_alive(),))
@@ -70,37 +72,37 @@ async def settled(server: Server) -> None:
         await settle(live.tuning, ["web1"])
 
 
-@pytest.mark.parametrize(("answer", "ends"), [("u\n", ORIGINAL), ("finish\n", FINISHED), ("\n", None)])
-async def test_in_the_terminal(
+@pytest.mark.parametrize(("answer", "expected"), [("u\n", ORIGINAL), ("finish\n", FINISHED), ("\n", None)])
+async def test_interrupted_change_is_resolved_in_terminal(
     server: Server,
-    shell: Interfering,
+    shell: FaultyShell,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     answer: str,
-    ends: tuple[bytes, bytes] | None,
+    expected: tuple[bytes, bytes] | None,
 ) -> None:
-    await half_done(server, shell)
+    await interrupted_change(server, shell)
     terminal, line = os.openpty()
     with os.fdopen(line) as typed:
         monkeypatch.setattr(sys, "stdin", typed)
         os.write(terminal, answer.encode())
-        await settled(server)
+        await ask_about_interrupted(server)
     os.close(terminal)
     assert "was left half done.\nundo, finish, or Enter to leave it: " in capsys.readouterr().err
-    if ends is None:
+    if expected is None:
         (past,) = await Tuner().history(shell, "web1")
         await Tuner().give_up(shell, "web1", past)
     else:
-        assert server.bytes() == ends and not server.locked()
+        assert server.bytes() == expected and not server.locked()
 
 
-async def test_without_a_terminal_it_is_only_named(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+async def test_interrupted_change_is_only_reported_without_terminal(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change = await half_done(server, shell)
+    change = await interrupted_change(server, shell)
     with open(os.devnull) as nothing:  # noqa: ASYNC230, PTH123
         monkeypatch.setattr(sys, "stdin", nothing)
-        await settled(server)
+        await ask_about_interrupted(server)
     assert f"`cockpit tune PROFILE undo {change.name.rpartition('-')[2]}` rolls it back" in capsys.readouterr().err
     (past,) = await Tuner().history(shell, "web1")
     await Tuner().give_up(shell, "web1", past)

@@ -1,1 +1,1 @@
-"""Simulations of verdicts on noise whose truth is known; `make statistics` prints their table."""
+"""Simulations of verdicts on noise with known effects; `make statistics` prints a table."""

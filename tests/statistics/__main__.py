@@ -1,4 +1,4 @@
-"""Print how often verdicts are wrong, what they find and what their intervals cover: `make statistics`."""
+"""Print error rate, power and coverage of verdicts: `make statistics`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, studi
 from tests.statistics.studies import Simulated, studies
 
 MARGIN = 0.03
-# A whole study takes some 10 ms.
+# A simulated study takes about 10 ms.
 MOST_STUDIES = 1000
 FIVE, TEN = 300 // (2 * EACH), 600 // (2 * EACH)
 
 
 def main(repetitions: int) -> None:
-    print(f"{repetitions} repetitions each; all values in percent\n")
+    print(f"{repetitions} repetitions per row; all values in percent\n")
     switches(repetitions, 25)
     switches(repetitions, 60)
     rounds(repetitions)
@@ -35,8 +35,8 @@ def main(repetitions: int) -> None:
 
 def switches(repetitions: int, before: int) -> None:
     print(
-        f"one switch under load, {before} s before, a test every 5 s; wrong: called within 300 s without an effect,\n"
-        "found: +10% called within 180 s; covered: the interval after these times holds the truth"
+        f"one switch under load, baseline {before} s, a test every 5 s; wrong: significant in 300 s without effect,\n"
+        "found: +10% significant in 180 s; covered: the interval at that time contains the true effect"
     )
     print(f"{'noise':18} {'wrong':>7} {'covered':>8} {'found':>7} {'covered':>8}")
     for name, noise in NOISES.items():
@@ -45,26 +45,26 @@ def switches(repetitions: int, before: int) -> None:
         cells = [
             _percent(values)
             for found in (none, ten)
-            for values in ([math.isfinite(one.called) for one in found], [one.covered for one in found])
+            for values in ([math.isfinite(each.called) for each in found], [each.covered for each in found])
         ]
         print(f"{name:18} {cells[0]:>7} {cells[1]:>8} {cells[2]:>7} {cells[3]:>8}", flush=True)
 
 
 def rounds(repetitions: int) -> None:
-    print(f"\nrounds of {2 * EACH} s, both settings set up in each, tested after each; restart: deviation of set-ups")
+    print(f"\nrounds of {2 * EACH} s, a set-up per setting, a test per round; restart: standard deviation of set-ups")
     print(f"{'noise':18} {'restart':>7} {'wrong':>7} {'covered':>8} {'equivalent':>11}")
     for name, noise in NOISES.items():
         for restart in (0.0, 0.01, 0.03):
             found = studied(noise, repetitions, TEN, 0.0, restart, seed=3)
-            wrong = [any(one.low > 0 or one.high < 0 for one in tests) for tests in found]
+            wrong = [any(each.low > 0 or each.high < 0 for each in tests) for tests in found]
             covered = [tests[-1].low <= 0 <= tests[-1].high for tests in found]
-            alike = [any(one.low > -MARGIN and one.high < MARGIN for one in tests) for tests in found]
-            cells = (_percent(wrong), _percent(covered), _percent(alike))
+            equivalent = [any(each.low > -MARGIN and each.high < MARGIN for each in tests) for tests in found]
+            cells = (_percent(wrong), _percent(covered), _percent(equivalent))
             print(f"{name:18} {restart:>7} {cells[0]:>7} {cells[1]:>8} {cells[2]:>11}", flush=True)
 
 
 def planned(repetitions: int) -> None:
-    print("\nrounds whose differences have a deviation of 3%: share found")
+    print("\nrounds with a standard deviation of 3% of the differences: power")
     random = np.random.default_rng(4)
     for effect, budget in ((0.05, FIVE), (0.05, TEN), (0.03, TEN)):
         found = [_better(random.normal(math.log1p(effect), 0.03, budget)) for _ in range(repetitions)]
@@ -76,12 +76,12 @@ def planned(repetitions: int) -> None:
 
 
 def whole_studies(repetitions: int) -> None:
-    """Whole studies with an A/A control and dropouts; the risk is shared by the comparisons."""
+    """Simulate studies with an A/A control and closed variants; the comparisons share the error rate."""
     repetitions = min(repetitions, MOST_STUDIES)
     print(
-        f"\nstudies of 4 variants vs a baseline, at most 12 rounds, tests from the 4th, {repetitions} each;\n"
-        "closed variants drop out; deviation of set-ups 2%. wrong: any better or worse of those without effect;\n"
-        "A/A: the control differs; covered: all intervals; visits: share of those of all rounds"
+        f"\nstudies of 4 variants vs a baseline, at most 12 rounds, tests from round 4, {repetitions} per row;\n"
+        "closed variants drop out; standard deviation of set-ups 2%. wrong: better or worse without effect;\n"
+        "A/A: the control differs; covered: all intervals; visits: share of the visits of 12 rounds"
     )
     print(
         f"{'':18} no effects {'':16} +10%, +5%, none, none\n"
@@ -93,14 +93,14 @@ def whole_studies(repetitions: int) -> None:
         null = studies(noise, repetitions, (0.0,) * 4, 12, 0.02, seed=6)
         mixed = studies(noise, repetitions, effects, 12, 0.02, seed=7)
         cells = (
-            _percent([_wrong(one, (0, 1, 2, 3)) for one in null]),
-            _percent([one.control.outcome in DIFFERENT for one in null]),
+            _percent([_wrong(study, (0, 1, 2, 3)) for study in null]),
+            _percent([study.control.outcome in DIFFERENT for study in null]),
             _percent(_covered(null, (0.0,) * 4)),
-            _percent([_wrong(one, (2, 3)) for one in mixed]),
+            _percent([_wrong(study, (2, 3)) for study in mixed]),
             _percent(_covered(mixed, effects)),
-            _percent([one.comparisons[0].outcome is Outcome.BETTER for one in mixed]),
-            _percent([one.comparisons[1].outcome is Outcome.BETTER for one in mixed]),
-            _percent([one.visits / (12 * 6) for one in mixed]),
+            _percent([study.comparisons[0].outcome is Outcome.BETTER for study in mixed]),
+            _percent([study.comparisons[1].outcome is Outcome.BETTER for study in mixed]),
+            _percent([study.visits / (12 * 6) for study in mixed]),
         )
         print(
             f"{name:18} {cells[0]:>7} {cells[1]:>7} {cells[2]:>8}   "
@@ -109,38 +109,36 @@ def whole_studies(repetitions: int) -> None:
         )
 
 
-def _wrong(one: Simulated, places: Sequence[int]) -> bool:
-    return any(one.comparisons[at].outcome in DIFFERENT for at in places)
+def _wrong(study: Simulated, places: Sequence[int]) -> bool:
+    return any(study.comparisons[at].outcome in DIFFERENT for at in places)
 
 
 def _covered(found: Sequence[Simulated], effects: Sequence[float]) -> list[bool]:
-    """Whether all intervals of a study hold the truth."""
+    """Return for each study whether all its intervals contain the true effect."""
     return [
         all(
-            one.interval.low <= effect <= one.interval.high
-            for one, effect in zip(study.comparisons, effects, strict=True)
+            comparison.interval.low <= effect <= comparison.interval.high
+            for comparison, effect in zip(study.comparisons, effects, strict=True)
         )
         for study in found
     ]
 
 
 def few(repetitions: int) -> None:
-    print("\ntwo runs vs two, a tenfold difference, deviation between runs 10%")
+    print("\ntwo vs two runs, a tenfold difference, standard deviation between runs 10%")
     random = np.random.default_rng(5)
     for cells in (4, 10, 24):
         found = [_tenfold(random, cells) for _ in range(repetitions)]
-        covered = [one.low <= math.log(10) <= one.high for one in found]
-        width = math.exp(float(np.median([(one.high - one.low) / 2 for one in found])))
+        covered = [each.low <= math.log(10) <= each.high for each in found]
+        width = math.exp(float(np.median([(each.high - each.low) / 2 for each in found])))
         print(
-            f"{cells} other cells: found {_percent([one.low > 0 for one in found])}, "
+            f"{cells} other cells: found {_percent([each.low > 0 for each in found])}, "
             f"covered {_percent(covered)}, x/÷{width:.2f}"
         )
 
 
 def baselines(repetitions: int) -> None:
-    print(
-        "\nchecks of 'rate >= 95% of baseline'; fails: nothing changed, or exactly 95%; passes: nothing changed, or 95%"
-    )
+    print("\nchecks of 'rate >= 95% of baseline'; fails and passes: share of checks at 100%, and at exactly 95%")
     print(f"{'spread':>7} {'runs':>8} {'fails':>7} {'at 95%':>7} {'passes':>7} {'at 95%':>7} {'covered':>8}")
     for spread in (0.01, 0.03, 0.1):
         for base, found in ((1, 1), (2, 1), (5, 1), (5, 5), (10, 10)):
@@ -153,7 +151,7 @@ def baselines(repetitions: int) -> None:
 
 
 def neighbours(repetitions: int) -> None:
-    print("\nother load on a host of 2 CPUs, sides of 30 s: share of comparisons that it makes invalid")
+    print("\nother load on a host with 2 CPUs, sides of 30 s: share of invalid comparisons")
     for case in CASES:
         print(f"{case.name:52} {_percent(spoiled_shares(case, repetitions, seed=7)):>6}", flush=True)
 

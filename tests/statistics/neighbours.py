@@ -1,7 +1,7 @@
-"""Other load simulated on a machine of two CPUs: what makes a comparison invalid, and what does not.
+"""Simulated other load on a machine with two CPUs: invalid and valid comparisons.
 
-A reading of a second is off by some 3 points (as measured on a busy machine, where the CPU time of all processes is
-known); the errors of neighbouring seconds cancel out, since each reading takes in what the one before it missed.
+A sample of one second has a standard error of about 3 points (measured on a busy machine with known CPU time of all
+processes). The errors of consecutive seconds cancel out: each sample includes the time that the previous sample missed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ _ERROR = 3.0
 
 
 class Case(NamedTuple):
-    """Per cent of the CPUs: other load before and after, and idle time. A job takes `jobs` for 10 s of each minute, at
-    any phase. `part` is that of the side after, its end, in which its load is there."""
+    """Other load before and after, and idle time, in % of the CPUs.
+
+    A job takes `jobs` for 10 s per minute, at a random phase. `part` is the final share of the side after that has its
+    load.
+    """
 
     name: str
     before: float
@@ -50,9 +53,9 @@ def spoiled_shares(case: Case, repetitions: int, seed: int) -> Floats:
 
 
 def _is_spoiled(case: Case, random: np.random.Generator) -> bool:
-    before = _readings(np.full(SECONDS, case.before), case, random)
+    before = _samples(np.full(SECONDS, case.before), case, random)
     load = np.where(np.arange(SECONDS) >= SECONDS * (1 - case.part), case.after, case.before)
-    after = _readings(load, case, random)
+    after = _samples(load, case, random)
     measured = MeasuredOtherLoad(
         load=OtherLoad(host="web1", before=max(0.0, float(before.mean())), after=max(0.0, float(after.mean()))),
         idle=case.idle / 100,
@@ -63,8 +66,8 @@ def _is_spoiled(case: Case, random: np.random.Generator) -> bool:
     return differs(measured) or takes(measured)
 
 
-def _readings(load: Floats, case: Case, random: np.random.Generator) -> Floats:
-    """Shares as they are read, second by second."""
+def _samples(load: Floats, case: Case, random: np.random.Generator) -> Floats:
+    """Return the sampled shares per second."""
     at = (np.arange(len(load)) + random.integers(0, 60)) % 60
     errors = random.normal(0, _ERROR, len(load) + 1)
     return np.asarray((load + case.jobs * (at < 10) + np.diff(errors)) / 100)

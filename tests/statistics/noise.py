@@ -1,7 +1,7 @@
-"""Noise of servers and machines: logarithms of a rate by the second around 0, as (repetitions, seconds) arrays.
+"""Noise of servers and machines: logarithms of a rate per second around 0, as (repetitions, seconds) arrays.
 
-Each generator takes a numpy generator and that shape. Their size is that of real servers: about 3 % from second to
-second, and what comes on top of it.
+Each function takes a numpy generator and that shape. The magnitude is that of real servers: a standard deviation of
+about 3% from second to second, plus the specific noise.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ DEVIATION = 0.03
 
 
 def white(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return seconds that are independent of each other."""
+    """Return independent seconds."""
     return random.normal(0.0, DEVIATION, shape)
 
 
 def autoregressive(phi: float) -> Noise:
-    """Return AR(1) noise with the coefficient `phi`, in its steady state from the first second on."""
+    """Return AR(1) noise with the coefficient `phi`, from its stationary distribution."""
 
     def draw(random: np.random.Generator, shape: Shape) -> Floats:
         shocks = random.normal(0.0, DEVIATION, shape)
@@ -40,7 +40,7 @@ def autoregressive(phi: float) -> Noise:
 
 
 def pink(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return 1/f noise: a spectrum whose power falls with the frequency, over a period four times as long."""
+    """Return 1/f noise: the power falls with the frequency; the period is four times the length."""
     length = 4 * shape[1]
     frequencies = np.fft.rfftfreq(length)[1:]
     spectrum = random.normal(size=(shape[0], len(frequencies))) + 1j * random.normal(size=(shape[0], len(frequencies)))
@@ -51,26 +51,26 @@ def pink(random: np.random.Generator, shape: Shape) -> Floats:
 
 
 def wave(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return a wave of 3 % with a period of 60 to 240 s at any phase, on white noise."""
+    """Return a wave of 3% with a period of 60 to 240 s at any phase, on white noise."""
     period = random.uniform(60, 240, (shape[0], 1))
     phase = random.uniform(0, 2 * np.pi, (shape[0], 1))
     return white(random, shape) + 0.03 * np.sin(2 * np.pi * np.arange(shape[1]) / period + phase)
 
 
 def drift(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return a rate that rises or falls by 2 % per minute, on AR(1) noise."""
+    """Return a rate that rises or falls by 2% per minute, on AR(1) noise."""
     slope = 0.02 / 60 * random.choice([-1, 1], (shape[0], 1))
     return autoregressive(0.5)(random, shape) + slope * np.arange(shape[1])
 
 
 def cron(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return noise with a job that takes 10 % of the machine for 10 s of every minute."""
+    """Return noise with a job that takes 10% of the machine for 10 s of every minute."""
     at = (np.arange(shape[1]) + random.integers(0, 60, (shape[0], 1))) % 60
     return white(random, shape) - 0.1 * (at < 10)
 
 
 def collections(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return noise with stalls of a garbage collector: 30 % of a second is lost in one second of about 15."""
+    """Return noise with stalls of a garbage collector: 30% of a second is lost, in 1 of 15 seconds."""
     return white(random, shape) - 0.36 * (random.random(shape) < 1 / 15)
 
 
@@ -80,14 +80,14 @@ def heavy(random: np.random.Generator, shape: Shape) -> Floats:
 
 
 def uneven(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return noise whose deviation changes every 30 s between half and twice."""
+    """Return noise whose standard deviation changes every 30 s by a factor of 0.5 to 2."""
     blocks = -(-shape[1] // 30) + 1
     scale = np.repeat(np.exp(random.uniform(np.log(0.5), np.log(2), (shape[0], blocks))), 30, axis=1)
     return white(random, shape) * scale[:, : shape[1]]
 
 
 def stolen(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return noise with a neighbour that takes up to 15 % of the CPU in bursts of about 8 s, one a minute."""
+    """Return noise with a neighbour that takes up to 15% of the CPU in bursts of about 8 s, one per minute."""
     values = white(random, shape)
     for row in values:
         second = int(random.exponential(60))

@@ -1,4 +1,4 @@
-"""Experiments on simulated noise: one switch watched as it grows, and rounds of a study."""
+"""Experiments on simulated noise: sequential tests of one switch, rounds of a study, checks against a baseline."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.intervals import Interval, sequential
 from tests.statistics.noise import Floats, Noise
 
-# Seconds of a round's window, and what is lost for its set-up and warm-up.
+# Seconds of a window, and of its set-up and warm-up.
 WINDOW, LOST = 10, 8
 EACH = WINDOW + LOST
-# Of the baseline, that a check requires.
+# Share of the baseline that a check requires.
 LIMIT = 0.95
 
 
 class Watched(NamedTuple):
-    """Seconds after which a difference was called, infinite for never, and whether the last interval had the truth."""
+    """Seconds until a significant difference (infinite: never); whether the last interval covers the true effect."""
 
     called: float
     covered: bool
 
 
 def watched(noise: Noise, repetitions: int, before: int, after: int, effect: float, seed: int) -> list[Watched]:
-    """Return what became of each repetition of one switch with a test every BLOCK seconds.
+    """Simulate one switch with a test every BLOCK seconds; return the result of each repetition.
 
-    `before` and `after` are seconds, `effect` is a logarithm.
+    `before` and `after` are in seconds, `effect` is a logarithm.
     """
     values = noise(np.random.default_rng(seed), (repetitions, before + after))
     rows = values.reshape(repetitions, -1, BLOCK).mean(axis=2)
@@ -49,8 +49,8 @@ def studied(
 ) -> list[list[Interval]]:
     """Return the intervals after each round from the 4th, per repetition.
 
-    A round is both settings in random order, each set up by itself: its restart shifts its level by a deviation of
-    `restart`. Noise runs on through set-ups.
+    A round has both settings in random order, each with a set-up: the restart shifts the level, with a standard
+    deviation of `restart`. Noise continues through set-ups.
     """
     random = np.random.default_rng(seed)
     values = noise(random, (repetitions, 2 * rounds * EACH)).reshape(repetitions, 2 * rounds, EACH)[:, :, LOST:]
@@ -62,7 +62,7 @@ def studied(
 
 
 class Checked(NamedTuple):
-    """Shares of simulated checks of `rate >= 95% of baseline`, and how often the interval covered the truth."""
+    """Shares of simulated checks of `rate >= 95% of baseline` that pass and fail, and coverage of the interval."""
 
     passed: float
     failed: float
@@ -70,7 +70,7 @@ class Checked(NamedTuple):
 
 
 def compared_with_baseline(repetitions: int, spread: float, base: int, found: int, truth: float, seed: int) -> Checked:
-    """Return what checks conclude whose runs differ by a deviation of `spread` around `truth` times the baseline."""
+    """Simulate checks whose runs are around `truth` × baseline, with a standard deviation of `spread`."""
     random = np.random.default_rng(seed)
     ratios = [
         ratio_of(
@@ -80,7 +80,7 @@ def compared_with_baseline(repetitions: int, spread: float, base: int, found: in
         )
         for _ in range(repetitions)
     ]
-    ends = np.array([(one.low, one.high) for one in ratios if one is not None])
+    ends = np.array([(ratio.low, ratio.high) for ratio in ratios if ratio is not None])
     return Checked(
         passed=float((ends[:, 0] >= LIMIT).mean()),
         failed=float((ends[:, 1] < LIMIT).mean()),

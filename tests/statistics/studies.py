@@ -1,4 +1,4 @@
-"""Whole studies on simulated noise: rounds in random order, tests after each, closed variants dropping out."""
+"""Studies on simulated noise: rounds in random order, a test after each round, closed variants drop out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPEN = Outcome.INCONCLUSIVE
 
 
 class Concluded(NamedTuple):
-    """A comparison at the end of a study: its outcome, its interval, the rounds that it took."""
+    """A comparison at the end of a study: outcome, interval and number of rounds."""
 
     outcome: Outcome
     interval: Interval
@@ -31,7 +31,7 @@ class Concluded(NamedTuple):
 
 
 class Simulated(NamedTuple):
-    """A study at its end: the comparisons in order, the A/A control, and how many visits it took."""
+    """A study at its end: comparisons in order, A/A control and number of visits."""
 
     comparisons: tuple[Concluded, ...]
     control: Concluded
@@ -43,8 +43,8 @@ def studies(
 ) -> list[Simulated]:
     """Return simulated studies of one baseline and a variant per effect (a logarithm), of at most `budget` rounds.
 
-    Each visit takes EACH seconds, of which LOST are not counted; a set-up shifts its level by a deviation of `restart`.
-    Noise runs on through set-ups and rounds.
+    A visit takes EACH seconds, of which LOST are not counted; a set-up shifts the level, with a standard deviation of
+    `restart`. Noise continues through set-ups and rounds.
     """
     random = np.random.default_rng(seed)
     visits = budget * (len(effects) + 2)
@@ -69,22 +69,22 @@ def _study(levels: Floats, effects: Sequence[float], budget: int, seed: int) -> 
     differences: dict[str, list[float]] = {name: [] for name in truth if name != "base"}
     still_open, visit = planned(study), 0
     found = dict.fromkeys(differences, Concluded(OPEN, Interval(0.0, -math.inf, math.inf), 0))
-    for turn in range(1, budget + 1):
-        steps = round_of(study, turn, still_open).steps
-        seen = {name: float(levels[visit + at]) + truth[name] for at, (name, _) in enumerate(steps)}
+    for number in range(1, budget + 1):
+        steps = round_of(study, number, still_open).steps
+        measured = {name: float(levels[visit + at]) + truth[name] for at, (name, _) in enumerate(steps)}
         visit += len(steps)
-        for name in seen.keys() - {"base"}:
-            differences[name].append(seen[name] - seen["base"])
-            if turn >= FIRST_TEST:
+        for name in measured.keys() - {"base"}:
+            differences[name].append(measured[name] - measured["base"])
+            if number >= FIRST_TEST:
                 found[name] = _tested(differences[name], budget, study.comparisons)
-        still_open = tuple(one for one in still_open if found[one[1]].outcome is OPEN)
+        still_open = tuple(pair for pair in still_open if found[pair[1]].outcome is OPEN)
         if not still_open:
             break
     return Simulated(tuple(found[name] for name in names), found[study.control.name], visit)
 
 
 def _tested(differences: Sequence[float], budget: int, comparisons: int) -> Concluded:
-    """The test of one metric that has the whole risk of its comparison."""
+    """Test one metric, with the whole error rate of its comparison."""
     interval = sequential(np.array(differences), budget, ALPHA / comparisons)
     shares = Interval(*(math.expm1(value) for value in interval))
     return Concluded(conclude(METRIC, shares, True, margin_of(METRIC)), interval, len(differences))

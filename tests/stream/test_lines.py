@@ -1,4 +1,4 @@
-"""A growing session as JSON lines: each second, change, marker and run once, with the values of the CSV."""
+"""A growing session as JSON lines: each second, change, marker and run once, with the values of the CSV export."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cockpit.report.series import series_csv
 from cockpit.stream.lines import AnyLine, ChangeLine, MarkerLine, RunLine, SecondLine, SessionLine, SessionLines
 from tests.session.events import small_session
 
-# Columns that are no metrics.
+# Columns that are not metrics.
 _OTHER = ("t_s", "utc", "run", "row")
 
 
-def told() -> Iterator[AnyLine]:
-    """The lines of a session that is looked at after each event."""
+def session_lines() -> Iterator[AnyLine]:
+    """Yield the new lines of a session after each of its events."""
     lines, state = SessionLines(), State()
     for event in small_session():
         state = fold(state, event)
@@ -27,23 +27,23 @@ def told() -> Iterator[AnyLine]:
     yield from lines.fresh(state, last=True)
 
 
-def test_a_growing_session_has_each_line_once() -> None:
-    found = list(told())
+def test_each_line_is_emitted_once() -> None:
+    found = list(session_lines())
     assert isinstance(found[0], SessionLine) and found[0].hosts == ("web1",)
     assert [line.t for line in found if isinstance(line, SecondLine)] == [float(t) for t in range(61)]
-    [run, again] = [line.result for line in found if isinstance(line, RunLine)]
-    assert (run.run, again.run) == (1, 2) and run.completed + again.completed == 8000
+    [first, second] = [line.result for line in found if isinstance(line, RunLine)]
+    assert (first.run, second.run) == (1, 2) and first.completed + second.completed == 8000
     state = fold_all(small_session())
     markers = [(line.t, line.kind, line.text) for line in found if isinstance(line, MarkerLine)]
-    assert sorted(markers) == sorted((one.t, one.kind, one.text) for one in state.markers) and markers
+    assert sorted(markers) == sorted((marker.t, marker.kind, marker.text) for marker in state.markers) and markers
     changes = [line for line in found if isinstance(line, ChangeLine)]
     assert [line.change for line in changes] == [change.letter for change in state.changes]
     assert changes[0].settings[0].new == "30" and changes[0].outcome == "applied"
 
 
-def test_a_second_has_the_values_of_the_csv_once_all_of_it_is_in() -> None:
+def test_second_lines_equal_csv_rows() -> None:
     rows = {int(row["t_s"]): row for row in csv.DictReader(series_csv(fold_all(small_session())))}
-    for line in told():
+    for line in session_lines():
         if not isinstance(line, SecondLine):
             continue
         row = rows[int(line.t)]
@@ -55,12 +55,12 @@ def test_a_second_has_the_values_of_the_csv_once_all_of_it_is_in() -> None:
         assert known == {name: float(value) for name, value in cells.items()}
 
 
-def test_lines_are_told_apart_by_their_type() -> None:
-    encoded = [msgspec.json.encode(line) for line in told()]
-    assert [msgspec.json.decode(line, type=AnyLine) for line in encoded] == list(told())
+def test_lines_decode_by_type() -> None:
+    encoded = [msgspec.json.encode(line) for line in session_lines()]
+    assert [msgspec.json.decode(line, type=AnyLine) for line in encoded] == list(session_lines())
 
 
-def test_nothing_is_told_before_the_session_begins() -> None:
+def test_no_lines_before_session_start() -> None:
     assert list(SessionLines().fresh(State(), last=True)) == []
     state = fold_all([SessionStarted(t=0.0, wall=0.0, version="1", name="x")])
     assert [type(line) for line in SessionLines().fresh(state)] == [SessionLine]

@@ -1,4 +1,4 @@
-"""A study of the demo's web server, run as a command of its own that can be killed."""
+"""A study of the demo's web server, run as a separate command that can be killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cockpit.study.journal import Journal, read_journal
 from cockpit.study.runner import Runner
 from tests.commands import cockpit
 
-# Seconds; far more than anything here takes. On a busy machine each change may take as long as tuning gives it.
+# Seconds; far longer than any step. On a busy machine each change may use up its time limit.
 DEADLINE = 400.0
 
 STUDY = """
@@ -46,8 +46,8 @@ counter = true
 """
 
 
-class Studied:
-    """A demo's world with a profile of it that has a study, and the command that runs it."""
+class DemoStudy:
+    """A demo world with a profile that has a study, and the command that runs the study."""
 
     def __init__(self, world: DemoWorld, folder: Path) -> None:
         self.world = world
@@ -57,15 +57,15 @@ class Studied:
         self.original = world.config_file.read_bytes()
 
     def write(self, *, rule: str = "runs = 1", short: str = "requests = 40\nconcurrency = 2", more: str = "7") -> None:
-        # Without ranges: the server itself is to refuse a value.
+        # Without ranges, so that the server itself refuses a value.
         known = re.sub(r"(?m)^(min|max) = \d+\n", "", self.world.profile_toml())
         text = known + STUDY.format(rule=rule, short=short, more=more)
         self.profile.write_text(text)
 
     def command(self, *flags: str) -> list[str]:
-        """The arguments of the study's command."""
-        where = ("--ssh-config", str(self.ssh_config), "-o", str(self.folder))
-        return ["study", "--trust", str(self.profile), "--short", *where, *flags]
+        """Return the arguments of the study's command."""
+        options = ("--ssh-config", str(self.ssh_config), "-o", str(self.folder))
+        return ["study", "--trust", str(self.profile), "--short", *options, *flags]
 
     async def start(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -77,12 +77,12 @@ class Studied:
         )
 
     async def run(self, *flags: str) -> tuple[int, str, str]:
-        """Exit code, stdout, stderr."""
+        """Run the study; return exit code, stdout and stderr."""
         done = await asyncio.to_thread(cockpit, *self.command("--no-tui", *flags), timeout=DEADLINE)
         return done.returncode, done.stdout, done.stderr
 
     def in_process(self) -> tuple[LiveSession, Runner]:
-        """The short study in this process, not begun."""
+        """Return the session and the runner of the short study in this process, not yet started."""
         profile = read_profile(self.profile)
         assert profile.short_study is not None
         live = LiveSession(profile, ssh_config=self.ssh_config)
@@ -96,12 +96,12 @@ class Studied:
         )
         return live, Runner(live, profile.short_study, self.folder, journal)
 
-    def set_to(self, value: str) -> bool:
-        """Whether the server's file has this number of spare servers."""
-        rows = (line.split() for line in self.world.config_file.read_text().splitlines())
-        return ["MinSpareServers", value] in [row[:2] for row in rows]
+    def has_value(self, value: str) -> bool:
+        """Return whether the server's file has this number of spare servers."""
+        lines = (line.split() for line in self.world.config_file.read_text().splitlines())
+        return ["MinSpareServers", value] in [line[:2] for line in lines]
 
-    def as_it_was(self) -> bool:
+    def is_original(self) -> bool:
         return self.world.config_file.read_bytes() == self.original
 
     def journal(self) -> Journal:
@@ -110,28 +110,28 @@ class Studied:
         return found
 
     def keeper(self, study: int) -> psutil.Process:
-        """The process that puts settings back when the study is killed."""
+        """Return the process that rolls settings back if the study is killed."""
         children = psutil.Process(study).children()
         return next(child for child in children if "cockpit.study.keeper" in child.cmdline())
 
 
-async def ended(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
-    """Exit code, stdout, stderr; one that does not end is killed, and what it said is shown."""
+async def finished(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
+    """Return exit code, stdout and stderr; kill the process after the deadline, and show its stderr."""
     reading = asyncio.ensure_future(process.communicate())
     await asyncio.wait([reading], timeout=DEADLINE)
     in_time = reading.done()
     if not in_time:
         process.kill()
     out, err = await reading
-    assert in_time, f"it did not end within {DEADLINE:.0f} s: {err.decode()}"
+    assert in_time, f"the study did not end within {DEADLINE:.0f} s: {err.decode()}"
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
 
 
-async def until(holds: Callable[[], bool], what: str) -> None:
+async def until(condition: Callable[[], bool], description: str) -> None:
     deadline = asyncio.get_running_loop().time() + DEADLINE
-    while not holds():
-        assert asyncio.get_running_loop().time() < deadline, f"not within {DEADLINE} s: {what}"
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, f"not within {DEADLINE} s: {description}"
         await asyncio.sleep(0.02)
 
 
@@ -142,12 +142,12 @@ async def world() -> AsyncIterator[DemoWorld]:
 
 
 @pytest.fixture
-def studied(world: DemoWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Studied:
-    """A world that is as it was made: each test ends with the original settings."""
+def demo_study(world: DemoWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoStudy:
+    """The demo world with its original settings, which each test leaves active."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return Studied(world, tmp_path)
+    return DemoStudy(world, tmp_path)
 
 
 def kill(process: asyncio.subprocess.Process) -> None:
-    """kill -9, of the process alone."""
+    """Kill the process alone with SIGKILL."""
     os.kill(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Sessions of a study as plain events: rounds, runs and their rates."""
+"""Sessions of a study as events: rounds, runs and their rates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STUDY = Study(
 SECONDS = 3.0
 
 
-Holds = Callable[[StudyStep], bool]
+StepCondition = Callable[[StudyStep], bool]
 
 
 def never(_: StudyStep) -> bool:
@@ -47,13 +47,15 @@ Rates = Mapping[str, float] | Callable[[StudyStep], float]
 def session(
     study: Study, rounds: Iterable[int], rates: Rates, cut: int | None = None, done: Collection[int] = ()
 ) -> State:
-    """Return a session that does these rounds; see `events`."""
+    """Return the state of a session with these rounds; see `events`."""
     return fold_all(events(study, rounds, rates, cut, done))
 
 
-def whole_study(study: Study, rates: Rates, busy: Holds = never, failing: Holds = never) -> StudyResult:
-    """Return the result of a study that was carried out to its end, each round decided by those before it; in `busy`
-    steps the generator is saturated, in `failing` ones a tenth of the requests fail."""
+def whole_study(study: Study, rates: Rates, busy: StepCondition = never, failing: StepCondition = never) -> StudyResult:
+    """Return the result of a complete study, in which each round depends on the previous rounds.
+
+    In `busy` steps the generator is saturated; in `failing` steps a tenth of the requests fail.
+    """
     state = fold_all(_begin(study))
     t, number = 1.0, 0
     while (turn := next_round(study, collect([state], "small"))) is not None:
@@ -69,10 +71,10 @@ def whole_study(study: Study, rates: Rates, busy: Holds = never, failing: Holds 
 def events(
     study: Study, rounds: Iterable[int], rates: Rates, cut: int | None = None, done: Collection[int] = ()
 ) -> Iterator[AnyEvent]:
-    """Yield the events of a session that does these rounds, in each all steps but those `done` before, at these rates
-    (discarded runs at half of it), and ends the study with its last round.
+    """Yield the events of a session with these rounds at these rates (discarded runs at half the rate).
 
-    `cut` is the number of a step that it begins and does not end: one run of it, and half of another.
+    Steps in `done` were completed before and are skipped. The study ends with its last round.
+    `cut` is the number of a step that is interrupted after one run, in the middle of the next.
     """
     yield from _begin(study)
     t, number = 1.0, 0
@@ -102,8 +104,8 @@ def _round(
     number: int,
     cut: int | None = None,
     done: Collection[int] = (),
-    busy: Holds = never,
-    failing: Holds = never,
+    busy: StepCondition = never,
+    failing: StepCondition = never,
 ) -> Iterator[AnyEvent]:
     yield replace(turn, t=t)
     for step in (step for step in steps_of(study, turn) if step.number not in done):
@@ -111,11 +113,11 @@ def _round(
         for run in range(1, study.discard + study.runs + 1):
             number += 1
             mean = rates(step) if callable(rates) else rates[step.variant.name]
-            whole = step.number != cut or run == 1
+            complete = step.number != cut or run == 1
             rate = mean * (1.0 if is_counted(study, step, run) else 0.5)
-            yield from _run(study, step, run, number, t, rate, whole, busy(step), failing(step))
+            yield from _run(study, step, run, number, t, rate, complete, busy(step), failing(step))
             t += SECONDS + 1
-            if not whole:
+            if not complete:
                 return
             if is_counted(study, step, run):
                 counted.append(number)
@@ -123,7 +125,15 @@ def _round(
 
 
 def _run(
-    study: Study, step: StudyStep, turn: int, number: int, t: float, rate: float, whole: bool, busy: bool, failing: bool
+    study: Study,
+    step: StudyStep,
+    turn: int,
+    number: int,
+    t: float,
+    rate: float,
+    complete: bool,
+    busy: bool,
+    failing: bool,
 ) -> Iterator[AnyEvent]:
     yield StudyRun(
         t=t,
@@ -139,21 +149,21 @@ def _run(
     yield RunStarted(t=t, run=number, plan=load_of(study, step.variant, step.level))
     for tenth in range(round(10 * SECONDS)):
         start = t + tenth / 10
-        each = int(rate / 10)
+        responses = int(rate / 10)
         yield Tick(
             t=start + 0.1,
             start=start,
             run=number,
             worker=0,
-            sent=each,
-            completed=each,
-            statuses={200: each},
-            errors={"timeout": each // 10} if failing else {},
-            varied=each // 2,
+            sent=responses,
+            completed=responses,
+            statuses={200: responses},
+            errors={"timeout": responses // 10} if failing else {},
+            varied=responses // 2,
             cpu=0.1 if busy else 0.0,
-            service=Histogram.of([round(20e9 / rate)] * each),
+            service=Histogram.of([round(20e9 / rate)] * responses),
         )
-    if not whole:
+    if not complete:
         return
     yield RunEnded(t=t + SECONDS, run=number, reason="completed")
     yield StudyObservation(t=t, run=number, name="hits", host="web1", after=True, text=str(number + 5))

@@ -1,4 +1,4 @@
-"""The spread of earlier A/A controls: pooled, by profile and form, the newest only, and never a reason to fail."""
+"""The spread of earlier A/A controls: pooled per profile and form, only the newest, never a reason to fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cockpit"
 
 
-def test_spreads_are_pooled_by_their_degrees_of_freedom() -> None:
+def test_spreads_are_pooled_by_degrees_of_freedom() -> None:
     assert earlier_spread("mpm", "full") is None
     keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
     keep_spread("mpm", "full", RoundSpread(deviation=0.04, freedom=9))
@@ -28,12 +28,12 @@ def test_spreads_are_pooled_by_their_degrees_of_freedom() -> None:
     assert spread.deviation == pytest.approx(math.sqrt((3 * 0.02**2 + 9 * 0.04**2) / 12))
 
 
-def test_each_profile_and_form_has_its_own() -> None:
+def test_spreads_are_separate_per_profile_and_form() -> None:
     keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
     assert earlier_spread("mpm", "short") is None and earlier_spread("caches", "full") is None
 
 
-def test_the_newest_ten_are_kept() -> None:
+def test_newest_ten_spreads_are_kept() -> None:
     for number in range(1, 13):
         keep_spread("mpm", "full", RoundSpread(deviation=0.01 * number, freedom=1))
     found = earlier_spread("mpm", "full")
@@ -42,7 +42,7 @@ def test_the_newest_ten_are_kept() -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"mpm/full": 3}', '{"mpm/full": [{"deviation": "x"}]}'])
-def test_a_damaged_file_is_no_history(state: Path, content: str) -> None:
+def test_damaged_file_is_ignored(state: Path, content: str) -> None:
     state.mkdir()
     (state / FILE).write_text(content)
     assert earlier_spread("mpm", "full") is None
@@ -50,7 +50,7 @@ def test_a_damaged_file_is_no_history(state: Path, content: str) -> None:
     assert earlier_spread("mpm", "full") is not None
 
 
-def test_a_state_directory_that_cannot_be_written_fails_no_study(state: Path) -> None:
+def test_unwritable_state_directory_is_ignored(state: Path) -> None:
     state.write_text("a file in its place")
     keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
     assert earlier_spread("mpm", "full") is None

@@ -1,4 +1,4 @@
-"""The keeper of a killed study whose host does not answer at first."""
+"""The keeper of a killed study whose host is unreachable at first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def recordings(folder: Path) -> int:
     return len(list(folder.glob("restored-*")))
 
 
-def test_attempts_leave_one_recording_and_each_reason_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempts_share_a_recording_and_log_each_reason_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(
         name="study",
         fingerprint="f",

@@ -1,4 +1,4 @@
-"""The order of steps, balanced and by its seed; the load of each variant; and how long it all takes."""
+"""Balanced, seeded order of steps; load of each variant; estimated duration."""
 
 from __future__ import annotations
 
@@ -43,36 +43,38 @@ def order(study: Study, turn: int) -> list[str]:
     return [variant.name for variant in order_of(study, turn)]
 
 
-def test_each_pair_of_variants_has_either_order_twice_in_every_four_rounds() -> None:
+def test_each_pair_has_both_orders_twice_in_four_rounds() -> None:
     for four in (1, 5, 9):
         orders = [order(FIVE, turn) for turn in range(four, four + 4)]
-        for one, two in itertools.combinations(orders[0], 2):
-            assert sum(found.index(one) < found.index(two) for found in orders) == 2
+        for first, second in itertools.combinations(orders[0], 2):
+            assert sum(found.index(first) < found.index(second) for found in orders) == 2
 
 
-def test_two_rounds_have_each_pair_in_either_order() -> None:
-    one, two = (order(replace(FIVE, rounds=2), turn) for turn in (1, 2))
-    assert one == two[::-1]
+def test_two_rounds_have_each_pair_in_both_orders() -> None:
+    first, second = (order(replace(FIVE, rounds=2), turn) for turn in (1, 2))
+    assert first == second[::-1]
 
 
-def test_the_order_is_drawn_from_the_seed() -> None:
+def test_order_is_drawn_from_seed() -> None:
     orders = [order(FIVE, turn) for turn in range(1, 13)]
     assert orders == [order(replace(FIVE), turn) for turn in range(1, 13)]
     assert orders != [order(replace(FIVE, seed=2), turn) for turn in range(1, 13)]
     firsts = Counter(order(replace(FIVE, seed=seed), 1)[0] for seed in range(200))
-    assert len(firsts) == 5 and min(firsts.values()) > 20, "each comes first about as often"
+    assert len(firsts) == 5 and min(firsts.values()) > 20, "each variant is first about equally often"
 
 
-def test_a_round_has_the_variants_of_open_comparisons_and_the_control() -> None:
+def test_round_has_variants_of_open_comparisons_and_control() -> None:
     study = replace(FIVE, levels=(1.0, 8.0))
     turn = round_of(study, 5, [("b", "d", 8.0)])
     assert sorted(turn.steps) == [("A/A control", 8.0), ("a", 8.0), ("b", 8.0), ("d", 8.0)]
     assert [step.round for step in steps_of(study, turn)] == [5] * 4
     every = [(step.variant.name, step.level) for step in all_steps(study) if step.round == 5]
-    assert [step for step in every if step in turn.steps] == list(turn.steps), "the others only drop out of the order"
+    assert [step for step in every if step in turn.steps] == list(turn.steps), (
+        "the order of the remaining steps is kept"
+    )
 
 
-def test_levels_of_one_visit_are_set_up_once_and_steps_keep_their_numbers() -> None:
+def test_levels_share_a_set_up_and_steps_keep_their_numbers() -> None:
     study = replace(STUDY, levels=(1.0, 8.0), rounds=2)
     found = all_steps(study)
     assert sorted(step.number for step in found) == list(range(8))
@@ -80,15 +82,15 @@ def test_levels_of_one_visit_are_set_up_once_and_steps_keep_their_numbers() -> N
     assert [[step.level for step in visit] for visit in visits] == [[1.0, 8.0]] * 4
     by_place = {(step.round, step.variant.name, step.level): step.number for step in found}
     other = {(step.round, step.variant.name, step.level): step.number for step in all_steps(replace(study, seed=5))}
-    assert by_place == other, "whatever the order"
+    assert by_place == other, "numbers do not depend on the order"
 
 
-def test_comparisons_are_planned_at_each_level() -> None:
+def test_comparisons_are_planned_per_level() -> None:
     study = replace(FIVE, levels=(1.0, 8.0))
     assert len(planned(study)) == 6 and ("b", "d", 8.0) in planned(study)
 
 
-def test_the_load_of_a_variant_at_a_level() -> None:
+def test_load_of_variant_at_level() -> None:
     closed = load_of(STUDY, B, 8.0)
     assert (closed.url, closed.concurrency, closed.rate) == ("http://web2:81/x", 8, None)
     opened = load_of(replace(STUDY, plan=replace(PLAN, rate=100.0)), A, 250.0)
@@ -96,25 +98,25 @@ def test_the_load_of_a_variant_at_a_level() -> None:
     assert load_of(STUDY, A, None) == PLAN
 
 
-def test_a_variant_has_its_own_connections_keep_alive_and_paths() -> None:
+def test_variant_overrides_connections_keep_alive_and_paths() -> None:
     paths = PathList(pattern="/{1..9}")
     plan = load_of(STUDY, Variant(name="c", concurrency=3, keepalive=False, paths=paths), None)
     assert (plan.concurrency, plan.keepalive, plan.paths) == (3, False, paths)
 
 
-def test_a_variant_has_its_own_requests_at_its_own_target() -> None:
+def test_variant_selects_requests_at_own_target() -> None:
     mixed = replace(PLAN, mix=(Request(name="q", url="http://web1/q"), Request(name="r", url="http://web1/r")))
     plan = load_of(replace(STUDY, plan=mixed), Variant(name="c", url="http://web3/", mix=("r",)), None)
     assert [request.url for request in plan.mix] == ["http://web3/r"]
 
 
-def test_another_target_moves_the_requests_of_a_mix() -> None:
+def test_changed_target_applies_to_requests_of_mix() -> None:
     mixed = replace(PLAN, mix=(Request(name="q", url="http://web1/q?a=1"),))
-    assert [one.url for one in at_target(mixed, "http://web2:81/x").mix] == ["http://web2:81/q?a=1"]
+    assert [request.url for request in at_target(mixed, "http://web2:81/x").mix] == ["http://web2:81/q?a=1"]
 
 
 @pytest.mark.parametrize(
-    ("url", "address", "there"),
+    ("url", "address", "connect_to"),
     [
         ("http://web1/", "10.0.0.1", "10.0.0.1:80"),
         ("http://web1:8080/", "10.0.0.1", "10.0.0.1:8080"),
@@ -122,36 +124,36 @@ def test_another_target_moves_the_requests_of_a_mix() -> None:
         ("http://other/", "10.0.0.1", ""),
     ],
 )
-def test_a_name_is_reached_at_its_address(url: str, address: str, there: str) -> None:
-    assert located(replace(PLAN, url=url), {"web1": address}).connect_to == there
+def test_host_name_connects_to_configured_address(url: str, address: str, connect_to: str) -> None:
+    assert located(replace(PLAN, url=url), {"web1": address}).connect_to == connect_to
 
 
-def test_all_names_are_known() -> None:
+def test_names_include_hosts_of_all_variants() -> None:
     assert names_of(STUDY) == ("web1", "web2")
 
 
-def test_a_knob_that_a_variant_does_not_set_is_as_it_was() -> None:
+def test_knob_not_set_by_variant_has_original_value() -> None:
     study = replace(STUDY, variants=(A, Variant(name="c", set=(("L", "9"),))))
     assert values_of(study, study.variants[0], {"K": None, "L": "7"}) == {"K": "1", "L": "7"}
     assert values_of(study, study.variants[1], {"K": None, "L": "7"}) == {"K": None, "L": "9"}
 
 
-def test_each_visit_reloads_what_it_did_not_change() -> None:
+def test_visit_reloads_servers_that_it_did_not_change() -> None:
     other = Knob(name="L", host="web1", file="/g", directive="L", test="t", reload="apachectl graceful")
     squid = Knob(name="S", host="proxy1", file="/s", directive="S", test="t", reload="squid -k reconfigure")
     live = Knob(name="live", host="web1", kind="sysctl", key="net.x")
     given = tuple((name, "1") for name in ("K", "L", "S", "live"))
     study = replace(STUDY, variants=(Variant(name="a", set=given), Variant(name="b")))
     knobs = (KNOB, other, squid, live)
-    assert reloads_left(study, knobs, ()) == ("L", "S"), "each command once"
+    assert reloads_left(study, knobs, ()) == ("L", "S"), "each command only once"
     assert reloads_left(study, knobs, ("K",)) == ("S",)
     assert reloads_left(STUDY, knobs, ("K",)) == ()
-    assert reloads_left(STUDY, knobs, ()) == ("K",), "knobs of the study alone"
+    assert reloads_left(STUDY, knobs, ()) == ("K",), "only knobs of the study"
 
 
-def test_how_long_it_takes() -> None:
+def test_duration_is_estimated() -> None:
     actions = (ServerAction(name="restart", host="web1", command="x", times=3),)
-    # Six runs of 10 s with 2 s around each, six set-ups of 4 s and one back, three times three restarts of 2 s.
+    # Six runs of 10 s with 2 s around each, six set-ups of 4 s and a rollback, three times three restarts of 2 s.
     whole = 6 * 12 + 6 * 4 + 4 + 3 * 6
     assert takes(STUDY, all_steps(STUDY), (KNOB,), actions) == (whole, whole, True)
     unknown = replace(STUDY, plan=replace(PLAN, duration=None, requests=100))
@@ -160,12 +162,12 @@ def test_how_long_it_takes() -> None:
     assert takes(replace(unknown, run_time=3.0), all_steps(unknown), (KNOB,), actions).known
 
 
-def test_a_study_takes_at_least_the_rounds_before_its_first_test() -> None:
+def test_minimum_duration_covers_rounds_before_first_test() -> None:
     least, most, known = whole_time(FIVE, (), ())
     assert (least, most, known) == (4 * 5 * 12, 12 * 5 * 12, True)
     assert whole_time(replace(FIVE, rounds=2), (), ())[:2] == (2 * 5 * 12, 2 * 5 * 12)
 
 
-def test_the_fingerprint_is_of_the_plan_and_not_of_addresses_or_the_seed() -> None:
+def test_fingerprint_ignores_addresses_and_seed() -> None:
     assert STUDY.fingerprint == replace(STUDY, addresses=(("web1", "10.0.0.1"),), seed=5).fingerprint
     assert STUDY.fingerprint != replace(STUDY, rounds=4).fingerprint

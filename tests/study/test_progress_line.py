@@ -1,4 +1,4 @@
-"""The progress of a study on a terminal: one line that changes, narrower than the terminal."""
+"""The progress of a study on a terminal: a single line that is updated, narrower than the terminal."""
 
 from __future__ import annotations
 

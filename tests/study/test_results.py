@@ -1,4 +1,4 @@
-"""From sessions to a study's result: what counts, what is together, what is compared, and how it is shown."""
+"""The result of a study from its sessions: counted runs, merging, comparisons, and output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def result_of(*states: State) -> StudyResult:
     return found
 
 
-def test_the_first_runs_are_discarded_and_the_rest_is_one() -> None:
+def test_first_runs_are_discarded_and_others_merged() -> None:
     result = result_of(session(STUDY, [1, 2], RATES))
     few, more = result.cells
     assert [run.counted for run in few.runs] == [False, True, True] * 2
@@ -36,25 +36,25 @@ def test_the_first_runs_are_discarded_and_the_rest_is_one() -> None:
     assert few.total.seconds == pytest.approx(4 * SECONDS)
     assert few.total.counts.completed == 4 * SECONDS * 1000
     assert (few.total.rate, more.total.rate) == (pytest.approx(1000), pytest.approx(1200))
-    # Half as fast is twice as late: none of that is in it.
+    # Discarded runs have half the rate and twice the latency: the total excludes them.
     assert few.total.counts.service.max == pytest.approx(0.020, rel=0.01)
     assert (result.done, result.whole_rounds, result.ended) == ({0, 1, 2, 3}, 2, True)
 
 
-def test_another_target_does_not_make_variants_incomparable() -> None:
+def test_variants_with_different_targets_are_comparable() -> None:
     (verdict,) = result_of(session(STUDY, [1, 2], RATES)).verdicts
     assert verdict.verdict.outcome == "better", verdict.verdict.objection
     assert verdict.verdict.label == "more vs few"
 
 
-def test_another_load_does_not_make_variants_incomparable() -> None:
+def test_variants_with_different_loads_are_comparable() -> None:
     few, more = STUDY.variants
     study = replace(STUDY, variants=(few, replace(more, url="", concurrency=4, keepalive=False)))
     (verdict,) = result_of(session(study, [1, 2], RATES)).verdicts
     assert verdict.verdict.outcome == "better", verdict.verdict.objection
 
 
-def test_a_session_that_was_cut_short_and_one_that_went_on() -> None:
+def test_interrupted_session_and_continuation_are_merged() -> None:
     first_step, cut = (step.number for step in all_steps(STUDY)[:2])
     first = session(STUDY, [1], RATES, cut=cut)
     assert result_of(first).done == {first_step}
@@ -62,20 +62,20 @@ def test_a_session_that_was_cut_short_and_one_that_went_on() -> None:
     early, late = sorted(result.cells, key=lambda cell: cell.counted[0].session)
     assert [run.session for run in early.counted] == [1, 1, 2, 2]
     assert [run.session for run in late.counted] == [2] * 4
-    # The one whole run of the step that was cut short is there, and not counted.
+    # The only complete run of the interrupted step is listed, and not counted.
     assert [run.session for run in late.discarded] == [1, 2, 2]
     assert result.whole_rounds == 2 and all(cell.whole for cell in result.cells)
     alone = result_of(first)
     assert alone.whole_rounds == 0 and not alone.ended
 
 
-def test_sessions_of_another_plan_do_not_count() -> None:
+def test_sessions_of_other_plans_are_ignored() -> None:
     other = replace(STUDY, rounds=3)
     states = [session(other, [1], RATES), session(STUDY, [1], RATES)]
     assert result_of(*states).done == {0, 1}
 
 
-def test_text_and_markdown() -> None:
+def test_text_and_markdown_output() -> None:
     result = result_of(session(with_control(STUDY), [1, 2], RATES))
     text = study_text(result)
     assert text.splitlines()[0].startswith("study small (full) · ")
@@ -90,27 +90,27 @@ def test_text_and_markdown() -> None:
     assert "\x1b" not in text + study_markdown(result)
     assert "| few | 4+2 | 1k | 20 | 20 | 20 | 0 | 5 |" in study_markdown(result)
     assert "more vs few: better: rate +20%" in text
-    told, _, details = study_markdown(result).partition(DETAILS)
-    assert "- more vs few: better: rate +20%" in told and "responses of another length" not in told
+    shown, _, details = study_markdown(result).partition(DETAILS)
+    assert "- more vs few: better: rate +20%" in shown and "responses of another length" not in shown
     assert "- few: 6000 of 12000 responses of another length, no failure" in details
 
 
-def test_json() -> None:
+def test_json_output() -> None:
     result = result_of(session(STUDY, [1, 2], RATES))
-    told = json.loads(study_json(result))
-    assert [cell["metrics"]["rate"] for cell in told["cells"]] == [pytest.approx(1000), pytest.approx(1200)]
-    first = next(run for cell in told["cells"] for run in cell["runs"] if run["run"] == 2)
+    data = json.loads(study_json(result))
+    assert [cell["metrics"]["rate"] for cell in data["cells"]] == [pytest.approx(1000), pytest.approx(1200)]
+    first = next(run for cell in data["cells"] for run in cell["runs"] if run["run"] == 2)
     assert first["observations"] == {"hits": ["2", "7"], "atime": ["\x1b[31m10:00", "10:05"]}
-    assert told["verdicts"][0]["verdict"]["outcome"] == "better"
-    assert (told["seed"], told["budget"], told["whole_rounds"], told["ended"]) == (1, 2, 2, True)
-    assert [len(one["order"]) for one in told["rounds"]] == [2, 2]
+    assert data["verdicts"][0]["verdict"]["outcome"] == "better"
+    assert (data["seed"], data["budget"], data["whole_rounds"], data["ended"]) == (1, 2, 2, True)
+    assert [len(turn["order"]) for turn in data["rounds"]] == [2, 2]
 
 
-def test_without_a_study_there_is_no_result() -> None:
+def test_session_without_study_has_no_result() -> None:
     assert collect([State()], "x") is None
 
 
-def test_a_hostile_round_names_steps_that_the_study_does_not_have() -> None:
+def test_hostile_round_with_unknown_steps_is_shown() -> None:
     evil = StudyRound(t=1, round=-3, steps=(("none", 7.0), ("few", 1e308)), open=(("a", "b", None),))
     state = fold_all([evil], session(replace(STUDY, rounds=0), [1], RATES))
     result = result_of(state)

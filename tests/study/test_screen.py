@@ -1,20 +1,20 @@
-"""A study on the screen: how far it is, its newest runs, and nothing that could spoil it."""
+"""A study on the screen: progress, newest runs, and no keys that could disturb it."""
 
 from __future__ import annotations
 
 from cockpit.session.loop import Session
 from cockpit.study.controls import StudyControls
 from cockpit.tui.study.screen import StudyApp, StudyLine
-from tests.study.conftest import Studied, until
+from tests.study.conftest import DemoStudy, until
 
 
 def steps_done(session: Session) -> int:
     return len(session.state.study.done) if session.state.study else 0
 
 
-async def test_a_study_on_the_screen(studied: Studied) -> None:
-    studied.write(short='variants = ["more"]\nrounds = 1\nrequests = 40\nconcurrency = 2')
-    live, runner = studied.in_process()
+async def test_study_runs_on_screen_and_ignores_load_keys(demo_study: DemoStudy) -> None:
+    demo_study.write(short='variants = ["more"]\nrounds = 1\nrequests = 40\nconcurrency = 2')
+    live, runner = demo_study.in_process()
     live.source.controls = StudyControls(live.source.controls)
     session = live.session
     app = StudyApp(session, runner)
@@ -30,4 +30,4 @@ async def test_a_study_on_the_screen(studied: Studied) -> None:
         await until(lambda: app.failure is not None or runner.journal.finished, "the end")
     assert app.failure is None and not app.interrupted
     assert session.state.runs == 1 and len(session.state.changes) == 2
-    assert studied.as_it_was() and not studied.journal().touched
+    assert demo_study.is_original() and not demo_study.journal().touched

@@ -1,4 +1,4 @@
-"""A screen whose text depends on neither the machine's time zone nor its speed."""
+"""Fixtures that make the screen independent of the machine's time zone and speed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from textual.notifications import Notification
 
 @pytest.fixture(autouse=True)
 def no_notice_expires(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep notices until a key takes them away: on a busy machine they expire before a test can see them."""
+    """Keep notices until a key dismisses them: on a busy machine they expire before a test reads them."""
     monkeypatch.setattr(Notification, "time_left", 3600.0)
 
 
 @pytest.fixture(autouse=True)
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Process lists show times of day."""
+    """Set the time zone to UTC: process lists show times of day."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

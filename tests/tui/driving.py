@@ -1,4 +1,4 @@
-"""Waiting for what a test expects, and reading what stands on the screen."""
+"""Run the app in tests: press keys, wait for conditions, and read the text on the screen."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line
 from tests.tui.scripted import ScriptedSource, scripted_app, state_after
 
-PATIENCE = 120.0
+# Seconds; long enough for a busy machine.
+TIMEOUT = 120.0
 
 
 @asynccontextmanager
-async def driven(
+async def running_app(
     events: Sequence[ev.AnyEvent] = (), size: tuple[int, int] = (120, 40), autostart: str = ""
 ) -> AsyncIterator[tuple[Pilot[object], ScriptedSource]]:
-    """The app on those events, all of them taken in and drawn."""
+    """Run the app; yields after all `events` are received and drawn."""
     app, source = scripted_app(events, autostart)
     async with app.run_test(size=size) as pilot:
-        await settled(pilot, source, len(events))
+        await wait_for_events(pilot, source, len(events))
         yield pilot, source
 
 
-async def settled(pilot: Pilot[object], source: ScriptedSource, events: int = 0) -> None:
-    """Until the session has taken in that many events and the screen shows them."""
+async def wait_for_events(pilot: Pilot[object], source: ScriptedSource, events: int = 0) -> None:
+    """Wait until the session has received that many events and the screen shows them."""
     await until(pilot, lambda: len(source.recorder.events) >= events)
     main(pilot.app).frame()
-    await at_rest(pilot)
+    await wait_idle(pilot)
 
 
 async def press(pilot: Pilot[object], *keys: str) -> None:
-    """Presses the keys, and returns when what they do has been done and drawn."""
+    """Press the keys, and wait until their effects are drawn."""
     await pilot.press(*keys)
-    await at_rest(pilot)
+    await wait_idle(pilot)
 
 
-async def first_screen(pilot: Pilot[Any]) -> None:
-    """Takes away what keys have opened and chosen."""
+async def reset_screen(pilot: Pilot[Any]) -> None:
+    """Close all dialogs and notices, and reset the view of the main screen."""
     app = pilot.app
     assert isinstance(app, CockpitBase)
     while len(app.screen_stack) > 1:
@@ -57,52 +58,52 @@ async def first_screen(pilot: Pilot[Any]) -> None:
         app.screen.view = View()
         app.screen.frame()
     app.forget_notices(app.notices())
-    await at_rest(pilot)
+    await wait_idle(pilot)
 
 
-async def at_rest(pilot: Pilot[object]) -> None:
-    """Until nobody has a message left for many rounds of the event loop.
+async def wait_idle(pilot: Pilot[object]) -> None:
+    """Wait until all message queues have been empty for 30 rounds of the event loop.
 
-    Pilot takes a process that gets no CPU for one that has nothing to do; this asks the queues instead.
+    Pilot mistakes a process without CPU time for an idle process; this function checks the queues instead.
     """
-    calm = 0
-    async with asyncio.timeout(PATIENCE):
-        while calm < 30:
+    idle_rounds = 0
+    async with asyncio.timeout(TIMEOUT):
+        while idle_rounds < 30:
             await asyncio.sleep(0)
             pumps = [pilot.app, *(node for screen in pilot.app.screen_stack for node in screen.walk_children())]
             busy = any(pump.message_queue_size for pump in (*pumps, *pilot.app.screen_stack))
-            calm = 0 if busy else calm + 1
+            idle_rounds = 0 if busy else idle_rounds + 1
 
 
-async def until(pilot: Pilot[object], holds: Callable[[], bool]) -> None:
-    """Waits for a condition; fails loudly when it does not come about."""
-    async with asyncio.timeout(PATIENCE):
-        while not holds():
+async def until(pilot: Pilot[object], condition: Callable[[], bool]) -> None:
+    """Wait until `condition()` is true. Raises TimeoutError after `TIMEOUT` seconds."""
+    async with asyncio.timeout(TIMEOUT):
+        while not condition():
             await pilot.pause()
             await asyncio.sleep(0.01)
 
 
 def main(app: object) -> MainScreen:
-    """The main screen, whatever lies on top of it."""
+    """Return the main screen, even if a dialog is on top."""
     assert isinstance(app, CockpitApp)
     return next(screen for screen in app.screen_stack if isinstance(screen, MainScreen))
 
 
 def text_of(widget: Widget) -> str:
-    """What a widget shows, as lines of text."""
+    """Return the text of a widget, line by line."""
     return "\n".join(widget.render_line(y).text.rstrip() for y in range(widget.size.height))
 
 
-def shown(pilot: Pilot[object]) -> str:
-    """All figures that are in sight on the main screen."""
+def screen_text(pilot: Pilot[object]) -> str:
+    """Return the text of all visible panes of the main screen."""
     return "\n".join(text_of(lines) for lines in main(pilot.app).query(Lines) if lines.size.area)
 
 
 def plain(lines: Sequence[Line]) -> list[str]:
-    """Drawn lines without their roles."""
+    """Return the text of drawn lines, without roles."""
     return ["".join(text for text, _ in line) for line in lines]
 
 
 def context_of(events: Sequence[ev.AnyEvent], **view: object) -> DrawContext:
-    """What a widget is given after those events."""
+    """Return the draw context after `events`."""
     return DrawContext(state=state_after(events), view=View(**view), mode=Mode.LIVE)  # type: ignore[arg-type]

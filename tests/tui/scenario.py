@@ -1,4 +1,4 @@
-"""A made-up session, the same to the last byte: three runs, three changes, a lost host, hostile process titles."""
+"""A synthetic, deterministic session: three runs, three changes, a lost host, hostile process titles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cockpit.model.load import LoadPlan
 
 WALL = 1_767_261_600.0  # 2026-01-01 10:00:00 UTC
 MIB = 1024 * 1024
-# Fewer ticks than a live run has: a test that needs all of them folds them all.
+# Seconds per tick; longer than in a live run, because tests fold all ticks.
 TICK = 0.25
 FACTS = HostFacts(hostname="web1", kernel="6.1.0", cpus=2, hz=100, page=4096)
 FILE = "/etc/apache2/mods-available/mpm_prefork.conf"
@@ -42,7 +42,7 @@ HOSTILE = (
 
 
 def knobs() -> tuple[Knob, ...]:
-    """Three knobs of one file, the last with only a few values allowed."""
+    """Return three knobs of one file; the last allows only three values."""
 
     def knob(name: str, values: tuple[str, ...] = ()) -> Knob:
         return Knob(
@@ -60,14 +60,14 @@ def knobs() -> tuple[Knob, ...]:
 
 
 def plan(**settings: object) -> LoadPlan:
-    """Twenty connections, a new one for every request."""
+    """Return a plan with 20 connections and without keep-alive."""
     chosen: dict[str, object] = {"concurrency": 20, "requests": 10000, "keepalive": False, **settings}
     return LoadPlan(url="http://web1/hello.html", **chosen)  # type: ignore[arg-type]
 
 
 @dataclass
 class Server:
-    """A prefork server seen by a probe: counters grow, workers come and go `churn` times a second."""
+    """Counters of a prefork server as the probe reads them; `churn` is the number of workers replaced per second."""
 
     name: str
     random: random.Random
@@ -77,11 +77,13 @@ class Server:
     uptime: float = 86_400.0
     processes: list[ProcessCounters] = field(default_factory=list)
     titles: tuple[str, ...] = ()
-    spent: dict[str, float] = field(default_factory=lambda: {"user": 9e5, "system": 4e5, "idle": 1.6e7, "iowait": 9e3})
+    cpu_ticks: dict[str, float] = field(
+        default_factory=lambda: {"user": 9e5, "system": 4e5, "idle": 1.6e7, "iowait": 9e3}
+    )
     written: int = 812_000
     forks: int = 40_000
     pid: int = 2010
-    owed: float = 0.0
+    due: float = 0.0
     comm: str = "apache2"
     command: str = "/usr/sbin/apache2 -k start"
     sent: float = 4e8
@@ -89,7 +91,7 @@ class Server:
     def __post_init__(self) -> None:
         self.processes = [self._worker("Ss", self.command, 7200.0)]
         self.processes += [self._worker("S", title, 3 * 86_400.0) for title in self.titles]
-        self.kept = len(self.processes)
+        self.permanent = len(self.processes)
         self.processes += [self._worker("S", self.command, 600.0) for _ in range(self.workers)]
 
     def _worker(self, stat: str, command: str, age: float = 0.3) -> ProcessCounters:
@@ -113,40 +115,40 @@ class Server:
         )
 
     def step(self, seconds: float) -> None:
-        """Time passes: processor time is spent, workers that had their share are replaced."""
+        """Advance by `seconds`: CPU time and I/O counters grow, and workers are replaced."""
         self.uptime += seconds
         shares = {"user": 0.62 * self.busy, "system": 0.36 * self.busy, "iowait": 0.02 * self.busy}
         shares["idle"] = 1.0 - sum(shares.values())
         for kind, share in shares.items():
-            self.spent[kind] += share * seconds * FACTS.hz * FACTS.cpus
+            self.cpu_ticks[kind] += share * seconds * FACTS.hz * FACTS.cpus
         self.written += int(self.random.uniform(60, 400) * seconds)
         self.sent += 9e6 * self.busy * seconds
         self.processes = [process for process in self.processes if not process.stat.startswith("Z")]
-        self.owed += self.churn * seconds
-        kept, workers = self.processes[: self.kept], self.processes[self.kept :]
-        each = self.busy * FACTS.cpus * FACTS.hz * seconds / max(1, len(workers))
-        workers = [self._aged(worker, each) for worker in workers]
-        while self.owed >= 1 and workers:
-            self.owed -= 1
-            gone = workers.pop(0)
-            if self.owed < 1:
-                workers.append(_with(gone, stat="Z", command="", rss=0, shared=0, vsz=0))
+        self.due += self.churn * seconds
+        permanent, workers = self.processes[: self.permanent], self.processes[self.permanent :]
+        per_worker = self.busy * FACTS.cpus * FACTS.hz * seconds / max(1, len(workers))
+        workers = [self._advanced(worker, per_worker) for worker in workers]
+        while self.due >= 1 and workers:
+            self.due -= 1
+            exited = workers.pop(0)
+            if self.due < 1:
+                workers.append(_with(exited, stat="Z", command="", rss=0, shared=0, vsz=0))
             workers.append(self._worker("S", self.command))
-        self.processes = [*kept, *sorted(workers, key=lambda process: process.pid)]
+        self.processes = [*permanent, *sorted(workers, key=lambda process: process.pid)]
 
-    def _aged(self, worker: ProcessCounters, ticks: float) -> ProcessCounters:
+    def _advanced(self, worker: ProcessCounters, ticks: float) -> ProcessCounters:
         used = int(ticks * self.random.uniform(0.6, 1.6))
         stat = "R" if used and self.random.random() < 0.3 else "S"
         return _with(worker, utime=worker.utime + used // 2, stime=worker.stime + used - used // 2, stat=stat)
 
     def reading(self, now: float) -> HostReading:
-        spent = {kind: int(ticks) for kind, ticks in self.spent.items()}
+        cpu_ticks = {kind: int(ticks) for kind, ticks in self.cpu_ticks.items()}
         used = 620 * 1024 + int(900 * 1024 * self.busy) + 12 * 1024 * len(self.processes)
         total = 3_915 * 1024
         return HostReading(
             uptime=self.uptime,
             wall=WALL + now,
-            cpu=CpuCounters(spent["user"], 0, spent["system"], spent["idle"], spent["iowait"], 0, 0, 0),
+            cpu=CpuCounters(cpu_ticks["user"], 0, cpu_ticks["system"], cpu_ticks["idle"], cpu_ticks["iowait"], 0, 0, 0),
             memory=MemCounters(
                 total, total - used - 900_000, total - used, 80_000, 700_000, 60_000, 20_000, 524_288, 524_288
             ),
@@ -155,7 +157,7 @@ class Server:
             forks=self.forks,
             processes=tuple(self.processes),
             probe_cpu=0.0031,
-            cores=self._cores(spent),
+            cores=self._cores(cpu_ticks),
             disks=self._disks(),
             nets=self._nets(),
             running=1 + round(3 * self.busy),
@@ -165,7 +167,7 @@ class Server:
         )
 
     def _counters(self) -> dict[str, int]:
-        """Some of each of sar's groups, but neither swap nor pressure of memory: this kernel is old."""
+        """Counters of each group of sar, without swap and memory pressure, as on an old kernel."""
         requests = int(self.sent) // 9000
         return {
             "pgpgin": 1_200_000,
@@ -185,7 +187,7 @@ class Server:
             "UDP.inuse": 4,
             "RAW.inuse": 0,
             "FRAG.inuse": 0,
-            "cpu.some": int(2e3 * self.spent["user"]),
+            "cpu.some": int(2e3 * self.cpu_ticks["user"]),
             "io.some": 0,
             "Tcp.ActiveOpens": 12,
             "Tcp.PassiveOpens": requests,
@@ -206,20 +208,20 @@ class Server:
             "SwapCached": 0,
         }
 
-    def _cores(self, spent: dict[str, int]) -> tuple[CpuCounters, ...]:
-        """Two cores, of which the first does the most."""
+    def _cores(self, cpu_ticks: dict[str, int]) -> tuple[CpuCounters, ...]:
+        """Two cores; the first has 60% of the load."""
 
         def core(share: float) -> CpuCounters:
-            user, system, waited = (int(share * spent[kind]) for kind in ("user", "system", "iowait"))
-            total = sum(spent.values()) // FACTS.cpus
+            user, system, waited = (int(share * cpu_ticks[kind]) for kind in ("user", "system", "iowait"))
+            total = sum(cpu_ticks.values()) // FACTS.cpus
             return CpuCounters(user, 0, system, total - user - system - waited, waited, 0, 0, 0)
 
         return core(0.6), core(0.4)
 
     def _disks(self) -> tuple[DiskCounters, ...]:
         writes = self.written // 24
-        figures = (120_400, writes, 0, 2_400_000, self.written, 0, 88_000, 3 * writes, 0, 2 * writes, 3 * writes)
-        return (DiskCounters("vda", *figures), DiskCounters("nvme1n1", *(0 for _ in figures)))
+        counters = (120_400, writes, 0, 2_400_000, self.written, 0, 88_000, 3 * writes, 0, 2 * writes, 3 * writes)
+        return (DiskCounters("vda", *counters), DiskCounters("nvme1n1", *(0 for _ in counters)))
 
     def _nets(self) -> tuple[NetCounters, ...]:
         sent = int(self.sent)
@@ -236,7 +238,7 @@ def _with(process: ProcessCounters, **values: object) -> ProcessCounters:
 
 @dataclass(frozen=True)
 class Load:
-    """One run's behaviour: replies a second, median (ms) and how heavy the tail is."""
+    """Load of one run: responses/s, median (ms) and sigma of the log-normal latency, and the share of failures."""
 
     rate: float
     median: float
@@ -249,7 +251,7 @@ AFTER = Load(rate=1395, median=12.6, tail=0.42)
 
 
 def session_started(hosts: int = 1) -> ev.SessionStarted:
-    """The first event, with one host or several."""
+    """Return the first event of a session with that many hosts."""
     configs = [HostConfig(name=f"web{n + 1}", ssh=f"root@web{n + 1}", processes=("apache2",)) for n in range(hosts)]
     return ev.SessionStarted(
         t=0.0,
@@ -263,12 +265,12 @@ def session_started(hosts: int = 1) -> ev.SessionStarted:
     )
 
 
-def tick(run: int, start: float, load: Load, dice: np.random.Generator, **more: object) -> ev.Tick:
-    """`TICK` seconds of one worker."""
+def tick(run: int, start: float, load: Load, rng: np.random.Generator, **more: object) -> ev.Tick:
+    """Return a tick of one worker over `TICK` seconds."""
     wave = 1 + 0.06 * math.sin(start / 3.1) + 0.03 * math.sin(start * 1.7)
-    completed = int(dice.poisson(load.rate * wave * TICK))
+    completed = int(rng.poisson(load.rate * wave * TICK))
     failed = int(completed * load.failing)
-    times = (load.median * 1e6 * dice.lognormal(0.0, load.tail, completed)).astype(np.int64)
+    times = (load.median * 1e6 * rng.lognormal(0.0, load.tail, completed)).astype(np.int64)
     values: dict[str, object] = {
         "sent": completed,
         "completed": completed,
@@ -279,38 +281,38 @@ def tick(run: int, start: float, load: Load, dice: np.random.Generator, **more: 
         "connect": Histogram.of(times // 40),
         "first_byte": Histogram.of(times - times // 20),
         "service": Histogram.of(times),
-        "lag": Histogram.of(dice.integers(40_000, 240_000, 20)),
+        "lag": Histogram.of(rng.integers(40_000, 240_000, 20)),
         **more,
     }
     return ev.Tick(t=round(start + TICK, 3), run=run, worker=0, start=round(start, 3), **values)  # type: ignore[arg-type]
 
 
 @cache
-def _everything(hosts: int, hostile: bool) -> list[ev.AnyEvent]:
+def _all_events(hosts: int, hostile: bool) -> list[ev.AnyEvent]:
     return Scenario(hosts, hostile).all()
 
 
 @dataclass
 class Scenario:
-    """Events in order, from the session's first to its 100th second."""
+    """Ordered events of the first 100 seconds of a session."""
 
     hosts: int = 1
     hostile: bool = False
-    dice: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
     def events(self, until: float = 100.0) -> list[ev.AnyEvent]:
-        """All that happened up to and including the instant `until`."""
-        return [event for event in _everything(self.hosts, self.hostile) if event.t <= until]
+        """Return all events up to and including second `until`."""
+        return [event for event in _all_events(self.hosts, self.hostile) if event.t <= until]
 
     def all(self) -> list[ev.AnyEvent]:
-        """Made anew."""
-        everything = [session_started(self.hosts), *self._runs(), *self._changes()]
+        """Generate all events, uncached."""
+        events = [session_started(self.hosts), *self._runs(), *self._changes()]
         for at in range(self.hosts):
-            everything += self._host(f"web{at + 1}", at)
-        return sorted(everything, key=lambda event: event.t)
+            events += self._host(f"web{at + 1}", at)
+        return sorted(events, key=lambda event: event.t)
 
     def _runs(self) -> Iterator[ev.AnyEvent]:
-        """Run 1 as found; run 2 with more spare servers, changed once more in the middle, saturated for a while."""
+        """Run 1 as configured; run 2 with change B and 3 s of saturation; run 3 with 40 connections."""
         yield ev.RunStarted(t=5.0, run=1, plan=plan().without_secrets(), addresses=("192.0.2.7",))
         yield from self._ticks(1, 5.0, 35.0, BEFORE)
         yield ev.RunEnded(t=35.0, run=1, reason="completed")
@@ -325,7 +327,7 @@ class Scenario:
 
     def _ticks(self, run: int, start: float, end: float, load: Load, **more: object) -> Iterator[ev.Tick]:
         for at in range(round((end - start) / TICK)):
-            yield tick(run, start + at * TICK, load, self.dice, **more)
+            yield tick(run, start + at * TICK, load, self.rng, **more)
 
     def _changes(self) -> Iterator[ev.AnyEvent]:
         for name, value in (("MinSpareServers", "5"), ("MaxSpareServers", "10"), ("MaxConnectionsPerChild", "10")):
@@ -336,17 +338,17 @@ class Scenario:
         )
         yield ev.ChangeBegun(t=39.0, change="A", host="web1", settings=spare)
         yield ev.ChangeEnded(t=40.0, change="A", outcome="applied")
-        lives = (Setting(knob="MaxConnectionsPerChild", old="10", new="1000"),)
-        yield ev.ChangeBegun(t=69.0, change="B", host="web1", settings=lives)
+        lifetime = (Setting(knob="MaxConnectionsPerChild", old="10", new="1000"),)
+        yield ev.ChangeBegun(t=69.0, change="B", host="web1", settings=lifetime)
         yield ev.ChangeEnded(t=70.0, change="B", outcome="applied")
-        broken = (Setting(knob="MinSpareServers", old="20", new="many"),)
-        yield ev.ChangeBegun(t=81.0, change="C", host="web1", settings=broken)
-        said = "apachectl -t: MinSpareServers requires one argument, a number"
-        yield ev.ChangeEnded(t=82.0, change="C", outcome="rolled back", detail=said)
+        invalid = (Setting(knob="MinSpareServers", old="20", new="many"),)
+        yield ev.ChangeBegun(t=81.0, change="C", host="web1", settings=invalid)
+        detail = "apachectl -t: MinSpareServers requires one argument, a number"
+        yield ev.ChangeEnded(t=82.0, change="C", outcome="rolled back", detail=detail)
         yield ev.Note(t=85.0, text="asked Ann about the disk")
 
     def _host(self, name: str, at: int) -> list[ev.AnyEvent]:
-        """A sample a second; the second host is out of reach from 50 to 66 s."""
+        """One sample per second; the second host is lost from 50 to 66 s."""
         titles = HOSTILE if self.hostile else ()
         server = Server(name=name, random=random.Random(at), pid=2010 + 7000 * at, titles=titles)
         found: list[ev.AnyEvent] = [
@@ -358,13 +360,13 @@ class Scenario:
             found.append(ev.HostChanged(t=66.2, host=name, condition="up", facts=FACTS))
         for second in range(100):
             now = second + 0.5 + at / 7
-            server.busy, server.churn = self._weather(now, at)
+            server.busy, server.churn = self._activity(now, at)
             server.step(1.0)
             if at != 1 or not 49.9 < now < 66.2:
                 found.append(ev.HostSample(t=round(now, 3), host=name, round_trip=0.004, reading=server.reading(now)))
         return found
 
-    def _weather(self, now: float, at: int) -> tuple[float, float]:
+    def _activity(self, now: float, at: int) -> tuple[float, float]:
         if at:
             return 0.08, 0.0
         if 5 < now < 35:

@@ -1,4 +1,4 @@
-"""A source that plays what a test tells it, and controls that do what a test can see."""
+"""A session source that plays scripted events, and controls that record their calls."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ from cockpit.tui.app import CockpitApp
 
 @dataclass
 class ScriptedTuning:
-    """Answers with events, as the live one does. Cleared, `gate` holds every call back; `refuse` fails the next;
-    `notes` is what the server makes of the values, told before and after."""
+    """Tuning that responds with events, like live tuning.
+
+    A cleared `gate` blocks calls; `refuse` is the error of the calls; `notes` is the server's comment on the values,
+    in previews and outcomes.
+    """
 
     source: ScriptedSource
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,16 +78,16 @@ class ScriptedTuning:
 
     async def undo(self, letter: str = "") -> None:
         self.calls.append(("undo", {"letter": letter} if letter else {}))
-        back = self._undoable(letter)
-        settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in back.settings)
-        await self._change(settings, undoes=back.letter)
+        change = self._undoable(letter)
+        settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in change.settings)
+        await self._change(settings, undoes=change.letter)
 
     async def preview_undo(self, letter: str = "") -> UndoPreview | None:
         if any(change.confirm_by is not None for change in self.source.session.state.changes):
             return None
-        back = self._undoable(letter)
-        diff = "".join(f"-{one.knob} {one.new}\n+{one.knob} {one.old}\n" for one in back.settings)
-        return UndoPreview(back.letter, Preview("web1", diff, "graceful"))
+        change = self._undoable(letter)
+        diff = "".join(f"-{setting.knob} {setting.new}\n+{setting.knob} {setting.old}\n" for setting in change.settings)
+        return UndoPreview(change.letter, Preview("web1", diff, "graceful"))
 
     def _undoable(self, letter: str) -> Change:
         applied = [change for change in self.source.session.state.changes if change.outcome == "applied"]
@@ -150,7 +153,7 @@ class ScriptedTuning:
 
 
 class ScriptedControls:
-    """Every kind of action: with and without a prompt, with and without a place in the footer, one that fails."""
+    """Controls with each kind of action: with and without a prompt, with and without a footer entry, and failing."""
 
     def __init__(self, source: ScriptedSource) -> None:
         self.mode = Mode.LIVE
@@ -165,17 +168,17 @@ class ScriptedControls:
         )
         self.done: list[tuple[str, str]] = []
         self.actions = (
-            Action("toggle", "start/stop", self._doing("toggle")),
-            Action("mark", "mark", self._doing("mark"), prompt="What happened?"),
-            Action("more", "load", self._doing("more")),
-            Action("back", "back 1 s", self._doing("back"), footer=False),
+            Action("toggle", "start/stop", self._record("toggle")),
+            Action("mark", "mark", self._record("mark"), prompt="What happened?"),
+            Action("more", "load", self._record("more")),
+            Action("back", "back 1 s", self._record("back"), footer=False),
             Action("less", "fail", self._fail, footer=False),
         )
 
     def end_state(self) -> State | None:
         return None
 
-    def _doing(self, name: str):  # type: ignore[no-untyped-def]
+    def _record(self, name: str):  # type: ignore[no-untyped-def]
         async def run(answer: str) -> None:
             self.done.append((name, answer))
 
@@ -185,13 +188,13 @@ class ScriptedControls:
         raise UsageError("no [load] in \x1b[31mthis profile: add one")
 
 
-# Many tests begin with the same script of hundreds of events, which takes longer to fold than the rest of the test.
+# Many tests start with the same script of hundreds of events; folding takes longer than the rest of the test.
 _LONG = 100
 _FOLDED: dict[tuple[int, ...], tuple[Sequence[ev.AnyEvent], State]] = {}
 
 
 def state_after(script: Sequence[ev.AnyEvent]) -> State:
-    """The state after these events; the same objects are folded once, if they are many."""
+    """Return the state after these events; a long script of the same objects is folded only once."""
     if len(script) <= _LONG:
         return fold_all(script)
     key = tuple(map(id, script))
@@ -201,11 +204,11 @@ def state_after(script: Sequence[ev.AnyEvent]) -> State:
 
 
 class ScriptedSource:
-    """Gives the events of the script, then whatever is pushed, until it is closed. `error` ends it badly."""
+    """Source of the scripted events and of pushed events, until it is closed; `fail` makes it raise an error."""
 
     def __init__(self, events: Sequence[ev.AnyEvent] = ()) -> None:
         self.controls = ScriptedControls(self)
-        self.recorder = KeptRecorder()
+        self.recorder = MemoryRecorder()
         self.session = Session(self, self.recorder)
         self.closed = False
         self.error: CockpitError | None = None
@@ -241,8 +244,8 @@ class ScriptedSource:
 
 
 @dataclass
-class KeptRecorder:
-    """A recorder of which one sees what it was given."""
+class MemoryRecorder:
+    """Recorder that keeps its events in memory."""
 
     path: str = "spare-servers.cockpit"
     trouble: str = ""
@@ -254,7 +257,7 @@ class KeptRecorder:
         self.events += events
 
     def settle(self, state: State, pending: Sequence[ev.AnyEvent] = ()) -> None:
-        """The state is not kept."""
+        """Ignore the state."""
 
     def close(self) -> None:
         self.closed = True
@@ -262,7 +265,7 @@ class KeptRecorder:
 
 @dataclass
 class ScriptedLoad:
-    """The load of a session; `active` is the plan of its run."""
+    """Load control of a session; `active` is the plan of the current run."""
 
     plan: LoadPlan
     active: LoadPlan | None = None
@@ -272,6 +275,6 @@ class ScriptedLoad:
 
 
 def scripted_app(events: Sequence[ev.AnyEvent] = (), autostart: str = "") -> tuple[CockpitApp, ScriptedSource]:
-    """The app on a session of those events."""
+    """Return the app on a session of `events`, and the source of the session."""
     source = ScriptedSource(events)
     return CockpitApp(source.session, autostart=autostart, load_parser=plan_with), source

@@ -1,4 +1,4 @@
-"""Beginning and ending: whatever happens, the session is ended and the recording closed."""
+"""Start and shutdown: the session ends and the recording is closed, whatever ends the app."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from textual.pilot import Pilot
 
 from cockpit.model.errors import TargetError
-from tests.tui.driving import PATIENCE, driven, until
+from tests.tui.driving import TIMEOUT, running_app, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 
 
 @pytest.mark.parametrize(("key", "interrupted"), [("q", False), ("ctrl+q", False), ("ctrl+c", True)])
-async def test_quitting_ends_the_session_and_closes_the_recording(key: str, interrupted: bool) -> None:
-    async with driven(Scenario().events(20)) as (pilot, source):
+async def test_quit_ends_session_and_closes_recording(key: str, interrupted: bool) -> None:
+    async with running_app(Scenario().events(20)) as (pilot, source):
         await pilot.press(key)
         await until(pilot, lambda: not pilot.app.is_running)
     assert source.closed
@@ -29,8 +29,8 @@ async def test_quitting_ends_the_session_and_closes_the_recording(key: str, inte
 
 
 @pytest.mark.parametrize("opening", ["t", "question_mark", "m"])
-async def test_ctrl_c_ends_from_inside_a_dialog_too(opening: str) -> None:
-    async with driven(Scenario().events(20)) as (pilot, source):
+async def test_ctrl_c_in_dialog_ends_app(opening: str) -> None:
+    async with running_app(Scenario().events(20)) as (pilot, source):
         await pilot.press(opening)
         await until(pilot, lambda: len(pilot.app.screen_stack) == 2)
         await pilot.press("ctrl+c")
@@ -38,14 +38,14 @@ async def test_ctrl_c_ends_from_inside_a_dialog_too(opening: str) -> None:
     assert source.recorder.closed
 
 
-async def test_an_app_ended_from_outside_closes_the_recording() -> None:
-    async with driven(Scenario().events(20)) as (_, source):
+async def test_external_shutdown_closes_recording() -> None:
+    async with running_app(Scenario().events(20)) as (_, source):
         pass
     assert source.closed
     assert source.recorder.closed
 
 
-async def test_what_the_session_fails_with_is_raised_to_the_caller() -> None:
+async def test_session_error_is_raised_to_caller() -> None:
     app, source = scripted_app(Scenario().events(20))
 
     async def fail(pilot: Pilot[object]) -> None:
@@ -57,22 +57,22 @@ async def test_what_the_session_fails_with_is_raised_to_the_caller() -> None:
     assert source.recorder.closed
 
 
-async def test_autostart_runs_the_action_once_when_the_screen_is_up() -> None:
-    async with driven(autostart="toggle") as (pilot, source):
+async def test_autostart_runs_action_once() -> None:
+    async with running_app(autostart="toggle") as (pilot, source):
         await until(pilot, lambda: source.controls.done == [("toggle", "")])
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert source.controls.done == [("toggle", "")]
 
 
-async def test_nothing_is_begun_any_more_while_the_session_ends() -> None:
-    async with driven(Scenario().events(20)) as (pilot, source):
+async def test_no_action_starts_during_shutdown() -> None:
+    async with running_app(Scenario().events(20)) as (pilot, source):
         await pilot.press("q", "space")
         await until(pilot, lambda: not pilot.app.is_running)
     assert source.controls.done == []
 
 
-IN_A_TERMINAL = """
+APP_ON_TERMINAL = """
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 app, source = scripted_app(Scenario().events(20))
@@ -82,30 +82,30 @@ print(f"interrupted={app.interrupted} closed={source.recorder.closed}", flush=Tr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_screen_with_the_recording_closed_and_the_terminal_as_before(number: int) -> None:
+def test_signal_closes_recording_and_restores_terminal(number: int) -> None:
     child, terminal = pty.fork()
     if child == 0:
         os.environ["TERM"] = "xterm-256color"
-        os.execv(sys.executable, [sys.executable, "-c", IN_A_TERMINAL])
+        os.execv(sys.executable, [sys.executable, "-c", APP_ON_TERMINAL])
     try:
         output = read_until(terminal, b"throughput")
         os.kill(child, number)
         output += read_until(terminal, b"closed=True")
         _, status = os.waitpid(child, 0)
     finally:
-        # A child that is still there loses its terminal, which ends it.
+        # Closing the terminal ends a child that is still running.
         os.close(terminal)
     assert status == 0
     assert b"interrupted=True" in output
     assert output.index(b"\x1b[?1049h") < output.index(b"\x1b[?1049l") < output.index(b"interrupted=")
 
 
-def read_until(terminal: int, words: bytes) -> bytes:
-    """What the terminal gets, up to and with these words."""
+def read_until(terminal: int, expected: bytes) -> bytes:
+    """Return the terminal output up to and including `expected`."""
     output = b""
-    deadline = time.monotonic() + PATIENCE
-    while words not in output:
+    deadline = time.monotonic() + TIMEOUT
+    while expected not in output:
         ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
-        assert ready, f"{words!r} did not come; the last was {output[-500:]!r}"
+        assert ready, f"{expected!r} not received; the output ends with {output[-500:]!r}"
         output += os.read(terminal, 65536)
     return output

@@ -1,4 +1,4 @@
-"""The dialogs for what hosts ask: seen, answered, refused, and gone when the host no longer waits."""
+"""Dialogs for questions of hosts: shown, answered, declined, and closed if the host no longer waits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.dialogs.asking import AskingScreen
 from tests.hosts.sshd import Sshd, locked, public
-from tests.tui.driving import driven, main, shown, until
+from tests.tui.driving import main, running_app, screen_text, until
 
 KEY = OfferedKey(
     where="web1:22",
@@ -37,33 +37,33 @@ KEY = OfferedKey(
 PASSPHRASE, PASSWORD = "correct-horse-42", "battery-staple-43"
 
 
-def asked(key: OfferedKey | None = None) -> Question:
+def make_question(key: OfferedKey | None = None) -> Question:
     return Question("web1", "passphrase of \x1b[31mkey", key, asyncio.get_running_loop().create_future())
 
 
-def dialog(pilot: Pilot[object]) -> str:
-    """What the dialog on top says."""
+def dialog_text(pilot: Pilot[object]) -> str:
+    """Return the text of the top dialog."""
     return "\n".join(str(static.render()) for static in pilot.app.screen.query(Static))
 
 
-async def opened(pilot: Pilot[object]) -> Question:
-    """The question of the dialog that is open, once there is one."""
+async def open_question(pilot: Pilot[object]) -> Question:
+    """Wait for an open question dialog, and return its question."""
 
-    def waits() -> bool:
+    def is_open() -> bool:
         screen = pilot.app.screen
         return isinstance(screen, AskingScreen) and not screen.question.given.done() and screen.is_mounted
 
-    await until(pilot, waits)
+    await until(pilot, is_open)
     assert isinstance(pilot.app.screen, AskingScreen)
     return pilot.app.screen.question
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_a_secret_is_typed_unseen(size: tuple[int, int]) -> None:
-    async with driven(size=size) as (pilot, source):
-        source.controls.question = question = asked()
-        await opened(pilot)
-        assert "web1: passphrase of ·[31mkey" in dialog(pilot)
+async def test_secret_input_is_masked(size: tuple[int, int]) -> None:
+    async with running_app(size=size) as (pilot, source):
+        source.controls.question = question = make_question()
+        await open_question(pilot)
+        assert "web1: passphrase of ·[31mkey" in dialog_text(pilot)
         await pilot.press(*"s3cret")
         assert "s3cret" not in pilot.app.export_screenshot()
         assert pilot.app.screen.query_one(Input).password
@@ -73,20 +73,20 @@ async def test_a_secret_is_typed_unseen(size: tuple[int, int]) -> None:
         await until(pilot, lambda: pilot.app.screen is main(pilot.app))
 
 
-async def test_escape_is_no() -> None:
-    async with driven() as (pilot, source):
-        source.controls.question = question = asked(KEY)
-        await opened(pilot)
+async def test_escape_declines_question() -> None:
+    async with running_app() as (pilot, source):
+        source.controls.question = question = make_question(KEY)
+        await open_question(pilot)
         await pilot.press("escape")
         assert await question.given is None
 
 
-async def test_a_host_key_is_shown_and_takes_a_whole_yes() -> None:
-    async with driven() as (pilot, source):
-        source.controls.question = question = asked(KEY)
-        await opened(pilot)
+async def test_host_key_is_accepted_only_by_full_yes() -> None:
+    async with running_app() as (pilot, source):
+        source.controls.question = question = make_question(KEY)
+        await open_question(pilot)
         for part in (KEY.where, KEY.kind, KEY.fingerprint, str(KEY.file), KEY.line):
-            assert part in dialog(pilot)
+            assert part in dialog_text(pilot)
         await pilot.press("y", "enter")
         await pilot.pause()
         assert not question.given.done()
@@ -94,15 +94,15 @@ async def test_a_host_key_is_shown_and_takes_a_whole_yes() -> None:
         assert await question.given is True
 
 
-async def test_no_dialog_opens_upon_another_and_one_goes_when_nobody_waits() -> None:
-    async with driven() as (pilot, source):
+async def test_question_waits_for_open_dialog_and_closes_if_withdrawn() -> None:
+    async with running_app() as (pilot, source):
         await pilot.press("question_mark")
         await until(pilot, lambda: len(pilot.app.screen_stack) == 2)
-        source.controls.question = asked()
+        source.controls.question = make_question()
         main(pilot.app).frame()
         assert not isinstance(pilot.app.screen, AskingScreen)
         await pilot.press("escape")
-        await opened(pilot)
+        await open_question(pilot)
         source.controls.question = None
         await until(pilot, lambda: pilot.app.screen is main(pilot.app))
 
@@ -119,8 +119,8 @@ async def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 @asynccontextmanager
-async def cockpit(sshd: Sshd, recording: Path, *hosts: str) -> AsyncIterator[tuple[Pilot[object], Session]]:
-    """The cockpit on a live session that watches these hosts of ssh_config."""
+async def live_app(sshd: Sshd, recording: Path, *hosts: str) -> AsyncIterator[tuple[Pilot[object], Session]]:
+    """Run the app on a live session that watches these hosts of ssh_config."""
     configs = tuple(HostConfig(name=name, ssh=name, interval=0.2) for name in hosts)
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"), hosts=configs)
     source = LiveSource(profile, Clock(), ssh_config=sshd.ssh_config, questions=Questions())
@@ -129,80 +129,80 @@ async def cockpit(sshd: Sshd, recording: Path, *hosts: str) -> AsyncIterator[tup
         yield pilot, session
 
 
-def points(session: Session, name: str) -> int:
+def sample_count(session: Session, name: str) -> int:
     return len(session.state.hosts[name].points)
 
 
-async def test_from_first_question_to_samples_and_no_secret_is_kept(sshd: Sshd, tmp_path: Path) -> None:
-    """A host whose key is unknown and whose login takes a passphrase, and another that takes a password."""
+async def test_answers_connect_hosts_and_secrets_are_not_recorded(sshd: Sshd, tmp_path: Path) -> None:
+    """Watch a host with an unknown key and a passphrase, and a second host with a password."""
     (tmp_path / "other").mkdir()
     other = await Sshd(tmp_path / "other").start()
     other.client_key.unlink()
     other.password = PASSWORD
     config = other.ssh_config.read_text().replace("Host web", "Host app")
     sshd.ssh_config.write_text(sshd.ssh_config.read_text() + config)
-    lock(sshd)
+    encrypt_key(sshd)
     sshd.known_hosts.unlink()
     recording = tmp_path / "s.cockpit"
     try:
-        async with cockpit(sshd, recording, "web", "app") as (pilot, session):
+        async with live_app(sshd, recording, "web", "app") as (pilot, session):
             for _ in range(3):
-                question = await opened(pilot)
+                question = await open_question(pilot)
                 if question.key is not None:
                     answer = "yes"
                 else:
                     answer = PASSPHRASE if "passphrase" in question.text else PASSWORD
                 await pilot.press(*answer, "enter")
-            await until(pilot, lambda: points(session, "web") > 1 and points(session, "app") > 1)
+            await until(pilot, lambda: sample_count(session, "web") > 1 and sample_count(session, "app") > 1)
     finally:
         await other.stop()
     assert public(sshd.host_key) in sshd.known_hosts.read_text()
-    with Recording(recording) as kept:
-        events = list(kept.events())
+    with Recording(recording) as reader:
+        events = list(reader.events())
     assert {event.host for event in events if isinstance(event, HostSample)} == {"web", "app"}
     assert [event.condition for event in events if getattr(event, "condition", "") == "asking"] == ["asking"] * 3
-    kept_bytes = contents(tmp_path) + b"".join(encode(event) for event in events)
-    assert PASSPHRASE.encode() not in kept_bytes
-    assert PASSWORD.encode() not in kept_bytes
+    stored = recording_bytes(tmp_path) + b"".join(encode(event) for event in events)
+    assert PASSPHRASE.encode() not in stored
+    assert PASSWORD.encode() not in stored
 
 
-def contents(directory: Path) -> bytes:
-    """All that the recording consists of, as it lies on the disk."""
+def recording_bytes(directory: Path) -> bytes:
+    """Return the contents of all files of the recording."""
     files = list(directory.glob("s.cockpit*"))
     assert files
     return b"".join(file.read_bytes() for file in files)
 
 
-async def test_a_host_that_is_back_waits_to_be_asked_for_its_password(sshd: Sshd, tmp_path: Path) -> None:
+async def test_password_of_reconnecting_host_is_prompted_on_request(sshd: Sshd, tmp_path: Path) -> None:
     sshd.client_key.unlink()
     sshd.password = PASSWORD
-    async with cockpit(sshd, tmp_path / "s.cockpit", "web") as (pilot, session):
-        await opened(pilot)
+    async with live_app(sshd, tmp_path / "s.cockpit", "web") as (pilot, session):
+        await open_question(pilot)
         await pilot.press(*PASSWORD, "enter")
-        await until(pilot, lambda: points(session, "web") > 1)
+        await until(pilot, lambda: sample_count(session, "web") > 1)
         await sshd.stop()
         await until(pilot, lambda: session.state.hosts["web"].condition == "lost")
         await sshd.start()
         await until(pilot, lambda: session.state.hosts["web"].condition == "asking")
-        await until(pilot, lambda: "answer hosts" in shown(pilot))
+        await until(pilot, lambda: "answer hosts" in screen_text(pilot))
         assert session.controls.question is None
         assert pilot.app.screen is main(pilot.app)
         await pilot.press("k")
-        await opened(pilot)
+        await open_question(pilot)
         await pilot.press(*PASSWORD, "enter")
         await until(pilot, lambda: session.state.hosts["web"].condition == "up")
         assert "answer hosts" not in {action.label for action in session.controls.actions}
 
 
-async def test_a_host_left_alone_asks_again_when_it_is_wanted(sshd: Sshd, tmp_path: Path) -> None:
-    lock(sshd)
-    async with cockpit(sshd, tmp_path / "s.cockpit", "web") as (pilot, session):
-        await opened(pilot)
+async def test_declined_host_is_prompted_again_on_request(sshd: Sshd, tmp_path: Path) -> None:
+    encrypt_key(sshd)
+    async with live_app(sshd, tmp_path / "s.cockpit", "web") as (pilot, session):
+        await open_question(pilot)
         await pilot.press("escape")
         await until(pilot, lambda: session.state.hosts["web"].condition == "refused")
-        await until(pilot, lambda: "answer hosts" in shown(pilot))
+        await until(pilot, lambda: "answer hosts" in screen_text(pilot))
         await pilot.press("k")
-        await opened(pilot)
+        await open_question(pilot)
         await pilot.press(*PASSPHRASE, "enter")
         await until(pilot, lambda: session.state.hosts["web"].condition == "up")
         await sshd.stop()
@@ -212,6 +212,6 @@ async def test_a_host_left_alone_asks_again_when_it_is_wanted(sshd: Sshd, tmp_pa
         assert pilot.app.screen is main(pilot.app)
 
 
-def lock(sshd: Sshd) -> None:
+def encrypt_key(sshd: Sshd) -> None:
     key = asyncssh.read_private_key(sshd.client_key)
     sshd.client_key.write_bytes(locked(key, PASSPHRASE))

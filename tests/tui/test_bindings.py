@@ -1,4 +1,4 @@
-"""Every binding of every screen, pressed: something that can be seen comes of it. One without a row is an error."""
+"""Every binding of every screen is pressed and must have a visible effect; a binding without a row is an error."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from cockpit.tui.key_names import action_key
 from cockpit.tui.start.new_profile import Checklist, FoundScreen, NewProfileScreen, Wanted
 from cockpit.tui.start.profile_files import DeleteScreen
 from cockpit.tui.start.trust import TrustScreen
-from tests.tui.driving import at_rest, driven, first_screen, main, press, until
+from tests.tui.driving import main, press, reset_screen, running_app, until, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedTuning
-from tests.tui.test_start import offers, started
+from tests.tui.test_start import running_start_app, start_choices
 
 EVENTS = Scenario(2).events(99)
 RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
-# Keys with a name that are one printed sign.
+# Named keys that print a single character.
 SIGNS = {"space", "plus", "minus", "comma", "full_stop", "colon", "slash", "question_mark", "equals_sign"} | {
     *("left_square_bracket", "right_square_bracket", "greater_than_sign", "less_than_sign")
 }
@@ -50,13 +50,13 @@ Prepare = Callable[[Pilot[Any]], Awaitable[None]]
 
 
 class Row(NamedTuple):
-    """`keys` are pressed one by one, each from the first screen, after `before`; `prepare` opens what keys cannot."""
+    """`keys` are pressed one by one, each after a reset and `before`; `prepare` opens screens that no key opens."""
 
-    of: str
+    class_name: str
     keys: str
     before: str = ""
     prepare: Prepare | None = None
-    world: str = "main"
+    app: str = "main"
 
 
 async def push_asking(pilot: Pilot[Any]) -> None:
@@ -64,7 +64,7 @@ async def push_asking(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(AskingScreen(lambda: question, question))
 
 
-async def push_machines(pilot: Pilot[Any]) -> None:
+async def push_generators(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(GeneratorScreen(main(pilot.app).session))
 
 
@@ -81,7 +81,7 @@ async def push_approval(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(ApproveScreen("Try MaxRequestWorkers 400?"))
 
 
-async def push_claim(pilot: Pilot[Any]) -> None:
+async def push_result(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(EndScreen("better: MaxRequestWorkers 400", question=True))
 
 
@@ -97,46 +97,46 @@ async def push_delete(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(DeleteScreen(Path("x.toml")))
 
 
-async def type_a_value(pilot: Pilot[Any]) -> None:
-    """Into the first knob of the tuning panel."""
+async def type_value(pilot: Pilot[Any]) -> None:
+    """Type a value for the first knob of the tuning panel."""
     await pilot.press("t")
     await until(pilot, lambda: isinstance(pilot.app.focused, Input))
     await pilot.press("3", "0")
 
 
-async def tune(pilot: Pilot[Any]) -> None:
+async def open_tuning_panel(pilot: Pilot[Any]) -> None:
     await pilot.press("t")
     await until(pilot, lambda: isinstance(pilot.app.focused, Input))
 
 
-async def ask_for_a_profile(pilot: Pilot[Any]) -> None:
+async def open_profile_form(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(NewProfileScreen(None, "web1"))
     await until(pilot, lambda: isinstance(pilot.app.focused, Input))
 
 
-async def second_field(pilot: Pilot[Any]) -> None:
-    await ask_for_a_profile(pilot)
+async def focus_second_field(pilot: Pilot[Any]) -> None:
+    await open_profile_form(pilot)
     pilot.app.screen.query_one("#concurrency").focus()
 
 
-async def find_nothing(pilot: Pilot[Any]) -> None:
+async def open_empty_draft(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(FoundScreen(Wanted("http://web1/", 1, "1s", True, ()), ()))
     await until(pilot, lambda: isinstance(pilot.app.focused, Input))
 
 
-async def file_field(pilot: Pilot[Any]) -> None:
-    await find_nothing(pilot)
+async def focus_file_field(pilot: Pilot[Any]) -> None:
+    await open_empty_draft(pilot)
     pilot.app.screen.query_one("#file").focus()
 
 
-async def pick(pilot: Pilot[Any]) -> None:
-    await ask_for_a_profile(pilot)
+async def focus_checklist(pilot: Pilot[Any]) -> None:
+    await open_profile_form(pilot)
     pilot.app.screen.query_one("#hosts", Checklist).focus()
 
 
 ROWS = (
     Row("CockpitBase", "f1 ctrl+z ctrl+q ctrl+c"),
-    Row("CockpitBase", "f1 question_mark T ctrl+z ctrl+q ctrl+c", world="start"),
+    Row("CockpitBase", "f1 question_mark T ctrl+z ctrl+q ctrl+c", app="start"),
     Row("ViewKeys", "e i l A"),
     Row("ViewKeys", "o", before="i"),
     Row("PickScreen", "escape l q", before="l"),
@@ -145,15 +145,15 @@ ROWS = (
     Row("ViewKeys", "tab shift+tab p d D enter w a f slash s S z"),
     Row("ViewKeys", "pagedown G", before="enter"),
     Row("ViewKeys", "pageup g", before="enter G"),
-    Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u", prepare=tune),
-    Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_a_value),
+    Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u", prepare=open_tuning_panel),
+    Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_value),
     Row("CheckScreen", "escape q x", before="x"),
     Row("BoardScreen", "escape q A", prepare=push_board),
     Row("KnobsScreen", "space enter escape q", prepare=push_knobs),
     Row("ApproveScreen", "enter escape q", prepare=push_approval),
-    Row("EndScreen", "enter escape q", prepare=push_claim),
+    Row("EndScreen", "enter escape q", prepare=push_result),
     Row("AutopilotScreen", "P K F", prepare=push_search),
-    Row("GeneratorScreen", "escape q L", prepare=push_machines),
+    Row("GeneratorScreen", "escape q L", prepare=push_generators),
     Row("LoadForm", "escape enter up down", before="equals_sign"),
     Row("Toggle", "space", before="equals_sign down down down down"),
     Row("UndoScreen", "enter escape q", before="ctrl+u"),
@@ -163,58 +163,58 @@ ROWS = (
     Row("OneLine", "escape", before="m"),
     Row("AskingScreen", "escape", prepare=push_asking),
     Row("TrustScreen", "y escape q", prepare=push_trust),
-    Row("StartScreen", "slash n u j h E delete question_mark q", world="start"),
-    Row("DeleteScreen", "y escape q", prepare=push_delete, world="start"),
-    Row("DoctorScreen", "escape q h enter", before="h", world="start"),
-    Row("StartScreen", "escape", before="slash c h u r n enter", world="start"),
-    Row("NewProfileScreen", "enter", prepare=ask_for_a_profile, world="start"),
-    Row("_Page", "escape down", prepare=ask_for_a_profile, world="start"),
-    Row("_Page", "up", prepare=second_field, world="start"),
-    Row("FoundScreen", "enter", prepare=file_field, world="start"),
-    Row("Checklist", "space enter", prepare=pick, world="start"),
+    Row("StartScreen", "slash n u j h E delete question_mark q", app="start"),
+    Row("DeleteScreen", "y escape q", prepare=push_delete, app="start"),
+    Row("DoctorScreen", "escape q h enter", before="h", app="start"),
+    Row("StartScreen", "escape", before="slash c h u r n enter", app="start"),
+    Row("NewProfileScreen", "enter", prepare=open_profile_form, app="start"),
+    Row("_Page", "escape down", prepare=open_profile_form, app="start"),
+    Row("_Page", "up", prepare=focus_second_field, app="start"),
+    Row("FoundScreen", "enter", prepare=focus_file_field, app="start"),
+    Row("Checklist", "space enter", prepare=focus_checklist, app="start"),
 )
-# Keys that a screen takes without a binding, so that those typed in a row keep their order.
+# Keys that a screen handles without a binding, so that keys in quick succession keep their order.
 UNBOUND = (
     Row("ViewKeys", "left home pageup left_square_bracket", before="e"),
     Row("ViewKeys", "right end pagedown right_square_bracket", before="e home"),
 )
 
 
-def kinds() -> Iterator[type]:
-    """The classes with bindings of their own."""
+def classes_with_bindings() -> Iterator[type]:
+    """Yield the classes that define bindings."""
     for module in pkgutil.walk_packages(cockpit.tui.__path__, "cockpit.tui."):
-        for kind in vars(importlib.import_module(module.name)).values():
-            if isinstance(kind, type) and kind.__module__ == module.name and "BINDINGS" in vars(kind):
-                yield kind
+        for cls in vars(importlib.import_module(module.name)).values():
+            if isinstance(cls, type) and cls.__module__ == module.name and "BINDINGS" in vars(cls):
+                yield cls
 
 
-def bound() -> dict[str, set[str]]:
-    """The keys that each class of the screen's room binds by itself."""
+def bound_keys() -> dict[str, set[str]]:
+    """Return the keys that each class of `cockpit.tui` binds."""
     found: dict[str, set[str]] = {}
-    for kind in kinds():
-        for binding in vars(kind)["BINDINGS"]:
-            assert isinstance(binding, Binding), f"{kind.__name__}: bindings are written out"
-            assert binding.description, f"{kind.__name__} {binding.key}: help and palette need words"
-            found.setdefault(kind.__name__, set()).update(key.strip() for key in binding.key.split(","))
+    for cls in classes_with_bindings():
+        for binding in vars(cls)["BINDINGS"]:
+            assert isinstance(binding, Binding), f"{cls.__name__}: use Binding objects"
+            assert binding.description, f"{cls.__name__} {binding.key}: help and palette need a description"
+            found.setdefault(cls.__name__, set()).update(key.strip() for key in binding.key.split(","))
     return found
 
 
-# What only says again what the screen around it does with these keys.
+# Widgets that repeat bindings of their screen.
 REPEATED = {"Field", "Value"}
-# What leaves the screen as it is; that it is sent anew is seen in test_updates.
-UNSEEN = {"CockpitBase": {"ctrl+l"}}
+# Bindings that do not change the screen; test_screen_diff tests that ctrl+l redraws it.
+INVISIBLE = {"CockpitBase": {"ctrl+l"}}
 
 
-def test_every_binding_has_a_row_and_no_row_is_of_one_that_is_gone() -> None:
+def test_rows_cover_exactly_all_bindings() -> None:
     tested: dict[str, set[str]] = {}
     for row in ROWS:
-        tested.setdefault(row.of, set()).update(row.keys.split())
-    wanted = {name: keys - UNSEEN.get(name, set()) for name, keys in bound().items() if name not in REPEATED}
+        tested.setdefault(row.class_name, set()).update(row.keys.split())
+    wanted = {name: keys - INVISIBLE.get(name, set()) for name, keys in bound_keys().items() if name not in REPEATED}
     assert wanted == tested
 
 
-# Letters and signs with several texts for one meaning: it opens and closes a dialog, or does the same in another place.
-ONE_MEANING = {
+# Keys with several descriptions of one meaning: open and close a dialog, or the same action in another place.
+SAME_MEANING = {
     "A": {"evaluations of a search", "close"},
     "L": {"machines that load comes from", "close"},
     "c": {"compare", "close"},
@@ -230,10 +230,10 @@ ONE_MEANING = {
 }
 
 
-def test_a_letter_has_one_meaning_on_all_screens() -> None:
+def test_key_has_same_meaning_on_all_screens() -> None:
     texts: dict[str, set[str]] = {}
-    for kind in kinds():
-        for binding in vars(kind)["BINDINGS"]:
+    for cls in classes_with_bindings():
+        for binding in vars(cls)["BINDINGS"]:
             for key in binding.key.split(","):
                 texts.setdefault(key.strip(), set()).add(binding.description)
     with Recording(RECORDING) as recording:
@@ -244,17 +244,17 @@ def test_a_letter_has_one_meaning_on_all_screens() -> None:
     for action in actions:
         texts.setdefault(action_key(action), set()).add(action.label)
     signs = {key: found for key, found in texts.items() if len(key) == 1 or key in SIGNS}
-    assert {key: found for key, found in signs.items() if len(found) > 1} == ONE_MEANING
+    assert {key: found for key, found in signs.items() if len(found) > 1} == SAME_MEANING
 
 
 @asynccontextmanager
-async def world(row: Row) -> AsyncIterator[tuple[Pilot[Any], Callable[[], object]]]:
-    """The app that a row is about, with what has come to those whom its keys tell."""
-    if row.world == "start":
-        async with started(offers()) as (pilot, _):
+async def run_row_app(row: Row) -> AsyncIterator[tuple[Pilot[Any], Callable[[], object]]]:
+    """Run the app of a row; yields the pilot and a function that returns the effects outside the screen."""
+    if row.app == "start":
+        async with running_start_app(start_choices()) as (pilot, _):
             yield pilot, lambda: None
     else:
-        async with driven(EVENTS) as (pilot, source):
+        async with running_app(EVENTS) as (pilot, source):
             tuning = source.controls.tuning
             assert isinstance(tuning, ScriptedTuning)
             yield (
@@ -268,8 +268,8 @@ async def world(row: Row) -> AsyncIterator[tuple[Pilot[Any], Callable[[], object
             )
 
 
-def seen(app: App[Any]) -> object:
-    """All that a person could see, and whether it goes on."""
+def visible_state(app: App[Any]) -> object:
+    """Return everything that is visible, or whether the app has ended."""
     if not app.is_running:
         return "ended"
     lines = app.screen._compositor.render_strips()
@@ -277,37 +277,35 @@ def seen(app: App[Any]) -> object:
     return drawn, [type(screen).__name__ for screen in app.screen_stack], len(app._notifications), id(app.focused)
 
 
-def goes_on(app: App[Any]) -> bool:
-    """Whether another key can be pressed."""
+def accepts_keys(app: App[Any]) -> bool:
+    """Return whether another key can be pressed."""
     return app.is_running and not app._exit and not (isinstance(app, CockpitApp) and app.leaving)
 
 
-@pytest.mark.parametrize("row", (*ROWS, *UNBOUND), ids=lambda row: f"{row.of}-{row.keys}")
-async def test_every_binding_does_something_that_can_be_seen(
-    row: Row, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("row", (*ROWS, *UNBOUND), ids=lambda row: f"{row.class_name}-{row.keys}")
+async def test_every_binding_has_visible_effect(row: Row, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     keys = row.keys.split()
     while keys:
-        async with world(row) as (pilot, told):
-            while keys and goes_on(pilot.app):
-                await pressed(row, keys.pop(0), pilot, told)
+        async with run_row_app(row) as (pilot, effects):
+            while keys and accepts_keys(pilot.app):
+                await press_and_check(row, keys.pop(0), pilot, effects)
 
 
-async def pressed(row: Row, key: str, pilot: Pilot[Any], told: Callable[[], object]) -> None:
-    """Press the key where its row says, and wait for something to be seen."""
-    await first_screen(pilot)
+async def press_and_check(row: Row, key: str, pilot: Pilot[Any], effects: Callable[[], object]) -> None:
+    """Press the key in the situation of its row, and wait for a visible effect."""
+    await reset_screen(pilot)
     if row.prepare:
         await row.prepare(pilot)
     for before in row.before.split():
         await press(pilot, before)
-    await at_rest(pilot)
-    was = seen(pilot.app), told()
+    await wait_idle(pilot)
+    initial = visible_state(pilot.app), effects()
     await pilot.press(key)
     try:
-        await until(pilot, lambda: (seen(pilot.app), told()) != was)
+        await until(pilot, lambda: (visible_state(pilot.app), effects()) != initial)
     except TimeoutError:
-        pytest.fail(f"{row.of}: nothing can be seen of {key}")
+        pytest.fail(f"{row.class_name}: {key} has no visible effect")
     if pilot.app.is_running:
-        await at_rest(pilot)
+        await wait_idle(pilot)

@@ -1,4 +1,4 @@
-"""The evaluations of a search on the screen: all of them, the best so far, and the metric along each knob."""
+"""The board of a search: all evaluations, the best so far, and the metric along each knob."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from textual.widgets import Static
 from cockpit.model import events as ev
 from cockpit.model.autopilot import AutopilotBegun, AutopilotTrial, SearchedKnob, SearchPlan
 from cockpit.tui.autopilot.board import BoardScreen
-from tests.tui.driving import driven, main, press
+from tests.tui.driving import main, press, running_app
 from tests.tui.scenario import session_started
 
 PLAN = SearchPlan(
@@ -44,8 +44,8 @@ def events() -> list[ev.AnyEvent]:
     ]
 
 
-async def test_a_shows_all_evaluations_the_best_and_the_metric_along_each_knob() -> None:
-    async with driven(events()) as (pilot, _):
+async def test_board_lists_evaluations_best_and_knob_effects() -> None:
+    async with running_app(events()) as (pilot, _):
         await press(pilot, "A")
         assert isinstance(pilot.app.screen, BoardScreen)
         text = str(pilot.app.screen.query_one("#board", Static).content)
@@ -62,7 +62,7 @@ async def test_a_shows_all_evaluations_the_best_and_the_metric_along_each_knob()
         assert pilot.app.screen is main(pilot.app)
 
 
-async def test_a_session_without_a_search_says_so() -> None:
-    async with driven([session_started()]) as (pilot, _):
+async def test_board_does_not_open_without_search() -> None:
+    async with running_app([session_started()]) as (pilot, _):
         await press(pilot, "A")
         assert pilot.app.screen is main(pilot.app)

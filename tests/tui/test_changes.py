@@ -1,4 +1,4 @@
-"""Changes in words: who asked for one, and its letter once."""
+"""Descriptions of changes: requester, outcome, active value and letter."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.tui.driving import plain
 
 
 @pytest.mark.parametrize(
-    ("who", "words"), [("ann@desk", "by ann@desk"), ("0@desk", "by uid 0@desk"), ("0xen@desk", "by 0xen@desk")]
+    ("who", "text"), [("ann@desk", "by ann@desk"), ("0@desk", "by uid 0@desk"), ("0xen@desk", "by 0xen@desk")]
 )
-def test_who_asked_for_a_change_is_no_bare_number(who: str, words: str) -> None:
+def test_numeric_requester_is_labelled_as_uid(who: str, text: str) -> None:
     state = fold_all([ev.ChangeBegun(t=1.0, change="A", host="web1", settings=(), diff="", who=who)])
-    assert words in " ".join(plain(change_lines(state.changes[0], state)))
+    assert text in " ".join(plain(change_lines(state.changes[0], state)))
 
 
-def test_a_written_value_is_never_shown_as_in_force() -> None:
+def test_written_value_is_not_shown_as_active() -> None:
     limit = Knob(name="Limit", host="web1", kind="keyvalue", file="/f", key="Limit", action="restart")
     settings = (Setting(knob="Limit", old="1", new="2"),)
     events: list[ev.AnyEvent] = [
@@ -42,7 +42,7 @@ def test_a_written_value_is_never_shown_as_in_force() -> None:
     assert "a change is only written: run action restart" in details(state.knobs["Limit"])
 
 
-def test_who_sits_here_is_told_by_the_login_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoami_falls_back_to_login_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "ann")
     assert whoami().startswith("ann@")
     login = pwd.getpwuid(os.getuid()).pw_name
@@ -51,21 +51,23 @@ def test_who_sits_here_is_told_by_the_login_name(monkeypatch: pytest.MonkeyPatch
         assert whoami().startswith(f"{login}@")
 
 
-def test_a_recordings_changes_have_their_letter_once() -> None:
+def test_recording_summary_shows_change_letter_once() -> None:
     kept = Kept(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
-    one = Recent(kept=kept, changes=(ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied"),))
-    told = [words for words, _ in about(StartChoice(Choice("recording", kept.path), recent=one), 120)]
-    assert "A MaxSpareServers 10 → 40  applied" in told
+    recent = Recent(
+        kept=kept, changes=(ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied"),)
+    )
+    lines = [text for text, _ in about(StartChoice(Choice("recording", kept.path), recent=recent), 120)]
+    assert "A MaxSpareServers 10 → 40  applied" in lines
 
 
-def test_a_marker_of_a_change_that_was_rolled_back_names_the_instant_of_the_rollback() -> None:
+def test_rolled_back_change_marker_shows_rollback_time() -> None:
     begun = ev.ChangeBegun(t=10.0, change="A", host="web1", settings=(Setting(knob="K", old="1", new="2"),))
     active = ev.ChangeStage(t=12.0, change="A", stage="active")
     ended = ev.ChangeEnded(t=70.0, change="A", outcome="rolled back", detail="nobody confirmed it")
     known = ev.KnobRead(t=1.0, knob="K", host="web1", value="1")
     before, after = (all_markers(fold_all([known, begun, active, *more])) for more in ([], [ended]))
-    assert [(one.t, one.text) for one in before] == [(12.0, "A K 1 → 2: under way")]
-    assert sorted((one.t, one.text) for one in after) == [
+    assert [(marker.t, marker.text) for marker in before] == [(12.0, "A K 1 → 2: under way")]
+    assert sorted((marker.t, marker.text) for marker in after) == [
         (12.0, "A K 1 → 2: rolled back at 00:01:10"),
         (70.0, "A K 1 → 2: rolled back, nobody confirmed it"),
     ]

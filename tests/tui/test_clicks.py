@@ -1,4 +1,4 @@
-"""Clicks on keys, rows, titles and the position bar do the same as the keys, on a wide and on a small screen."""
+"""Clicks on keys, rows, titles and the position bar act like the keys, on wide and small screens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import Position
-from tests.tui.driving import at_rest, driven, first_screen, main, press, text_of, until
+from tests.tui.driving import main, press, reset_screen, running_app, text_of, until, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.topology import topology
 
@@ -30,25 +30,25 @@ async def click(pilot: Pilot[object], widget: Widget, text: str) -> None:
     y = next(y for y, line in enumerate(lines) if text in line)
     at = widget.content_region.offset - widget.region.offset
     await pilot.click(widget, offset=(lines[y].index(text) + at.x, y + at.y))
-    await at_rest(pilot)
+    await wait_idle(pilot)
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_click_on_a_key_of_the_footer_presses_it(size: tuple[int, int]) -> None:
-    async with driven(EVENTS, size=size) as (pilot, source):
+async def test_click_on_footer_key_presses_key(size: tuple[int, int]) -> None:
+    async with running_app(EVENTS, size=size) as (pilot, source):
         footer = main(pilot.app).query_one(Footer)
         await click(pilot, footer, "help")
         assert isinstance(pilot.app.screen, HelpScreen)
-        await first_screen(pilot)
+        await reset_screen(pilot)
         await click(pilot, footer, "compare")
         assert isinstance(pilot.app.screen, CompareScreen)
-        await first_screen(pilot)
+        await reset_screen(pilot)
         await click(pilot, footer, "space")
         await until(pilot, lambda: ("toggle", "") in source.controls.done)
 
 
-async def test_each_of_several_keys_of_an_entry_can_be_clicked() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_each_key_of_footer_entry_can_be_clicked() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         screen = main(pilot.app)
         await press(pilot, "z", "enter")
         footer = screen.query_one(Footer)
@@ -59,8 +59,8 @@ async def test_each_of_several_keys_of_an_entry_can_be_clicked() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_click_selects_a_segment_and_a_second_one_compares_it(size: tuple[int, int]) -> None:
-    async with driven(EVENTS, size=size) as (pilot, _):
+async def test_first_click_selects_segment_second_click_compares(size: tuple[int, int]) -> None:
+    async with running_app(EVENTS, size=size) as (pilot, _):
         screen = main(pilot.app)
         runs = screen.query_one(Runs)
         await click(pilot, runs, " 3  ")
@@ -70,15 +70,15 @@ async def test_a_click_selects_a_segment_and_a_second_one_compares_it(size: tupl
         assert isinstance(pilot.app.screen, CompareScreen)
 
 
-async def test_a_click_on_the_verdict_compares() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_click_on_verdict_opens_comparison() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         await press(pilot, "up")
         await click(pilot, main(pilot.app).query_one(VerdictStrip), "segment")
         assert isinstance(pilot.app.screen, CompareScreen)
 
 
-async def test_titles_of_the_process_table_sort_and_rows_are_selected() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_click_sorts_process_table_and_selects_row() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
         await click(pilot, panes, "RSS ")
@@ -97,8 +97,8 @@ async def test_titles_of_the_process_table_sort_and_rows_are_selected() -> None:
         assert f"PID {pid}" in text_of(panes)
 
 
-async def test_a_click_on_a_host_selects_it_then_gives_it_the_screen() -> None:
-    async with driven(topology()) as (pilot, _):
+async def test_first_click_selects_host_second_click_maximizes() -> None:
+    async with running_app(topology()) as (pilot, _):
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
         await click(pilot, panes, "app1")
@@ -108,8 +108,8 @@ async def test_a_click_on_a_host_selects_it_then_gives_it_the_screen() -> None:
         assert screen.view.room == "alone"
 
 
-async def test_hosts_side_by_side_have_their_own_rows() -> None:
-    async with driven(topology(), size=(200, 50)) as (pilot, _):
+async def test_click_selects_host_in_side_by_side_layout() -> None:
+    async with running_app(topology(), size=(200, 50)) as (pilot, _):
         screen = main(pilot.app)
         await press(pilot, "p", "p")
         panes = screen.query_one(HostPanes)
@@ -118,8 +118,8 @@ async def test_hosts_side_by_side_have_their_own_rows() -> None:
         assert screen.view.host == 1
 
 
-async def test_a_click_on_the_line_of_a_host_opens_it_on_a_small_screen() -> None:
-    async with driven(topology(), size=(80, 24)) as (pilot, _):
+async def test_click_on_host_line_maximizes_host_on_small_screen() -> None:
+    async with running_app(topology(), size=(80, 24)) as (pilot, _):
         screen = main(pilot.app)
         await click(pilot, screen.query_one(HostLines), "app1")
         assert (screen.view.host, screen.view.room) == (1, "alone")
@@ -127,27 +127,27 @@ async def test_a_click_on_the_line_of_a_host_opens_it_on_a_small_screen() -> Non
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_click_on_the_position_bar_jumps_there(size: tuple[int, int]) -> None:
-    async with driven(EVENTS, size=size) as (pilot, source):
+async def test_click_on_position_bar_seeks(size: tuple[int, int]) -> None:
+    async with running_app(EVENTS, size=size) as (pilot, source):
         position = main(pilot.app).query_one(Position)
-        source.controls.actions += (Action("jump", "go to", source.controls._doing("jump"), footer=False),)
+        source.controls.actions += (Action("jump", "go to", source.controls._record("jump"), footer=False),)
         source.controls.extent, source.controls.position = (0.0, 200.0), 50.0
         await until(pilot, lambda: position.size.area > 0 and "●" in text_of(position))
         bar = text_of(position)
         first, last = len("00:00:00  "), bar.index("  00:03:20") - 1
         await pilot.click(position, offset=(1 + (first + last) // 2, 0))
         await until(pilot, lambda: bool(source.controls.done))
-        name, words = source.controls.done[0]
+        name, answer = source.controls.done[0]
         assert name == "jump"
-        assert float(words.removesuffix("s")) == pytest.approx(100.0, abs=200 / (last - first))
+        assert float(answer.removesuffix("s")) == pytest.approx(100.0, abs=200 / (last - first))
         await pilot.click(position, offset=(2, 0))
-        await at_rest(pilot)
-        assert len(source.controls.done) == 1, "the clock is no part of the bar"
+        await wait_idle(pilot)
+        assert len(source.controls.done) == 1, "the clock is not part of the bar"
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_hints_of_dialogs_can_be_clicked(size: tuple[int, int]) -> None:
-    async with driven(EVENTS, size=size) as (pilot, _):
+async def test_dialog_hints_can_be_clicked(size: tuple[int, int]) -> None:
+    async with running_app(EVENTS, size=size) as (pilot, _):
         screen = main(pilot.app)
         await press(pilot, "slash", "a", "p")
         assert isinstance(pilot.app.screen, FilterScreen)
@@ -161,7 +161,7 @@ async def test_hints_of_dialogs_can_be_clicked(size: tuple[int, int]) -> None:
         assert screen.view.cursor is not None
 
 
-def test_names_of_keys_lead_back_to_the_keys() -> None:
+def test_key_labels_map_back_to_keys() -> None:
     assert [key_named(name) for name in ("↑", "PgDn", "^U", "?", "Tab", "space", "G")] == [
         *("up", "pagedown", "ctrl+u", "question_mark", "tab", "space", "G")
     ]

@@ -1,4 +1,4 @@
-"""What stands below a host's figures, drawn from states in which there is much of everything."""
+"""Details below a host's metrics, drawn from states with many items of each kind."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, View, detai
 from cockpit.tui.hosts.host_pane import condition, host_pane, processes_line
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
 from cockpit.tui.runs.table import Runs
-from tests.tui.describing import detail, looking_at, with_host
 from tests.tui.driving import context_of, plain
+from tests.tui.host_details import detail, detail_context, with_host
 from tests.tui.scenario import FACTS, Scenario, session_started
 from tests.tui.topology import APP, WEB, topology
 
 HALF = CpuShare(user=30.0, nice=1.5, system=15.0, iowait=2.5, steal=1.0, idle=50.0)
 
 
-def test_details_are_offered_in_a_fixed_order_and_only_those_a_host_has() -> None:
+def test_available_host_details_have_fixed_order() -> None:
     web, app = context_of(topology()).hosts
     kinds = [detail.kind for detail in details_of(web)]
     assert kinds == ["processes", "cores", "disks", "nets", "page", "tail", "tail"]
@@ -32,7 +32,7 @@ def test_details_are_offered_in_a_fixed_order_and_only_those_a_host_has() -> Non
     assert details_of(HostState(config=HostConfig(name="bare")))[0] == Detail("cores")
 
 
-def test_processes_of_other_servers_of_the_name_are_named() -> None:
+def test_excluded_processes_of_other_servers_are_counted() -> None:
     web = context_of(topology()).hosts[0]
     assert web.sample is not None and web.point is not None
     for left_out, text in ((0, ""), (4, "4 of others left out"), (None, "all servers of that name")):
@@ -41,51 +41,51 @@ def test_processes_of_other_servers_of_the_name_are_named() -> None:
         assert text in line and ("of that name" in line) == (left_out is None), line
 
 
-def test_each_core_has_the_columns_of_sar_and_all_of_them_come_first() -> None:
-    context = with_host(looking_at("cores"), "web1", cores=(HALF, None, HALF))
+def test_core_table_has_sar_columns_and_total_first() -> None:
+    context = with_host(detail_context("cores"), "web1", cores=(HALF, None, HALF))
     lines = detail(context)
     assert lines[0].split() == ["CPU", "%user", "%nice", "%system", "%iowait", "%steal", "%idle"]
     assert lines[1].startswith("all")
     assert lines[2].split()[:7] == ["0", "30.0", "1.5", "15.0", "2.5", "1.0", "50.0"]
-    assert "█" in lines[2], "how busy it is"
+    assert "█" in lines[2], "bar of the CPU usage"
     assert "no data" in lines[3]
 
 
-def test_many_cores_say_which_of_them_are_in_sight_and_scroll() -> None:
-    context = with_host(looking_at("cores", entered=True, scroll=40), "web1", cores=(HALF,) * 64)
+def test_core_table_scrolls_and_shows_visible_range() -> None:
+    context = with_host(detail_context("cores", entered=True, scroll=40), "web1", cores=(HALF,) * 64)
     lines = detail(context, height=11)
     assert "41–50 of 65" in lines[0]
-    assert lines[1].split()[0] == "39", "the first of the rows is all of them together"
-    beyond = with_host(looking_at("cores", entered=True, scroll=400), "web1", cores=(HALF,) * 64)
+    assert lines[1].split()[0] == "39", "the first row is the total"
+    beyond = with_host(detail_context("cores", entered=True, scroll=400), "web1", cores=(HALF,) * 64)
     assert detail(beyond, height=11)[-1].split()[0] == "63"
 
 
-def test_disks_and_interfaces_are_named_as_sar_names_them() -> None:
+def test_disk_and_interface_tables_have_sar_columns() -> None:
     disk = DiskRates("nvme0n1", 12.0, 96.5, 1203.0, 0.0, 34.0, 1.2, 0.8, 99.0)
-    lines = detail(with_host(looking_at("disks"), "web1", disks=(disk,)))
+    lines = detail(with_host(detail_context("disks"), "web1", disks=(disk,)))
     assert lines[0].split() == ["DEV", "tps", "rkB/s", "wkB/s", "dkB/s", "areq-sz", "aqu-sz", "await", "%util"]
     assert lines[1].split() == ["nvme0n1", "12", "96.5", "1.2k", "0", "34", "1.2", "0.8", "99"]
     idle = replace(disk, name="loop3", tps=0.0)
-    lines = detail(with_host(looking_at("disks"), "web1", disks=(disk, idle, replace(idle, name="loop4"))))
+    lines = detail(with_host(detail_context("disks"), "web1", disks=(disk, idle, replace(idle, name="loop4"))))
     assert "loop3" not in "\n".join(lines)
     assert lines[2] == "2 loop devices without I/O"
     net = NetRates("eth0", 9.0, 8.0, 1234.0, 99.0, errors=0.0, drops=3.0)
-    lines = detail(with_host(looking_at("nets"), "web1", nets=(net,)))
+    lines = detail(with_host(detail_context("nets"), "web1", nets=(net,)))
     assert lines[0].split() == ["IFACE", "rxpck/s", "txpck/s", "rxkB/s", "txkB/s", "err/s", "drop/s"]
     assert lines[1].split() == ["eth0", "9", "8", "1.23k", "99", "0", "3"]
 
 
 @pytest.mark.parametrize("kind", ["cores", "disks", "nets", "page", "tail", "averages"])
 @pytest.mark.parametrize("width", [20, 49, 120])
-def test_a_host_of_which_nothing_is_known_yet_shows_no_figures(kind: str, width: int) -> None:
-    """Neither zeros nor a traceback: there is nothing to say yet."""
+def test_host_without_data_shows_no_metrics(kind: str, width: int) -> None:
+    """Expect neither zeros nor a traceback before the first sample."""
     context = context_of(topology(0.3), details={"web1": Detail(kind)}, averages=kind == "averages")  # type: ignore[arg-type]
     drawn = "\n".join(plain(host_pane(context.hosts[0], context, width, 20).lines))
     assert "0.0 " not in drawn
     assert "waiting for data" in drawn
 
 
-def test_the_total_of_the_interfaces_stands_among_the_figures() -> None:
+def test_host_pane_shows_interface_total() -> None:
     context = context_of(topology(30.7))
     host = context.hosts[0]
     assert host.point is not None
@@ -113,36 +113,36 @@ def test_the_total_of_the_interfaces_stands_among_the_figures() -> None:
         ({"quota": 150.0}, "cgrp %cpu – of 150"),
     ],
 )
-def test_a_server_with_a_control_group_of_its_own_has_a_line_of_it(group: dict[str, float], line: str) -> None:
+def test_host_pane_shows_server_cgroup(group: dict[str, float], line: str) -> None:
     context = context_of(topology(30.7))
     assert "cgrp" not in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
     context = with_host(context, "web1", sar={f"cgroup.{name}": value for name, value in group.items()})
     assert line in [drawn.strip() for drawn in plain(host_pane(context.hosts[0], context, 80, 20).lines)]
 
 
-def test_the_cpu_of_other_programs_is_the_mean_of_the_last_readings() -> None:
+def test_cpu_of_other_programs_is_mean_of_last_samples() -> None:
     context = context_of(topology(30.7))
     points = context.hosts[0].points
 
     def load_line(*others: float | None) -> str:
         known = tuple(replace(point, other=other) for point, other in zip(points[-len(others) :], others, strict=True))
-        told = with_host(context, "web1", points=(*points[: -len(others)], *known))
-        lines = plain(host_pane(told.hosts[0], told, 56, 20).lines)
+        changed = with_host(context, "web1", points=(*points[: -len(others)], *known))
+        lines = plain(host_pane(changed.hosts[0], changed, 56, 20).lines)
         return next(line for line in lines if line.startswith("load"))
 
     assert "  others 10%  run " in load_line(90.0, 10.0, 14.0, -1.0, 13.0, 14.0)
-    assert "  others 0%  run " in load_line(-3.0, -1.0), "readings are off by some points, both ways"
+    assert "  others 0%  run " in load_line(-3.0, -1.0), "samples deviate by a few points in both directions"
     assert "others" not in load_line(None), "not measured"
 
 
-def test_who_uses_the_cpu_has_a_line_with_trends() -> None:
+def test_cpu_shares_are_shown_with_trends() -> None:
     context = context_of(topology(30.7))
     points = context.hosts[0].points
 
     def line(width: int, lite: bool = False, **shares: float | None) -> str:
         known = tuple(replace(point, **shares) for point in points)
-        seen = with_host(context, "web1", points=known)
-        lines = plain(host_pane(seen.hosts[0], replace_lite(seen, lite), width, 20).lines)
+        changed = with_host(context, "web1", points=known)
+        lines = plain(host_pane(changed.hosts[0], with_lite(changed, lite), width, 20).lines)
         return next((found for found in lines if found.startswith("by  ")), "")
 
     shares = {"servers": 50.0, "generator": 12.4, "other": -3.0}
@@ -152,12 +152,12 @@ def test_who_uses_the_cpu_has_a_line_with_trends() -> None:
     assert "▄" not in line(118, lite=True, **shares)
 
 
-def replace_lite(context: DrawContext, lite: bool) -> DrawContext:
+def with_lite(context: DrawContext, lite: bool) -> DrawContext:
     return DrawContext(state=context.state, view=context.view, mode=context.mode, lite=lite)
 
 
-def test_a_scoreboard_is_counted_in_words_and_figures_have_their_rates() -> None:
-    context = looking_at("page")
+def test_status_page_shows_scoreboard_counts_and_rates() -> None:
+    context = detail_context("page")
     pane = context.hosts[0].pages[0]
     pages = (replace(pane, rates={"Total Accesses": 37.0}),)
     lines = detail(with_host(context, "web1", pages=pages, seen=60.0), width=60)
@@ -170,8 +170,8 @@ def test_a_scoreboard_is_counted_in_words_and_figures_have_their_rates() -> None
     assert row.split() == ["Total", "Accesses", "2183", "37/s"]
 
 
-def test_a_page_that_cannot_be_read_says_why_and_keeps_its_last_figures() -> None:
-    context = looking_at("page")
+def test_unreadable_status_page_shows_reason_and_last_values() -> None:
+    context = detail_context("page")
     pane = replace(context.hosts[0].pages[0], detail="403 Forbidden\x1b[2J")
     text = "\n".join(detail(with_host(context, "web1", pages=(pane,))))
     assert "403 Forbidden·[2J" in text
@@ -182,30 +182,30 @@ def test_a_page_that_cannot_be_read_says_why_and_keeps_its_last_figures() -> Non
     assert "not read yet" not in text
 
 
-def test_averages_of_the_row_looked_at_take_the_place_of_every_detail() -> None:
+def test_segment_averages_replace_host_details() -> None:
     context = context_of(topology(), averages=True)
     for host in context.hosts:
         text = "\n".join(plain(host_pane(host, context, 50, 30).lines))
         assert "averages of segment 1  baseline" in text
-        for words in ("user ", "iowait ", "idle ", "tps ", "bwrtn/s ", "used ", "rss−shr "):
-            assert words in text
-    figures = averages_of(context, "app1")
-    assert figures["cpu.user"] > 50
+        for title in ("user ", "iowait ", "idle ", "tps ", "bwrtn/s ", "used ", "rss−shr "):
+            assert title in text
+    averages = averages_of(context, "app1")
+    assert averages["cpu.user"] > 50
     lines = plain(host_pane(context.hosts[1], context, 50, 120).lines)
-    assert any(line.split()[:3] == ["cpu", "user", f"{figures['cpu.user']:.1f}"] for line in lines)
+    assert any(line.split()[:3] == ["cpu", "user", f"{averages['cpu.user']:.1f}"] for line in lines)
     below = lines[next(at for at, line in enumerate(lines) if line.startswith("averages")) :]
     names = [line.split()[0] for line in below if line.strip()]
     after = names[names.index("io") :]
     assert after.index("start") < after.index("end") < after.index("net") < after.index("disk") < after.index("vda")
-    assert "nvme1n1" not in names, "a disk that did nothing"
+    assert "nvme1n1" not in names, "idle disks are omitted"
 
 
 def averages_of(context: DrawContext, name: str) -> dict[str, float]:
-    """A host's averages over the first row."""
+    """Return a host's averages over the first segment."""
     return host_metrics(context.state.segments[0].hosts[name])
 
 
-def test_averages_say_so_where_a_host_was_not_there() -> None:
+def test_averages_without_samples_or_runs_show_reason() -> None:
     context = context_of(Scenario(2).events(8), averages=True)
     segment = replace(context.state.segments[0], hosts={})
     without = DrawContext(state=replace(context.state, segments=(segment,)), view=context.view)
@@ -214,7 +214,7 @@ def test_averages_say_so_where_a_host_was_not_there() -> None:
     assert "No runs yet" in "\n".join(detail(before))
 
 
-def test_an_interval_that_is_not_the_asked_one_is_said() -> None:
+def test_changed_sample_interval_is_shown() -> None:
     context = context_of(Scenario().events(30.6))
     sample = context.hosts[0].sample
     assert sample is not None
@@ -224,7 +224,7 @@ def test_an_interval_that_is_not_the_asked_one_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "detail", "words"),
+    ("name", "detail", "expected"),
     [
         ("asking", "passphrase of id_ed25519", " ASKING  passphrase of id_ed25519"),
         ("asking", "", " ASKING  waits for an answer"),
@@ -234,15 +234,15 @@ def test_an_interval_that_is_not_the_asked_one_is_said() -> None:
         ("refused", "its key has changed", " REFUSED  its key has changed"),
     ],
 )
-def test_every_condition_says_in_words_what_is_so(name: ev.HostCondition, detail: str, words: str) -> None:
+def test_host_condition_is_shown_in_words(name: ev.HostCondition, detail: str, expected: str) -> None:
     events = [*Scenario().events(30.6), ev.HostChanged(t=33.5, host="web1", condition=name, detail=detail)]
     context = context_of(events)
     lines = plain(condition(context.hosts[0], context, 60))
-    assert lines[0] == words
-    assert words.strip() in plain([host_line(context.hosts[0], context, 80)])[0]
+    assert lines[0] == expected
+    assert expected.strip() in plain([host_line(context.hosts[0], context, 80)])[0]
 
 
-def test_a_long_refusal_is_wrapped_not_cut() -> None:
+def test_long_refusal_is_wrapped() -> None:
     line = "the host key has changed: " + " ".join(f"word{n}" for n in range(20)) + " ssh-keygen -R web1"
     context = context_of([session_started(), ev.HostChanged(t=1.0, host="web1", condition="refused", detail=line)])
     lines = plain(condition(context.hosts[0], context, 49))
@@ -250,7 +250,7 @@ def test_a_long_refusal_is_wrapped_not_cut() -> None:
     assert "ssh-keygen -R web1" in " ".join(" ".join(lines).split())
 
 
-def test_two_hosts_stand_side_by_side_where_there_is_room_and_one_under_the_other_elsewhere() -> None:
+def test_two_hosts_are_side_by_side_or_stacked_by_width() -> None:
     context = context_of(topology(30.7))
     lines = plain(HostPanes().draw(context, 106, 47))
     assert "web1" in lines[0]
@@ -263,7 +263,7 @@ def test_two_hosts_stand_side_by_side_where_there_is_room_and_one_under_the_othe
     assert any("app1" in line for line in stacked)
 
 
-def test_wide_characters_keep_the_columns_aligned() -> None:
+def test_wide_characters_keep_columns_aligned() -> None:
     names = ("ウェブサーバー東京", "db", "とても長い名前のアプリケーションサーバー")
     configs = tuple(HostConfig(name=name, processes=("アパッチ",)) for name in names)
     started = replace(session_started(), hosts=configs)
@@ -278,7 +278,7 @@ def test_wide_characters_keep_the_columns_aligned() -> None:
     assert {tuple(found) for found in borders} == {tuple(borders[0])}
 
 
-def test_more_hosts_than_lines_show_those_around_the_one_looked_at_and_how_many_more() -> None:
+def test_host_list_shows_selected_host_and_count_of_hidden() -> None:
     context = context_of(Scenario(12).events(3), host=8)
     lines = plain(HostLines().draw(context, 80, 8))
     assert len(lines) == 8
@@ -290,7 +290,7 @@ def test_more_hosts_than_lines_show_those_around_the_one_looked_at_and_how_many_
     assert "hosts more: tab" in panes[-1]
 
 
-def test_frozen_hosts_say_of_which_instant_they_are() -> None:
+def test_frozen_hosts_show_freeze_time() -> None:
     then, now = context_of(Scenario().events(20)), context_of(Scenario().events(30))
     context = DrawContext(state=now.state, view=View(frozen=then.state))
     drawn = plain(HostPanes().draw(context, 60, 20))
@@ -299,7 +299,7 @@ def test_frozen_hosts_say_of_which_instant_they_are() -> None:
     assert "FROZEN" in plain(HostLines().draw(context, 80, 1))[0]
 
 
-def test_the_runs_table_has_the_cpu_of_each_server_and_more_where_there_is_room() -> None:
+def test_runs_table_shows_server_cpu_and_more_if_wide() -> None:
     context = context_of(topology())
     narrow = plain(Runs().draw(context, 86, 10))
     assert "cpu %: web1/app1" in narrow[0]
@@ -317,7 +317,7 @@ def test_the_runs_table_has_the_cpu_of_each_server_and_more_where_there_is_room(
     assert "cpu %" not in "".join(alone)
 
 
-def test_hosts_of_the_topology_are_the_two_of_the_study() -> None:
+def test_topology_has_web_and_app_hosts() -> None:
     context = context_of(topology())
     assert [host.config for host in context.hosts] == [WEB, APP]
     assert context.detail(context.hosts[0]) == PROCESSES

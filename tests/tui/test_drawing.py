@@ -1,4 +1,4 @@
-"""Lines, charts and buckets: pure functions of figures."""
+"""Lines, charts and buckets: pure functions of numbers."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from cockpit.tui.charts.throughput import nice_ceiling
 from cockpit.tui.charts.window import SCALES, ChartWindow, closer, wider, window_for
 from cockpit.tui.terminal.styled_line import clip, ends, fit, length, packed, right, rule
 
-WORDS = st.text(alphabet="ab 日本語é", max_size=30)
+TEXTS = st.text(alphabet="ab 日本語é", max_size=30)
 
 
-@given(WORDS, st.integers(0, 40))
-def test_fit_and_right_take_exactly_the_cells_they_are_given(text: str, width: int) -> None:
+@given(TEXTS, st.integers(0, 40))
+def test_fit_and_right_return_exact_width(text: str, width: int) -> None:
     assert cell_len(fit(text, width)) == width
     assert cell_len(right(text, width)) == width
 
 
-@given(st.lists(WORDS, max_size=5), st.integers(1, 40))
-def test_a_clipped_line_never_exceeds_its_width(texts: list[str], width: int) -> None:
+@given(st.lists(TEXTS, max_size=5), st.integers(1, 40))
+def test_clipped_line_never_exceeds_width(texts: list[str], width: int) -> None:
     line = tuple((text, "") for text in texts)
     assert length(clip(line, width)) == min(length(line), width)
 
 
 @pytest.mark.parametrize("width", range(1, 60))
-def test_rules_and_ends_fill_the_width_at_any_size(width: int) -> None:
-    title, figures = (("throughput", "strong"),), (("12.4k req/s", ""),)
-    assert length(rule(title, figures, width)) == width
-    assert length(ends(title, figures, width)) <= width
+def test_rule_and_ends_fit_any_width(width: int) -> None:
+    title, value = (("throughput", "strong"),), (("12.4k req/s", ""),)
+    assert length(rule(title, value, width)) == width
+    assert length(ends(title, value, width)) <= width
 
 
-def test_what_was_cut_says_so() -> None:
+def test_cut_text_ends_with_ellipsis() -> None:
     assert fit("MaxSpareServers", 8) == "MaxSpar…"
     assert clip((("MaxSpare", ""), ("Servers", "")), 10)[-1] == ("S…", "")
 
 
-def test_packed_leaves_whole_parts_out() -> None:
+def test_packed_omits_whole_parts() -> None:
     parts = [(("one", ""),), (("a very long part", ""),), (("two", ""),)]
     assert "".join(text for text, _ in packed(parts, 10)) == "one  two"
 
 
-def test_nothing_is_not_zero_in_the_chart() -> None:
-    nothing, zero = braille.area([None, None], 10, 2), braille.area([0.0, 0.0], 10, 2)
-    assert nothing == [" ", " "]
+def test_missing_value_differs_from_zero_in_chart() -> None:
+    missing, zero = braille.area([None, None], 10, 2), braille.area([0.0, 0.0], 10, 2)
+    assert missing == [" ", " "]
     assert zero == [" ", "⣀"]
 
 
-def test_the_chart_fills_from_below_to_the_top() -> None:
+def test_chart_fills_from_bottom_to_top() -> None:
     assert braille.area([10.0, 10.0, 5.0, 5.0], 10, 2) == ["⣿ ", "⣿⣿"]
 
 
-def test_bars_show_a_sliver_of_the_least() -> None:
+def test_smallest_bar_is_visible() -> None:
     assert braille.bar(1e-6, 20) == "▏"
     assert braille.bar(0.0, 20) == ""
     assert braille.bar(1.0, 20) == "█" * 20
@@ -66,14 +66,14 @@ def test_bars_show_a_sliver_of_the_least() -> None:
 @given(
     st.lists(st.integers(1, 10**11) | st.sampled_from([12_500_000, 10**6]), min_size=1, max_size=60), st.integers(1, 20)
 )
-def test_buckets_hold_every_value_and_fit(values: list[int], most: int) -> None:
+def test_buckets_contain_every_value_within_limit(values: list[int], limit: int) -> None:
     histogram = Histogram.of(values)
-    edges = edges_for(histogram, most)
-    assert len(edges) - 1 <= most
+    edges = edges_for(histogram, limit)
+    assert len(edges) - 1 <= limit
     assert sum(histogram.between(edges)) == len(values)
 
 
-def test_buckets_are_as_fine_as_the_room_allows() -> None:
+def test_buckets_are_as_fine_as_limit_allows() -> None:
     histogram = Histogram.of([1_100_000, 1_900_000])
     assert edges_for(histogram, 1) == (1_000_000, 2_000_000)
     assert edges_for(histogram, 3) == (1_000_000, 1_250_000, 1_600_000, 2_000_000)
@@ -81,8 +81,8 @@ def test_buckets_are_as_fine_as_the_room_allows() -> None:
 
 
 @given(st.integers(0, 10**10), st.integers(0, 10**10), st.integers(1, 40))
-def test_buckets_that_fill_a_height_hold_the_range_and_are_as_many(one: int, two: int, number: int) -> None:
-    low, high = sorted((one, two))
+def test_edges_filling_height_cover_range(first: int, second: int, number: int) -> None:
+    low, high = sorted((first, second))
     edges = edges_filling(low, high, number)
     assert len(edges) == number + 1 or len(edges_for(Histogram.of([low, high]), number)) - 1 == number
     assert list(edges) == sorted(set(edges))
@@ -90,12 +90,12 @@ def test_buckets_that_fill_a_height_hold_the_range_and_are_as_many(one: int, two
 
 
 @given(st.floats(0.01, 1e9))
-def test_the_top_of_the_axis_is_above_the_figures_and_not_far(value: float) -> None:
+def test_axis_maximum_is_slightly_above_values(value: float) -> None:
     assert value <= nice_ceiling(value)
     assert value < 1 or nice_ceiling(value) <= value * 1.34
 
 
-def test_the_window_moves_in_steps_and_always_holds_the_present() -> None:
+def test_window_moves_in_steps_and_contains_now() -> None:
     windows = [window_for(now, 50) for now in range(300)]
     assert all(window.first <= now < window.first + window.seconds for now, window in enumerate(windows))
     assert all(0 <= window.cell(now + 0.9) < 50 for now, window in enumerate(windows))
@@ -104,28 +104,28 @@ def test_the_window_moves_in_steps_and_always_holds_the_present() -> None:
 
 
 @given(st.floats(0, 40_000), st.floats(0, 1), st.integers(10, 200), st.sampled_from([None, *SCALES]))
-def test_the_window_holds_the_cursor_wherever_it_is(now: float, share: float, cells: int, span: float | None) -> None:
+def test_window_contains_cursor(now: float, share: float, cells: int, span: float | None) -> None:
     without = window_for(now, cells, span)
     assert without.first <= now < without.end
     cursor = now * share // without.span * without.span
     window = window_for(now, cells, span, cursor)
     assert 0 <= window.cell(cursor) < cells
-    assert window.first % window.span == 0, "cells begin at the same instants wherever the window is"
+    assert window.first % window.span == 0, "cell boundaries do not depend on the window"
     assert window == without or cursor < without.first
 
 
-def test_zooming_out_ends_where_all_of_the_session_is_in_sight() -> None:
+def test_zoom_out_stops_at_whole_session() -> None:
     now, span = 3600.0, None
-    seen = []
+    spans = []
     for _ in range(12):
         window = window_for(now, 60, span)
-        seen.append(window.span)
+        spans.append(window.span)
         span = wider(window, now)
-    assert seen[:7] == [2, 4, 10, 20, 60, 120, 120]
+    assert spans[:7] == [2, 4, 10, 20, 60, 120, 120]
     assert window.first == 0
     assert closer(ChartWindow(0, 4.0, 60)) == 2
     assert closer(ChartWindow(0, 0.5, 60)) == 0.5
 
 
-def test_a_column_of_several_seconds_shows_the_least_solid_and_more_as_dots() -> None:
+def test_column_draws_minimum_solid_and_range_dotted() -> None:
     assert braille.area([1.0, 1.0], 4, 1, [(2.0, 4.0), ()]) == ["⣅"]

@@ -1,4 +1,4 @@
-"""A real server that is killed, stopped (SIGSTOP) or answers 503 under load: the screen shows it while it happens."""
+"""A real server is killed, stopped (SIGSTOP) or responds with 503 under load; the screen shows the failure live."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from cockpit.tui.app import CockpitApp
 from cockpit.tui.banner import Banner
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.status_lines import TopLine
-from tests.tui.driving import main, press, shown, text_of, until
+from tests.tui.driving import main, press, screen_text, text_of, until
 
 SIZES = ((120, 40), (80, 24), (200, 50))
 CONNECTIONS = 5
 
-# Answers 200 in 2 ms; after SIGUSR1 503.
+# Responds with 200 after 2 ms, and with 503 after SIGUSR1.
 SERVER = """
 import asyncio, signal
 
@@ -60,7 +60,7 @@ asyncio.run(main())
 
 @dataclass
 class Target:
-    """The server process, and the app that loads it."""
+    """A server process, and the app that generates its load."""
 
     process: Process
     session: Session
@@ -76,17 +76,17 @@ class Target:
     def pane(self, kind: type[Banner | Throughput | TopLine]) -> str:
         return text_of(main(self.pilot.app).query_one(kind))
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        await until(self.pilot, holds)
+    async def until(self, condition: Callable[[], bool]) -> None:
+        await until(self.pilot, condition)
 
-    async def until_banner(self, *words: str) -> str:
-        await self.until(lambda: all(word in self.pane(Banner) for word in words))
+    async def until_banner(self, *parts: str) -> str:
+        await self.until(lambda: all(part in self.pane(Banner) for part in parts))
         return self.pane(Banner)
 
 
 @asynccontextmanager
 async def loaded(size: tuple[int, int]) -> AsyncIterator[Target]:
-    """A server under load for at least one whole second, on the screen."""
+    """Run the app on a server that has been under load for at least one complete second."""
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", SERVER, stdout=PIPE)
     assert process.stdout is not None
     try:
@@ -105,7 +105,7 @@ async def loaded(size: tuple[int, int]) -> AsyncIterator[Target]:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_a_killed_server_is_down_since_an_instant_with_its_errors_by_kind(size: tuple[int, int]) -> None:
+async def test_killed_server_shows_down_since_and_errors_by_kind(size: tuple[int, int]) -> None:
     async with loaded(size) as target:
         await target.until(lambda: "/10:00" in target.pane(TopLine) and not target.pane(Banner))
         target.send(signal.SIGKILL)
@@ -116,7 +116,7 @@ async def test_a_killed_server_is_down_since_an_instant_with_its_errors_by_kind(
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_statuses_of_503_are_failures_by_status(size: tuple[int, int]) -> None:
+async def test_503_responses_are_failures_by_status(size: tuple[int, int]) -> None:
     async with loaded(size) as target:
         target.send(signal.SIGUSR1)
         banner = await target.until_banner("FAILING since 0:0", "failed (100%)")
@@ -126,7 +126,7 @@ async def test_statuses_of_503_are_failures_by_status(size: tuple[int, int]) -> 
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_a_stopped_server_looks_stopped_and_makes_the_percentiles_optimistic(size: tuple[int, int]) -> None:
+async def test_stopped_server_shows_stall_and_coordinated_omission(size: tuple[int, int]) -> None:
     async with loaded(size) as target:
         target.send(signal.SIGSTOP)
         banner = await target.until_banner("NO RESPONSE for ", f"{CONNECTIONS} in flight, oldest ")
@@ -143,7 +143,7 @@ async def test_a_stopped_server_looks_stopped_and_makes_the_percentiles_optimist
         assert segment.counts.completed > before
         assert segment.stalled > 1.5
         assert segment.counts.latency.max >= 2.0
-        [warning] = [one for one in segment_warnings(segment) if one.kind is WarningKind.STALLED]
+        [warning] = [candidate for candidate in segment_warnings(segment) if candidate.kind is WarningKind.STALLED]
         assert warning.values["seconds"] == segment.stalled
         if size != (80, 24):
-            assert "coordinated omission" in " ".join(shown(target.pilot).split())
+            assert "coordinated omission" in " ".join(screen_text(target.pilot).split())

@@ -1,4 +1,4 @@
-"""The heat map, the cursor in the charts and how much time they show, as they are drawn."""
+"""Heat map, cursor and time range of the charts, as drawn."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ EVENTS = Scenario().events(99)
 
 
 def ticks(times_ns: list[list[int]], response: bool = False) -> list[ev.AnyEvent]:
-    """A run with one tick a second of these latencies."""
+    """Return a run with one tick per second, with these latencies (ns)."""
     load = plan(rate=10.0 if response else None)
     found: list[ev.AnyEvent] = [session_started(), ev.RunStarted(t=0.0, run=1, plan=load)]
     for at, values in enumerate(times_ns):
-        told = {"service": Histogram.of(values), **({"response": Histogram.of(values)} if response else {})}
-        found.append(ev.Tick(t=at + 1.0, run=1, worker=0, start=float(at), completed=len(values), **told))
+        histograms = {"service": Histogram.of(values), **({"response": Histogram.of(values)} if response else {})}
+        found.append(ev.Tick(t=at + 1.0, run=1, worker=0, start=float(at), completed=len(values), **histograms))
     return found
 
 
 def axis_of(lines: list[str]) -> tuple[str, str]:
-    """The time axis of a throughput chart, and the instants below it."""
+    """Return the time axis of a throughput chart, and the line of times below."""
     at = next(at for at, line in enumerate(lines) if line.startswith("    0 └"))
     return lines[at], lines[at + 1]
 
@@ -45,10 +45,10 @@ def heat(context: DrawContext, width: int = 70, height: int = 11) -> list[str]:
     return plain(Latency().draw(context, width, height))
 
 
-def test_columns_stand_below_those_of_the_throughput_chart() -> None:
+def test_columns_align_with_throughput_chart() -> None:
     context = context_of(EVENTS, latency="heat map")
     above, below = plain(Throughput().draw(context, 70, 16)), heat(context)
-    # Every cell with replies has dots above and shades below.
+    # Every cell with responses has dots above and shades below.
     dots = {
         at
         for line in above[2 : above.index(axis_of(above)[0])]
@@ -59,7 +59,7 @@ def test_columns_stand_below_those_of_the_throughput_chart() -> None:
     assert shades == dots
 
 
-def test_all_replies_are_in_some_bucket_and_shades_tell_their_share() -> None:
+def test_every_response_is_in_bucket_shaded_by_share() -> None:
     ms = 1_000_000
     values = [[ms] * 97 + [30 * ms] * 3, [ms] * 50 + [3 * ms] * 50, [100 * ms] + [ms] * 999]
     context = context_of([*ticks(values)], latency="heat map")
@@ -70,16 +70,16 @@ def test_all_replies_are_in_some_bucket_and_shades_tell_their_share() -> None:
         assert cell is not None
         assert sum(shares(cell, edges)) == pytest.approx(1)
     lines = heat(context, width=12 + AXIS)
-    # Half a second a cell: two cells a second, from the fast end up.
+    # 0.5 s per cell, two cells per second; from the lowest latency up.
     columns = ["".join(line[AXIS + 1 + 2 * at] for line in reversed(lines[1:-1])) for at in range(3)]
     assert columns[0].count("─") == 1
     assert columns[0].index("═") > columns[0].index("─"), "3 of 100 are 30 ms"
     assert "█" in columns[1] or "═" in columns[1]
-    assert "≡" in columns[2], "one of a thousand is not the 99th percentile"
-    assert "░" in columns[2], "but it can be seen"
+    assert "≡" in columns[2], "0.1% of the responses do not move the 99th percentile"
+    assert "░" in columns[2], "but they are visible"
 
 
-def test_on_a_slow_line_the_shades_have_one_colour() -> None:
+def test_lite_mode_draws_shades_in_single_colour() -> None:
     context = context_of(EVENTS, latency="heat map")
     for lite, expected in ((False, {"heat1", "heat2", "heat3", "on_heat3"}), (True, {"chart", "strong"})):
         lines = Latency().draw(replace_context(context, lite=lite), 70, 11)[1:-1]
@@ -87,23 +87,23 @@ def test_on_a_slow_line_the_shades_have_one_colour() -> None:
         assert lite != any(role.endswith("heat2") for line in lines for _, role in line)
 
 
-def test_beyond_the_ends_of_the_axis_is_said() -> None:
+def test_latency_beyond_axis_is_marked() -> None:
     ms = 1_000_000
     values = [[ms, 2 * ms, 3 * ms] * 40 for _ in range(60)]
     values[7] = [ms] * 10 + [9_000 * ms]
     lines = heat(context_of(ticks(values), latency="heat map"))
     assert lines[1].lstrip().startswith(">")
-    assert lines[1].index("═") == AXIS + 1 + 7, "a second a cell"
+    assert lines[1].index("═") == AXIS + 1 + 7, "1 s per cell"
 
 
-def test_the_title_says_which_time_is_drawn() -> None:
+def test_title_names_service_or_response_time() -> None:
     closed, opened = ticks([[1000] * 5] * 3), ticks([[1000] * 5] * 3, response=True)
     assert "latency service over time, ms" in heat(context_of(closed, latency="heat map"))[0]
     assert "latency response over time, ms" in heat(context_of(opened, latency="heat map"))[0]
 
 
 @pytest.mark.parametrize(("width", "height"), [(10, 3), (30, 5), (50, 8), (78, 7), (110, 20)])
-def test_it_fits(width: int, height: int) -> None:
+def test_charts_fit_any_size(width: int, height: int) -> None:
     for span in (None, 0.5, 10.0):
         for at in (None, 40.0, 99.0):
             context = context_of(EVENTS, latency="heat map", span=span, cursor=at)
@@ -113,13 +113,13 @@ def test_it_fits(width: int, height: int) -> None:
     assert len(heat(context_of(EVENTS, latency="heat map"), width, height)) <= height
 
 
-def test_before_the_first_reply_there_is_no_map() -> None:
+def test_no_heat_map_before_first_response() -> None:
     started = [session_started(), ev.RunStarted(t=0.0, run=1, plan=plan()), ev.Tick(t=1.0, run=1, worker=0, start=0.0)]
     assert "no responses in this time range" in "\n".join(heat(context_of(started, latency="heat map")))
     assert "No responses yet" in "\n".join(heat(context_of([], latency="heat map")))
 
 
-def test_what_is_under_the_cursor_is_named() -> None:
+def test_title_shows_values_at_cursor() -> None:
     context = context_of(EVENTS, cursor=20.0, span=2.0, latency="histogram")
     found = context.stretch(20, 2)
     assert found is not None and found.seconds == 2
@@ -138,7 +138,7 @@ def test_what_is_under_the_cursor_is_named() -> None:
     assert "no load" in plain(Throughput().draw(context_of(EVENTS, cursor=40.0), 100, 16))[0]
 
 
-def test_a_cursor_ahead_of_a_replay_that_went_back_stands_at_its_newest_cell() -> None:
+def test_cursor_beyond_replay_position_is_clamped() -> None:
     for now in (0.0, 3.2, 30.0, 98.0):
         state = replace(context_of(EVENTS).state, t=now)
         for cursor in (0.0, 60.0, 98.0, 5000.0):
@@ -152,17 +152,17 @@ def test_a_cursor_ahead_of_a_replay_that_went_back_stands_at_its_newest_cell() -
                 assert len(plain(Latency().draw(context, 60, 10))) <= 10
 
 
-def test_the_words_of_a_marker_stand_beside_its_letter() -> None:
+def test_marker_text_is_beside_letter_at_cursor() -> None:
     context = context_of(EVENTS, cursor=70.0, span=2.0)
     line = plain(Throughput().draw(context, 90, 16))[1]
     assert line[AXIS + 1 + 20] == "A" and line[AXIS + 1 + 35 :].startswith("B MaxConnectionsPerChild 10 → 1000")
     assert "MinSpare" not in line
-    standing = replace(context.state, t=41.0)
-    line = plain(Throughput().draw(DrawContext(state=standing, position=41.0), 90, 16))[1]
-    assert "MinSpareServers 5 → 20" in line, "a replay that stands on it"
+    at_marker = replace(context.state, t=41.0)
+    line = plain(Throughput().draw(DrawContext(state=at_marker, position=41.0), 90, 16))[1]
+    assert "MinSpareServers 5 → 20" in line, "the replay is at the marker"
 
 
-def test_words_keep_clear_of_other_letters_where_there_is_room() -> None:
+def test_marker_text_avoids_other_letters() -> None:
     def marker(t: float, sign: str, text: str) -> Marker:
         return Marker(t=t, kind="note", sign=sign, text=text)
 
@@ -171,22 +171,22 @@ def test_words_keep_clear_of_other_letters_where_there_is_room() -> None:
     row = "".join(markers[at].sign if at in markers else " " for at in range(40))
     assert with_words(row, {30: markers[30]}, 40) == "  A" + " " * 15 + "Spare 1 → 2 B     ▸"
     first = replace(markers[2], text="a note that goes on and on for ever")
-    told = with_words(row, {2: first}, 40)
-    assert told == "  A a note that goes on and on for ever"
+    text = with_words(row, {2: first}, 40)
+    assert text == "  A a note that goes on and on for ever"
     longer = replace(markers[30], text="B " + "much too long " * 4)
     assert with_words(row, {30: longer}, 40) == "much too long much too long … B     ▸"
 
 
-def test_zoomed_out_failed_and_saturated_seconds_still_mark_their_cell() -> None:
+def test_zoomed_out_cells_keep_failure_and_saturation_marks() -> None:
     lines = plain(Throughput().draw(context_of(EVENTS, span=20.0), 60, 16))
     axis, instants = axis_of(lines)
     axis = axis[AXIS + 1 :]
-    assert axis[:6] == "1─2▒x4", "row 3 begins where the generator was saturated: its number gives way"
+    assert axis[:6] == "1─2▒x4", "segment 3 starts in a saturated cell, whose mark replaces the number"
     assert instants.endswith("min · mean · max   20 s/cell")
     assert axis_of(plain(Throughput().draw(context_of(EVENTS), 60, 16)))[1].endswith("2 s/cell")
 
 
-def test_labels_of_the_axis_do_not_overlap() -> None:
+def test_axis_labels_do_not_overlap() -> None:
     for at in range(60):
         line = plain([times(ChartWindow(0, 2.0, 60), at * 2.0, "2 s/cell")])[0]
         assert line[at] == "▲"
@@ -195,17 +195,17 @@ def test_labels_of_the_axis_do_not_overlap() -> None:
         assert all(len(label) in (1, 8, 9) for label in line.removesuffix("2 s/cell").split())
 
 
-def test_the_cursor_is_a_line_where_nothing_is_drawn() -> None:
+def test_cursor_is_line_in_empty_cells() -> None:
     line = (("⣿⣿", "chart"), ("  ", ""))
     assert crossed(line, 1) == (("⣿", "chart"), ("⣿", "focus"), ("", "chart"), ("  ", ""))
     assert plain([crossed(line, 3)]) == ["⣿⣿ │"]
     assert plain([crossed(line, 6)]) == ["⣿⣿    │"]
 
 
-def test_a_view_begins_without_a_cursor() -> None:
+def test_initial_view_has_no_cursor() -> None:
     assert View().cursor is None and View().span is None
 
 
-def test_every_sign_of_the_map_is_another_in_ascii_too() -> None:
+def test_heat_map_signs_are_distinct_in_ascii() -> None:
     signs = "░▒▓█─═≡"
     assert len(set(to_ascii(signs))) == len(signs)

@@ -1,4 +1,4 @@
-"""Hints keep up with what goes on: a change that is waited for, its verdict, a screen that lies on top."""
+"""Hints follow the session: a pending change, its verdict, a dialog on top."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cockpit.tui.hints import Hints, of_change, to_tune
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.status_lines import HintLine
 from cockpit.tui.tuning.screen import TuningScreen
-from tests.tui.driving import context_of, driven, main, press, settled, text_of, until
+from tests.tui.driving import context_of, main, press, running_app, text_of, until, wait_for_events
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 from tests.tui.test_verdicts import changed_under_load
@@ -21,12 +21,12 @@ from tests.tui.test_verdicts import changed_under_load
 EVENTS = changed_under_load()
 
 
-def until_second(t: float) -> list[ev.AnyEvent]:
+def events_until(t: float) -> list[ev.AnyEvent]:
     return [event for event in EVENTS if event.t <= t]
 
 
 @pytest.mark.parametrize(
-    ("t", "words"),
+    ("t", "text"),
     [
         (58.0, ""),
         (60.0, "change A (requested): its segment starts when it is active"),
@@ -34,39 +34,39 @@ def until_second(t: float) -> list[ev.AnyEvent]:
         (200.0, "change A is better. c: all metrics with intervals"),
     ],
 )
-def test_a_change_is_followed_until_it_is_judged(t: float, words: str) -> None:
-    assert of_change(context_of(until_second(t))) == words
+def test_change_hint_lasts_until_verdict(t: float, text: str) -> None:
+    assert of_change(context_of(events_until(t))) == text
 
 
-def test_while_its_row_grows_it_says_how_much_longer() -> None:
-    words = of_change(context_of(until_second(66.0)))
-    assert words.startswith("change A: ")
-    assert len(words) <= 56, "on 80 columns it stands whole"
-    assert words.endswith(" s of load. c: all metrics")
+def test_change_hint_shows_load_left_until_verdict() -> None:
+    text = of_change(context_of(events_until(66.0)))
+    assert text.startswith("change A: ")
+    assert len(text) <= 56, "fits 80 columns"
+    assert text.endswith(" s of load. c: all metrics")
 
 
-def test_a_change_is_hinted_at_when_there_is_enough_to_compare_it_with() -> None:
-    assert to_tune(context_of(until_second(20.0))).endswith(" s for enough load")
-    assert len(to_tune(context_of(until_second(20.0)))) <= 56
-    assert to_tune(context_of(until_second(55.0))).startswith("t: tuning panel")
+def test_tuning_is_suggested_after_sufficient_baseline() -> None:
+    assert to_tune(context_of(events_until(20.0))).endswith(" s for enough load")
+    assert len(to_tune(context_of(events_until(20.0)))) <= 56
+    assert to_tune(context_of(events_until(55.0))).startswith("t: tuning panel")
 
 
-def test_without_load_it_says_how_to_see_what_it_does() -> None:
+def test_change_hint_without_load_suggests_starting_load() -> None:
     begun = [event for event in EVENTS if not isinstance(event, ev.RunStarted | ev.Tick | ev.RunEnded)]
     assert of_change(context_of(begun)) == "change A is active. space: start load to see its effect"
 
 
-async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(tmp_path: Path) -> None:
-    app, source = scripted_app(until_second(66.0))
+async def test_change_hint_has_priority_and_hides_below_dialogs(tmp_path: Path) -> None:
+    app, source = scripted_app(events_until(66.0))
     app.hints = Hints(tmp_path / "hints.json")
     async with app.run_test(size=(120, 40)) as pilot:
-        await settled(pilot, source, len(until_second(66.0)))
+        await wait_for_events(pilot, source, len(events_until(66.0)))
         line = main(app).query_one(HintLine)
         assert "verdict in about" in text_of(line)
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-        assert not text_of(line).strip(), "its keys do nothing here"
-        assert line.display, "and nothing moves below the panel"
+        assert not text_of(line).strip(), "keys of the main screen do nothing here"
+        assert line.display, "the layout below the panel does not change"
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         assert "verdict in about" in text_of(line)
@@ -75,7 +75,7 @@ async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(t
         assert "change A" not in text_of(line)
 
 
-def test_nobody_busy_with_a_change_is_told_of_the_hosts_details(tmp_path: Path) -> None:
+def test_host_details_hint_is_hidden_during_change(tmp_path: Path) -> None:
     hints = Hints(tmp_path / "hints.json")
     for name in ("load", "tune", "compare"):
         hints.done(name)
@@ -84,6 +84,6 @@ def test_nobody_busy_with_a_change_is_told_of_the_hosts_details(tmp_path: Path) 
     assert "d: next list" not in hints.next(busy)
 
 
-async def test_without_hints_there_are_none_of_changes_either() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_disabled_hints_include_change_hints() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         assert not main(pilot.app).query_one(HintLine).display

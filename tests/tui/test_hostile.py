@@ -1,4 +1,4 @@
-"""Whatever a server says in whatever place, it reaches screen and summary as harmless text, and JSON escaped."""
+"""Hostile text in every field that a server can set is sanitized on the screen and in the summary, escaped in JSON."""
 
 from __future__ import annotations
 
@@ -19,78 +19,78 @@ from cockpit.report.encoding import to_json
 from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
 from cockpit.tui.terminal.lines import Lines
-from tests.tui.driving import driven, main, shown
+from tests.tui.driving import main, running_app, screen_text
 from tests.tui.scenario import Scenario
 
 # Escape sequences, control bytes, markup, directions, hidden and stacked characters, a long line.
-EVIL = (
+HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07\x1bP\x9b31m\x00\b\r\n\v[red]r[/red][@click=app.leave]x[/]"
     "\u202egnp.exe\u2066\u2069\u200b\ufeff\u00ad" + "a" + 20 * "\u0336" + "\ue000\ufffe" + "W" * 5000
 )
 CONFIG = HostConfig(
     name="web1",
     ssh="web1",
-    processes=(EVIL,),
-    tail=(f"tail -F {EVIL}",),
-    status=(StatusPage(kind="apache", url=f"http://localhost/{EVIL}"), StatusPage(kind="squid", url="http://x/")),
+    processes=(HOSTILE,),
+    tail=(f"tail -F {HOSTILE}",),
+    status=(StatusPage(kind="apache", url=f"http://localhost/{HOSTILE}"), StatusPage(kind="squid", url="http://x/")),
 )
 
 
-def evil(event: ev.AnyEvent) -> ev.AnyEvent:
-    """The event with hostile text wherever a server has a say."""
+def with_hostile_text(event: ev.AnyEvent) -> ev.AnyEvent:
+    """Return the event with hostile text in every field that a server can set."""
     match event:
         case ev.SessionStarted():
             return replace(event, hosts=(CONFIG,))
         case ev.HostChanged(facts=HostFacts() as facts):
-            return replace(event, facts=replace(facts, hostname=EVIL, kernel=EVIL))
+            return replace(event, facts=replace(facts, hostname=HOSTILE, kernel=HOSTILE))
         case ev.HostSample():
             reading = event.reading
             return replace(
                 event,
                 reading=replace(
                     reading,
-                    processes=tuple(_evil_process(process) for process in reading.processes),
-                    disks=tuple(replace(disk, name=EVIL + disk.name) for disk in reading.disks),
-                    nets=tuple(replace(net, name=EVIL + net.name) for net in reading.nets),
+                    processes=tuple(_hostile_process(process) for process in reading.processes),
+                    disks=tuple(replace(disk, name=HOSTILE + disk.name) for disk in reading.disks),
+                    nets=tuple(replace(net, name=HOSTILE + net.name) for net in reading.nets),
                 ),
             )
         case ev.KnobRead():
-            return replace(event, value=EVIL)
+            return replace(event, value=HOSTILE)
         case ev.ChangeEnded():
-            return replace(event, outcome="rolled back", detail=EVIL)
+            return replace(event, outcome="rolled back", detail=HOSTILE)
     return event
 
 
-def _evil_process(process: ProcessCounters) -> ProcessCounters:
-    return replace(process, comm=EVIL, stat=EVIL, command=EVIL)
+def _hostile_process(process: ProcessCounters) -> ProcessCounters:
+    return replace(process, comm=HOSTILE, stat=HOSTILE, command=HOSTILE)
 
 
 def session() -> list[ev.AnyEvent]:
-    """A run on a hostile host, which is lost in the end."""
-    said: list[ev.AnyEvent] = [
+    """Return a run on a hostile host that is lost at the end."""
+    events: list[ev.AnyEvent] = [
         ev.TailChanged(t=2, host="web1", tail=0, condition="running"),
-        *(ev.TailText(t=3 + n, host="web1", tail=0, lines=(EVIL, f"{n}{EVIL}"), skipped=n) for n in range(20)),
-        ev.TailChanged(t=30, host="web1", tail=0, condition="ended", detail=EVIL),
+        *(ev.TailText(t=3 + n, host="web1", tail=0, lines=(HOSTILE, f"{n}{HOSTILE}"), skipped=n) for n in range(20)),
+        ev.TailChanged(t=30, host="web1", tail=0, condition="ended", detail=HOSTILE),
         *(
             ev.StatusRead(
                 t=t,
                 host="web1",
                 page=0,
-                values={EVIL: t, "BusyWorkers": 1.0, "ParentServerMPMGeneration": t},
-                text={"Scoreboard": EVIL, EVIL: EVIL},
+                values={HOSTILE: t, "BusyWorkers": 1.0, "ParentServerMPMGeneration": t},
+                text={"Scoreboard": HOSTILE, HOSTILE: HOSTILE},
             )
             for t in (6.0, 8.0)
         ),
-        ev.StatusRead(t=9, host="web1", page=0, detail=EVIL),
-        ev.StatusRead(t=9, host="web1", page=1, detail=EVIL),
-        ev.Note(t=20, text=EVIL),
-        ev.HostChanged(t=49.9, host="web1", condition="lost", detail=EVIL),
+        ev.StatusRead(t=9, host="web1", page=0, detail=HOSTILE),
+        ev.StatusRead(t=9, host="web1", page=1, detail=HOSTILE),
+        ev.Note(t=20, text=HOSTILE),
+        ev.HostChanged(t=49.9, host="web1", condition="lost", detail=HOSTILE),
     ]
-    return sorted([*(evil(event) for event in Scenario().events(49)), *said], key=lambda event: event.t)
+    return sorted([*(with_hostile_text(event) for event in Scenario().events(49)), *events], key=lambda event: event.t)
 
 
 def harmful(text: str) -> list[str]:
-    """What must not reach a terminal: line ends aside, all that is not seen or moves things about."""
+    """Return characters that must not reach a terminal: control and invisible characters, stacked combining marks."""
     marks = [text[at : at + 4] for at in range(len(text)) if all(unicodedata.combining(c) for c in text[at : at + 3])]
     hidden = [
         char for char in text if char != "\n" and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl"}
@@ -99,36 +99,36 @@ def harmful(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_on_the_screen(size: tuple[int, int]) -> None:
-    async with driven(session(), size) as (pilot, _):
-        seen = ""
+async def test_hostile_text_is_harmless_on_screen(size: tuple[int, int]) -> None:
+    async with running_app(session(), size) as (pilot, _):
+        text = ""
         for key in ("", "p", *10 * "d", "w", "w", "v", "v", "v", "t"):
             await pilot.press(*([key] if key else []))
             await pilot.pause()
             main(pilot.app).frame()
-            seen += shown(pilot)
-            assert not harmful(shown(pilot)), key
+            text += screen_text(pilot)
+            assert not harmful(screen_text(pilot)), key
             for lines in main(pilot.app).query(Lines):
                 for y in range(lines.size.height):
                     strip = lines.render_line(y)
                     assert strip.cell_length == cell_len(strip.text) <= lines.size.width, (key, strip.text)
                     assert not any(segment.style and segment.style.meta for segment in strip)
-    assert "[red]" in seen
+    assert "[red]" in text
 
 
-def test_in_the_summary_and_in_json() -> None:
+def test_hostile_text_is_harmless_in_summary_and_json() -> None:
     result = run_result(fold_all(session()), 1)
     assert result is not None
     text = summary(result)
     assert not harmful(text)
     assert "apache       busy 1" in text
-    assert not any(harmful(warning_words(one)) for one in run_warnings(result))
-    told = to_json(run_json(result))
-    assert not harmful(told)
-    assert json.loads(told)["hosts"]["web1"]["apache.busy"] == 1
+    assert not any(harmful(warning_words(warning)) for warning in run_warnings(result))
+    encoded = to_json(run_json(result))
+    assert not harmful(encoded)
+    assert json.loads(encoded)["hosts"]["web1"]["apache.busy"] == 1
 
 
-def test_in_a_recorded_event_it_is_whole_and_escaped() -> None:
+def test_hostile_text_is_recorded_whole_and_escaped() -> None:
     for event in session():
         line = ev.encode(event)
         assert not any(byte < 0x20 for byte in line)

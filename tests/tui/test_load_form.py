@@ -1,4 +1,4 @@
-"""The load form: fields of the plan, errors at the field, what follows at once and what with the next run."""
+"""The load form: fields of the plan, errors at the field, changes that apply at once or in the next run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay, Stage, ThinkTime
 from cockpit.tui.dialogs.load_form import LoadForm, Toggle
 from cockpit.tui.load_fields import plan_from, texts_of
-from tests.tui.driving import driven, press, text_of, until
+from tests.tui.driving import press, running_app, text_of, until
 from tests.tui.scripted import ScriptedLoad, ScriptedSource
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=30.0)
@@ -50,11 +50,11 @@ def changed(plan: LoadPlan = PLAN, **texts: str) -> LoadPlan:
         ),
     ],
 )
-def test_a_changed_field_changes_the_plan_and_nothing_else(texts: dict[str, str], expected: dict[str, object]) -> None:
+def test_changed_field_changes_only_its_setting(texts: dict[str, str], expected: dict[str, object]) -> None:
     assert changed(**texts) == replace(PLAN, **expected)
 
 
-def test_fields_can_be_emptied_and_the_rest_of_the_plan_stays() -> None:
+def test_cleared_fields_keep_rest_of_plan() -> None:
     plan = replace(PLAN, headers=(("Accept", "a"),), body="x", keepalive=False, timeout=5.0, workers=2)
     emptied = changed(plan, headers="", body="", **{"keep-alive": "yes"})
     assert emptied == replace(PLAN, timeout=5.0, workers=2)
@@ -65,14 +65,14 @@ def test_fields_can_be_emptied_and_the_rest_of_the_plan_stays() -> None:
     assert changed(steps, load_steps="").stages == () and changed(steps, load_steps="").duration == 10.0
 
 
-def test_a_replayed_log_stays_until_the_load_is_changed() -> None:
+def test_replayed_log_is_kept_until_load_changes() -> None:
     plan = replace(PLAN, duration=None, replay=LogReplay(file="logs/day.log", speed=2.0))
     assert texts_of(plan)["load"] == "day.log ×2"
     assert changed(plan, headers="Accept: a") == replace(plan, headers=(("Accept", "a"),))
     assert changed(plan, load="40") == replace(PLAN, concurrency=40, duration=10.0)
 
 
-def test_a_secret_header_is_not_shown_and_stays() -> None:
+def test_secret_header_is_hidden_and_kept() -> None:
     plan = replace(PLAN, headers=(("Authorization", "Basic c2VzYW1l"), ("Accept", "a")))
     shown = texts_of(plan)["headers"]
     assert "c2VzYW1l" not in shown and shown.endswith("Accept: a")
@@ -83,7 +83,7 @@ def test_a_secret_header_is_not_shown_and_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "subject", "words"),
+    ("texts", "subject", "problem"),
     [
         ({"load": "many"}, "-c", "'many' is not a whole number"),
         ({"load": "-3"}, "-c", "must be more than 0"),
@@ -97,13 +97,13 @@ def test_a_secret_header_is_not_shown_and_stays() -> None:
         ({"load_steps": "1,2"}, "--ladder", "has no duration"),
     ],
 )
-def test_an_invalid_field_is_named_by_its_flag(texts: dict[str, str], subject: str, words: str) -> None:
+def test_invalid_field_is_named_by_flag(texts: dict[str, str], subject: str, problem: str) -> None:
     with pytest.raises(UsageError) as raised:
         changed(**texts)
-    assert raised.value.subject == subject and words in raised.value.problem
+    assert raised.value.subject == subject and problem in raised.value.problem
 
 
-async def type_over(pilot: Pilot[object], name: str, text: str) -> None:
+async def replace_text(pilot: Pilot[object], name: str, text: str) -> None:
     field = pilot.app.screen.query_one(f"#{name}", Input)
     field.focus()
     field.value = ""
@@ -120,24 +120,24 @@ def load_of(source: ScriptedSource) -> ScriptedLoad:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_the_form_shows_an_error_at_its_field_and_the_effect_of_valid_ones(size: tuple[int, int]) -> None:
-    async with driven(size=size) as (pilot, source):
+async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, int]) -> None:
+    async with running_app(size=size) as (pilot, source):
         load = load_of(source)
         load.active = load.plan
         await press(pilot, "equals_sign")
         await until(pilot, lambda: isinstance(pilot.app.screen, LoadForm))
         screen = pilot.app.screen
-        assert all(field.region.bottom <= size[1] - 2 for field in screen.query(Input)), "every field is in sight"
+        assert all(field.region.bottom <= size[1] - 2 for field in screen.query(Input)), "every field is visible"
         assert effect(pilot) == "nothing is changed yet"
-        await type_over(pilot, "load", "many")
+        await replace_text(pilot, "load", "many")
         error = screen.query_one("#error-load", Static)
         assert error.display and "is not a whole number" in text_of(error)
         await press(pilot, "enter")
         assert pilot.app.screen is screen
-        await type_over(pilot, "load", "40")
+        await replace_text(pilot, "load", "40")
         assert not error.display
         assert effect(pilot).splitlines()[0] == "now and in the next run: load 20 → 40"
-        await type_over(pilot, "duration", "60s")
+        await replace_text(pilot, "duration", "60s")
         assert "next run only: duration" in effect(pilot)
         screen.query_one(Toggle).focus()
         await press(pilot, "space")
@@ -146,14 +146,16 @@ async def test_the_form_shows_an_error_at_its_field_and_the_effect_of_valid_ones
         await until(pilot, lambda: load.plan == replace(PLAN, concurrency=40, duration=60.0, keepalive=False))
 
 
-async def test_escape_changes_nothing() -> None:
-    async with driven() as (pilot, source):
+async def test_escape_discards_changes() -> None:
+    async with running_app() as (pilot, source):
         await press(pilot, "equals_sign", "4", "0", "escape")
         assert load_of(source).plan == PLAN
 
 
-async def test_without_a_live_load_the_key_says_so() -> None:
-    async with driven() as (pilot, source):
+async def test_load_form_is_refused_without_live_load() -> None:
+    async with running_app() as (pilot, source):
         source.controls.load = None
         await press(pilot, "equals_sign")
-        await until(pilot, lambda: any("cannot be changed here" in one.message for one in pilot.app._notifications))
+        await until(
+            pilot, lambda: any("cannot be changed here" in notice.message for notice in pilot.app._notifications)
+        )

@@ -1,4 +1,4 @@
-"""The keys that lead into the panes of the hosts, pressed."""
+"""Keys of the host panes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.view_keys import ViewKeys
-from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
+from tests.tui.driving import main, press, running_app, text_of, until, wait_for_events, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource
 from tests.tui.topology import VMSTAT, topology
 
 EVENTS = Scenario().events(99)
-TWO = topology()
+TWO_HOSTS = topology()
 
 
-async def test_d_goes_through_everything_a_host_has_and_back() -> None:
-    async with driven(TWO) as (pilot, _):
+async def test_d_cycles_host_details_in_both_directions() -> None:
+    async with running_app(TWO_HOSTS) as (pilot, _):
         await press(pilot, "p")
         panes = main(pilot.app).query_one(HostPanes)
-        for words in ("CPU    %user", "DEV", "IFACE", "apache  http://127.0.0.1/server-status", "tail -F", "sar -b 1"):
+        for text in ("CPU    %user", "DEV", "IFACE", "apache  http://127.0.0.1/server-status", "tail -F", "sar -b 1"):
             await press(pilot, "d")
-            await until(pilot, lambda words=words: words in text_of(panes))
+            await until(pilot, lambda text=text: text in text_of(panes))
         await press(pilot, "d")
         await until(pilot, lambda: "PID STAT" in text_of(panes))
         await press(pilot, "D", "D", "D")
         await until(pilot, lambda: "server-status" in text_of(panes))
 
 
-async def test_each_host_keeps_the_detail_that_was_chosen_for_it() -> None:
-    async with driven(TWO) as (pilot, _):
+async def test_each_host_keeps_selected_detail() -> None:
+    async with running_app(TWO_HOSTS) as (pilot, _):
         screen = main(pilot.app)
         await press(pilot, "d", "tab", "d", "d", "tab")
         panes = text_of(screen.query_one(HostPanes))
@@ -46,24 +46,24 @@ async def test_each_host_keeps_the_detail_that_was_chosen_for_it() -> None:
         assert "DEV" in app
 
 
-async def test_arrows_choose_rows_until_enter_leads_them_into_the_detail() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_enter_moves_arrows_from_runs_table_to_host_detail() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         screen = main(pilot.app)
         await press(pilot, "up")
         assert screen.view.segment == 3
         await press(pilot, "z", "enter", "down", "down")
-        assert screen.view.segment == 3, "the table keeps its row"
+        assert screen.view.segment == 3, "the selected segment does not change"
         assert screen.view.scroll == 2
         await until(pilot, lambda: "↑↓ PgUp PgDn scroll" in text_of(screen.query_one(Footer)))
         await press(pilot, "escape", "up")
         assert screen.view.segment == 2
         assert "scroll" not in text_of(screen.query_one(Footer))
         await press(pilot, "enter", "enter", "up")
-        assert screen.view.segment == 1, "Enter leads out again too"
+        assert screen.view.segment == 1, "Enter also leaves the detail"
 
 
-async def test_where_no_pane_is_in_sight_enter_gives_the_host_the_screen() -> None:
-    async with driven(EVENTS, size=(80, 24)) as (pilot, _):
+async def test_enter_maximizes_host_without_visible_pane() -> None:
+    async with running_app(EVENTS, size=(80, 24)) as (pilot, _):
         screen = main(pilot.app)
         await press(pilot, "enter")
         await until(pilot, lambda: "COMMAND" in text_of(screen.query_one(HostPanes)))
@@ -71,8 +71,8 @@ async def test_where_no_pane_is_in_sight_enter_gives_the_host_the_screen() -> No
         await until(pilot, lambda: screen.query_one(Throughput).size.area > 0)
 
 
-async def test_p_shows_the_host_alone_then_all_side_by_side_then_their_column() -> None:
-    async with driven(TWO) as (pilot, _):
+async def test_p_cycles_host_layouts() -> None:
+    async with running_app(TWO_HOSTS) as (pilot, _):
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
         await press(pilot, "p")
@@ -84,38 +84,38 @@ async def test_p_shows_the_host_alone_then_all_side_by_side_then_their_column() 
         await until(pilot, lambda: panes.size.width < 60)
 
 
-async def test_on_a_wide_screen_two_hosts_stand_beside_each_other_beside_the_chart() -> None:
-    async with driven(TWO, size=(200, 50)) as (pilot, _):
+async def test_wide_screen_shows_two_hosts_beside_chart() -> None:
+    async with running_app(TWO_HOSTS, size=(200, 50)) as (pilot, _):
         first = text_of(main(pilot.app).query_one(HostPanes)).splitlines()[0]
         assert "web1" in first
         assert "app1" in first
         assert main(pilot.app).query_one(Throughput).size.width > 80
 
 
-async def test_the_chosen_process_is_kept_while_others_come_and_go_and_the_order_changes() -> None:
-    async with driven(Scenario().events(20.6)) as (pilot, source):
+async def test_selected_process_is_kept_across_churn_and_sorting() -> None:
+    async with running_app(Scenario().events(20.6)) as (pilot, source):
         screen = main(pilot.app)
         await press(pilot, "p", "z", "G", "up", "up")
         chosen = screen.view.chosen
         assert chosen is not None
         more = [event for event in Scenario().events(21.6) if event.t > 20.6]
         source.push(*more)
-        await settled(pilot, source, len(Scenario().events(21.6)))
+        await wait_for_events(pilot, source, len(Scenario().events(21.6)))
         await press(pilot, "s", "S")
         assert screen.view.chosen == chosen
         assert f"PID {chosen[0]}  parent" in text_of(screen.query_one(HostPanes))
 
 
-async def test_frozen_hosts_stand_still_yet_are_sorted_filtered_and_scrolled_while_the_chart_goes_on() -> None:
-    every = Scenario().events(30.6)
-    async with driven(Scenario().events(20.6)) as (pilot, source):
+async def test_frozen_hosts_can_be_sorted_while_chart_continues() -> None:
+    all_events = Scenario().events(30.6)
+    async with running_app(Scenario().events(20.6)) as (pilot, source):
         screen = main(pilot.app)
         panes, chart = screen.query_one(HostPanes), screen.query_one(Throughput)
         await press(pilot, "f")
         before, drawn = text_of(panes), text_of(chart)
         assert "FROZEN at 00:00:20" in before
-        source.push(*[event for event in every if event.t > 20.6])
-        await settled(pilot, source, len(every))
+        source.push(*[event for event in all_events if event.t > 20.6])
+        await wait_for_events(pilot, source, len(all_events))
         assert text_of(panes) == before
         assert text_of(chart) != drawn
         await press(pilot, "s")
@@ -125,8 +125,8 @@ async def test_frozen_hosts_stand_still_yet_are_sorted_filtered_and_scrolled_whi
         assert text_of(panes) != before
 
 
-async def test_a_filter_works_while_it_is_typed_and_escape_takes_it_back() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_filter_applies_while_typing_and_escape_clears_filter() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
         await press(pilot, "slash", *"zzz")
@@ -139,9 +139,9 @@ async def test_a_filter_works_while_it_is_typed_and_escape_takes_it_back() -> No
         assert "/start" not in text_of(panes)
 
 
-async def test_a_tail_one_looks_back_in_stands_still_and_says_how_many_came_since() -> None:
+async def test_scrolled_tail_is_paused_and_counts_newer_lines() -> None:
     events = topology(30.7)
-    async with driven(events) as (pilot, source):
+    async with running_app(events) as (pilot, source):
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
         await press(pilot, "tab", "p", "D", "pageup")
@@ -149,9 +149,9 @@ async def test_a_tail_one_looks_back_in_stands_still_and_says_how_many_came_sinc
         before = text_of(panes).splitlines()
         at = next(at for at, line in enumerate(before) if VMSTAT in line)
         assert "paused at 00:00:30, 0 newer" in before[at]
-        later = [event for event in TWO if 30.7 < event.t < 42.7]
+        later = [event for event in TWO_HOSTS if 30.7 < event.t < 42.7]
         source.push(*later)
-        await settled(pilot, source, len(events) + len(later))
+        await wait_for_events(pilot, source, len(events) + len(later))
         after = text_of(panes).splitlines()
         assert "paused at 00:00:30, 12 newer" in after[at]
         assert after[at + 1 :] == before[at + 1 :]
@@ -159,13 +159,13 @@ async def test_a_tail_one_looks_back_in_stands_still_and_says_how_many_came_sinc
         assert screen.view.held is None
         assert "paused" not in text_of(panes)
         await press(pilot, "up", "up", "down", "down")
-        assert screen.view.held is None, "down to the newest line it follows again"
+        assert screen.view.held is None, "the tail follows again from the newest line"
         await press(pilot, "g")
         assert "procs ---" in text_of(panes)
 
 
-async def test_w_shows_averages_of_the_row_looked_at_for_every_host() -> None:
-    async with driven(Scenario(2).events(99)) as (pilot, _):
+async def test_w_shows_selected_segment_averages_for_every_host() -> None:
+    async with running_app(Scenario(2).events(99)) as (pilot, _):
         panes = main(pilot.app).query_one(HostPanes)
         await press(pilot, "w")
         assert text_of(panes).count("averages of segment 4") == 2
@@ -176,14 +176,14 @@ async def test_w_shows_averages_of_the_row_looked_at_for_every_host() -> None:
 
 
 @pytest.mark.parametrize("key", ["d", "D", "w", "a", "f", "slash", "enter", "p"])
-async def test_keys_of_the_hosts_say_so_where_there_is_none(key: str) -> None:
-    async with driven(Scenario(0).events(20)) as (pilot, _):
+async def test_host_keys_without_hosts_report_no_host(key: str) -> None:
+    async with running_app(Scenario(0).events(20)) as (pilot, _):
         await press(pilot, "up", "pagedown", "g", "s", "S", "tab", key)
         await until(pilot, lambda: any("no host is watched" in note.message for note in pilot.app._notifications))
 
 
-async def test_pages_belong_to_the_session_until_the_arrows_are_in_a_detail() -> None:
-    async with driven(EVENTS) as (pilot, source):
+async def test_page_keys_run_session_actions_outside_detail() -> None:
+    async with running_app(EVENTS) as (pilot, source):
         controls = source.controls
         back = next(action for action in controls.actions if action.name == "back")
         controls.actions = (*controls.actions, type(back)("back_tenth", "back 10 %", back.run, footer=False))
@@ -198,14 +198,14 @@ async def test_pages_belong_to_the_session_until_the_arrows_are_in_a_detail() ->
         await until(pilot, lambda: len(controls.done) == 2)
 
 
-def test_no_key_of_the_screen_is_one_that_a_terminal_multiplexer_eats() -> None:
+def test_no_binding_conflicts_with_terminal_multiplexers() -> None:
     bindings = [*MainScreen.BINDINGS, *ViewKeys.BINDINGS]
     keys = {key for binding in bindings for key in binding.key.split(",")}  # type: ignore[union-attr]
     assert not keys & {"ctrl+a", "ctrl+b", "shift+up", "shift+down", "shift+left", "shift+right"}
 
 
-async def test_help_names_every_key_of_the_screen() -> None:
-    async with driven(TWO) as (pilot, source):
+async def test_help_lists_every_screen_key() -> None:
+    async with running_app(TWO_HOSTS) as (pilot, source):
         await press(pilot, "question_mark")
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
         controls: Controls = source.controls
@@ -235,35 +235,35 @@ async def test_help_names_every_key_of_the_screen() -> None:
             assert key in named.split()
 
 
-async def test_a_restart_is_marked_on_the_chart_and_explained() -> None:
+async def test_restart_is_marked_and_labelled_on_chart() -> None:
     from msgspec.structs import replace
 
     from cockpit.model.state import Marker
 
-    async with driven(TWO) as (pilot, source):
+    async with running_app(TWO_HOSTS) as (pilot, source):
         state = source.session.state
         source.session.state = replace(
             state, markers=(Marker(t=20.0, kind="restart", sign="R", text="web1: apache2 was restarted"),)
         )
         source.session.revision += 1
         main(pilot.app).frame()
-        await at_rest(pilot)
+        await wait_idle(pilot)
         lines = text_of(main(pilot.app).query_one(Throughput)).splitlines()
         assert "R restart" in lines[0]
         assert "R" in lines[1]
 
 
-async def test_a_host_that_must_be_asked_about_says_so_on_its_line() -> None:
+async def test_asking_host_is_labelled_on_host_line() -> None:
     source_events = [*topology(8.0), ev.HostChanged(t=8.5, host="app1", condition="asking", detail="password")]
-    async with driven(source_events, size=(80, 24)) as (pilot, _):
+    async with running_app(source_events, size=(80, 24)) as (pilot, _):
         assert "ASKING  password" in "\n".join(
             text_of(widget)
             for widget in main(pilot.app).query("HostLines")  # type: ignore[arg-type]
         )
 
 
-async def test_the_runs_table_stays_below_the_chart_where_many_hosts_take_lines() -> None:
-    async with driven(Scenario(8).events(62.5), size=(80, 24)) as (pilot, source):
+async def test_runs_table_stays_visible_with_many_hosts() -> None:
+    async with running_app(Scenario(8).events(62.5), size=(80, 24)) as (pilot, source):
         assert isinstance(source, ScriptedSource)
         screen = main(pilot.app)
         assert "⣿" in text_of(screen.query_one(Throughput))

@@ -1,4 +1,4 @@
-"""Notices: where they stand, how long, and what takes them away."""
+"""Notices: position, duration and dismissal."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from cockpit.tui.footer import Footer
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.terminal.base_app import NOTICE
-from tests.tui.driving import driven, main, press, settled, until
+from tests.tui.driving import main, press, running_app, until, wait_for_events
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedTuning, scripted_app
 
 EVENTS = Scenario().events(60.0)
 
 
-def told(pilot: Pilot[object]) -> list[str]:
+def messages(pilot: Pilot[object]) -> list[str]:
     return [notice.message for notice in pilot.app._notifications]
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_a_notice_stands_below_the_top_line_and_leaves_verdicts_and_keys_alone(size: tuple[int, int]) -> None:
+async def test_notice_overlaps_neither_runs_table_nor_footer(size: tuple[int, int]) -> None:
     app, source = scripted_app(EVENTS)
     async with app.run_test(size=size, notifications=True) as pilot:
-        await settled(pilot, source, len(EVENTS))
+        await wait_for_events(pilot, source, len(EVENTS))
         await press(pilot, "minus")
         await until(pilot, lambda: any(toast.region.area for toast in pilot.app.screen.query(Toast)))
         (toast,) = pilot.app.screen.query(Toast)
@@ -39,56 +39,56 @@ async def test_a_notice_stands_below_the_top_line_and_leaves_verdicts_and_keys_a
             assert not toast.region.overlaps(main(pilot.app).query_one(kind).region)
 
 
-async def test_of_one_matter_there_is_one_notice_and_a_short_one() -> None:
-    async with driven() as (pilot, _):
+async def test_new_notice_replaces_earlier_notices() -> None:
+    async with running_app() as (pilot, _):
         await press(pilot, "minus", "minus", "minus", "b", "c")
-        await until(pilot, lambda: len(told(pilot)) == 1)
-        assert "No segment to compare yet" in told(pilot)[0], "what c says came after what b said, and x after itself"
+        await until(pilot, lambda: len(messages(pilot)) == 1)
+        assert "No segment to compare yet" in messages(pilot)[0], "the notice of c replaced those of minus and b"
         assert all(notice.timeout <= NOTICE <= 4 for notice in pilot.app._notifications)
 
 
-async def test_the_next_key_that_is_done_takes_a_notice_away() -> None:
-    async with driven(EVENTS) as (pilot, source):
+async def test_next_handled_key_dismisses_notice() -> None:
+    async with running_app(EVENTS) as (pilot, source):
         for key in ("v", "space", "e"):
             await press(pilot, "minus")
-            await until(pilot, lambda: len(told(pilot)) == 1)
+            await until(pilot, lambda: len(messages(pilot)) == 1)
             await press(pilot, key)
-            await until(pilot, lambda: told(pilot) == [])
+            await until(pilot, lambda: messages(pilot) == [])
         assert ("toggle", "") in source.controls.done
 
 
-async def test_a_key_that_fails_leaves_what_was_said_before() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_unbound_key_keeps_notice() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         await press(pilot, "minus")
-        await until(pilot, lambda: len(told(pilot)) == 1)
+        await until(pilot, lambda: len(messages(pilot)) == 1)
         await press(pilot, "Z", "f9")
-        assert len(told(pilot)) == 1
+        assert len(messages(pilot)) == 1
 
 
-async def test_the_end_says_what_it_waits_for() -> None:
+async def test_shutdown_notice_names_pending_work() -> None:
     app, source = scripted_app(EVENTS)
-    let_go = asyncio.Event()
-    closing = source.close
+    release = asyncio.Event()
+    close = source.close
 
-    async def slow() -> None:
-        await let_go.wait()
-        await closing()
+    async def slow_close() -> None:
+        await release.wait()
+        await close()
 
-    source.close = slow  # type: ignore[method-assign]
+    source.close = slow_close  # type: ignore[method-assign]
     async with app.run_test() as pilot:
-        await settled(pilot, source, len(EVENTS))
+        await wait_for_events(pilot, source, len(EVENTS))
         tuning = source.controls.tuning
         assert isinstance(tuning, ScriptedTuning)
         tuning.gate.clear()
         change: Awaitable[None] = tuning.apply({"MinSpareServers": "30"})
-        under_way = asyncio.ensure_future(change)
+        pending = asyncio.ensure_future(change)
         await until(pilot, lambda: isinstance(source.recorder.events[-1], ev.ChangeBegun))
         assert isinstance(pilot.app.screen, MainScreen)
         await press(pilot, "q")
         letter = source.session.state.changes[-1].letter
-        await until(pilot, lambda: len(told(pilot)) == 1)
-        assert told(pilot)[0].startswith("ending: waits for the end of the load and change ")
-        assert f"change {letter} (" in told(pilot)[0]
+        await until(pilot, lambda: len(messages(pilot)) == 1)
+        assert messages(pilot)[0].startswith("ending: waits for the end of the load and change ")
+        assert f"change {letter} (" in messages(pilot)[0]
         tuning.gate.set()
-        await under_way
-        let_go.set()
+        await pending
+        release.set()

@@ -1,4 +1,4 @@
-"""The keys of the charts over time, pressed: the cursor, zoom, markers."""
+"""Keys of the charts over time: cursor, zoom, markers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.tui.charts.window import AXIS
 from cockpit.tui.dialogs.prompt import PickScreen
 from cockpit.tui.footer import Footer
 from cockpit.tui.status_lines import TopLine
-from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
+from tests.tui.driving import main, press, running_app, text_of, until, wait_for_events, wait_idle
 from tests.tui.scenario import Scenario
 
 EVENTS = Scenario().events(99)
@@ -34,14 +34,14 @@ def cursor(pilot: Pilot[object]) -> float | None:
     return main(pilot.app).view.cursor
 
 
-async def test_e_takes_the_arrows_into_the_charts_and_escape_out_again() -> None:
-    async with driven(EVENTS) as (pilot, source):
+async def test_e_moves_arrows_to_charts_and_escape_returns() -> None:
+    async with running_app(EVENTS) as (pilot, source):
         await press(pilot, "e", "left", "left", "right")
         assert cursor(pilot) == 90
         assert "00:01:30  1.22k req/s" in title(pilot)
         footer = main(pilot.app).query_one(Footer)
         assert text_of(footer).strip().startswith("← → move")
-        assert source.controls.done == [], "the arrow is not the session's while the cursor is there"
+        assert source.controls.done == [], "arrows move the cursor, not the session"
         await press(pilot, "home")
         assert cursor(pilot) == 0
         await press(pilot, "pagedown", "pagedown", "pageup", "right")
@@ -59,17 +59,17 @@ async def test_e_takes_the_arrows_into_the_charts_and_escape_out_again() -> None
         assert cursor(pilot) is None
 
 
-async def test_keys_typed_right_behind_each_other_keep_their_order() -> None:
-    async with driven(EVENTS) as (pilot, source):
-        # As they come over a slow line: all at once.
+async def test_burst_of_keys_keeps_order() -> None:
+    async with running_app(EVENTS) as (pilot, source):
+        # All at once, as over a slow connection.
         for key in ("e", "left", "left", "escape", "left"):
             pilot.app.post_message(Key(key, None))
         await until(pilot, lambda: source.controls.done == [("back", "")])
         assert cursor(pilot) is None
 
 
-async def test_both_charts_show_the_cursor_and_what_is_under_it() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_both_charts_show_cursor_and_values() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         await press(pilot, "e", "home", *["right"] * 10)
         above, below = (text_of(main(pilot.app).query_one(kind)).splitlines() for kind in (Throughput, Latency))
         assert "00:00:20  1.19k req/s" in above[0]
@@ -78,63 +78,63 @@ async def test_both_charts_show_the_cursor_and_what_is_under_it() -> None:
         at = next(line for line in above if "▲" in line).index("▲")
         assert above[2][at] == "│"
         await press(pilot, "v", "v")
-        assert "p50 14 p99 79" in title(pilot), "if the chart below is not over time"
+        assert "p50 14 p99 79" in title(pilot), "the chart below is not over time"
 
 
-async def test_the_cursor_stays_at_its_instant_while_the_session_goes_on() -> None:
-    async with driven(Scenario().events(60)) as (pilot, source):
+async def test_cursor_keeps_time_while_session_continues() -> None:
+    async with running_app(Scenario().events(60)) as (pilot, source):
         await press(pilot, "e", "left")
-        here, before = cursor(pilot), title(pilot)
+        chosen, before = cursor(pilot), title(pilot)
         source.push(*[event for event in EVENTS if event.t > 60])
-        await settled(pilot, source, len(EVENTS))
-        assert cursor(pilot) == here
+        await wait_for_events(pilot, source, len(EVENTS))
+        assert cursor(pilot) == chosen
         assert title(pilot).split("req/s")[0] == before.split("req/s")[0]
 
 
-async def test_brackets_go_to_markers_and_rows_and_tell_them() -> None:
-    async with driven(EVENTS, size=(120, 40)) as (pilot, _):
+async def test_brackets_move_cursor_between_markers_and_segments() -> None:
+    async with running_app(EVENTS, size=(120, 40)) as (pilot, _):
         await press(pilot, "e")
-        seen = []
+        positions = []
         for _ in range(8):
             await press(pilot, "left_square_bracket")
-            seen.append(cursor(pilot))
-        assert seen == [90, 84, 82, 70, 44, 40, 4, 4]
+            positions.append(cursor(pilot))
+        assert positions == [90, 84, 82, 70, 44, 40, 4, 4]
         await press(pilot, "right_square_bracket", "right_square_bracket", "right_square_bracket")
         assert cursor(pilot) == 70 or cursor(pilot) == 44
         await press(pilot, "end", *["left_square_bracket"] * 2)
         assert "asked Ann about the disk" in text_of(main(pilot.app).query_one(Throughput))
 
 
-async def test_a_click_puts_the_cursor_there() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_click_moves_cursor() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         await pilot.click(Throughput, offset=(AXIS + 1 + 20, 6))
-        await at_rest(pilot)
+        await wait_idle(pilot)
         assert cursor(pilot) == 40
         await pilot.click(Latency, offset=(AXIS + 1 + 7, 4))
-        await at_rest(pilot)
+        await wait_idle(pilot)
         assert cursor(pilot) == 14
         await pilot.click(Latency, offset=(2, 4))
-        await at_rest(pilot)
-        assert cursor(pilot) == 14, "the axis is no time"
+        await wait_idle(pilot)
+        assert cursor(pilot) == 14, "the axis labels have no time"
         await press(pilot, "v", "escape")
         await pilot.click(Latency, offset=(AXIS + 1 + 7, 4))
-        await at_rest(pilot)
+        await wait_idle(pilot)
         assert cursor(pilot) is None, "a histogram is not over time"
 
 
 async def test_i_and_o_zoom_both_charts() -> None:
-    async with driven(EVENTS) as (pilot, _):
+    async with running_app(EVENTS) as (pilot, _):
         chart, heat = (main(pilot.app).query_one(kind) for kind in (Throughput, Latency))
         assert "2 s/cell" in text_of(chart)
         await press(pilot, "o")
         assert chart.window == heat.window
-        assert "2 s/cell" in text_of(chart), "all of the session is in sight"
+        assert "2 s/cell" in text_of(chart), "the whole session is visible"
         await press(pilot, "i", "i", "i", "i")
         assert "0.5 s/cell" in text_of(chart)
         assert chart.window == heat.window
         assert "00:01:10" in text_of(chart)
         await press(pilot, "e", "home")
-        assert chart.window is not None and chart.window.first == 0, "the window follows the cursor into the past"
+        assert chart.window is not None and chart.window.first == 0, "the window follows the cursor"
         await press(pilot, "o")
         assert "1 s/cell" in text_of(chart)
         assert cursor(pilot) == 0
@@ -142,8 +142,8 @@ async def test_i_and_o_zoom_both_charts() -> None:
         assert main(pilot.app).view.span is None
 
 
-async def test_l_lists_the_markers_and_enter_takes_the_cursor_to_one() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_l_lists_markers_and_enter_moves_cursor() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         await press(pilot, "l")
         screen = pilot.app.screen
         assert isinstance(screen, PickScreen)
@@ -157,7 +157,7 @@ async def test_l_lists_the_markers_and_enter_takes_the_cursor_to_one() -> None:
         assert cursor(pilot) == 70
 
 
-async def test_l_lists_markers_ahead_in_a_replay_and_goes_there() -> None:
+async def test_l_lists_later_replay_markers_and_enter_seeks() -> None:
     with Recording(RECORDING.with_name("spare-servers.cockpit")) as recording:
         whole = last_state(recording)
         app = CockpitApp(Session(ReplaySource(recording, 1.0, playing=False)))
@@ -173,8 +173,8 @@ async def test_l_lists_markers_ahead_in_a_replay_and_goes_there() -> None:
             assert first.t <= (main(pilot.app).session.controls.position or 0.0) <= first.t + 1
 
 
-async def test_without_markers_the_list_says_what_becomes_one() -> None:
-    async with driven(Scenario().events(20)) as (pilot, _):
+async def test_empty_marker_list_explains_markers() -> None:
+    async with running_app(Scenario().events(20)) as (pilot, _):
         await press(pilot, "l")
         assert "none yet" in text_of(pilot.app.screen.query_one(".hint"))
         await press(pilot, "enter", "l")
@@ -182,15 +182,15 @@ async def test_without_markers_the_list_says_what_becomes_one() -> None:
 
 
 @pytest.mark.parametrize("keys", [("e",), ("i",), ("o",), ("l", "enter")])
-async def test_where_the_charts_have_no_room_the_keys_say_so(keys: tuple[str, ...]) -> None:
-    async with driven(EVENTS, size=(60, 15)) as (pilot, _):
+async def test_chart_keys_are_refused_without_room(keys: tuple[str, ...]) -> None:
+    async with running_app(EVENTS, size=(60, 15)) as (pilot, _):
         await press(pilot, *keys)
         await until(pilot, lambda: any("no room here" in note.message for note in pilot.app._notifications))
         assert cursor(pilot) is None
 
 
-async def test_a_host_and_the_charts_do_not_have_the_arrows_both() -> None:
-    async with driven(EVENTS) as (pilot, _):
+async def test_arrows_belong_to_either_host_or_charts() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         view = lambda: main(pilot.app).view  # noqa: E731
         await press(pilot, "enter", "e")
         assert not view().inside and view().cursor is not None
@@ -198,7 +198,7 @@ async def test_a_host_and_the_charts_do_not_have_the_arrows_both() -> None:
         assert view().inside and view().cursor is None
 
 
-async def test_enter_shows_the_screen_as_it_was_under_the_cursor() -> None:
+async def test_enter_seeks_replay_to_cursor() -> None:
     with Recording(RECORDING) as recording:
         session = Session(ReplaySource(recording, recording.end, playing=False))
         app = CockpitApp(session)
@@ -212,9 +212,11 @@ async def test_enter_shows_the_screen_as_it_was_under_the_cursor() -> None:
             await until(pilot, lambda: "00:01:00" in text_of(app.screen.query_one(TopLine)))
             await until(pilot, lambda: session.state.t < 61)
             main(app).frame()
-            assert title(pilot).split("req/s")[0] == before.split("req/s")[0], "its seconds are whole"
+            assert title(pilot).split("req/s")[0] == before.split("req/s")[0], (
+                "the seconds before the cursor are complete"
+            )
             assert [marker.sign for marker in session.state.markers] == []
             await press(pilot, "escape", "right_square_bracket")
             await until(pilot, lambda: session.state.markers != ())
             main(app).frame()
-            assert "MinSpareServers 5 → 30" in text_of(app.screen.query_one(Throughput)), "a replay stands on it"
+            assert "MinSpareServers 5 → 30" in text_of(app.screen.query_one(Throughput)), "the replay is at the marker"

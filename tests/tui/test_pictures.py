@@ -1,5 +1,7 @@
-"""The main screen at every size with two, four and eight hosts of long and wide names, as text. Taken anew by
-`pytest --snapshot-update`."""
+"""The main screen as text, at every size, with two, four and eight hosts of long and wide names.
+
+`pytest --snapshot-update` rewrites the snapshots.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
 
 from cockpit.model import events as ev
-from tests.tui.driving import at_rest, driven, press
+from tests.tui.driving import press, running_app, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.test_themes import strips
 
@@ -32,7 +34,7 @@ PROCESSES = ("php-fpm-pool-very-long-名前", "apache2", "nginx")
 
 
 def renamed(events: Sequence[ev.AnyEvent]) -> list[ev.AnyEvent]:
-    """The same session with other names."""
+    """Return the same session with other names."""
     return [_renamed(event) for event in events]
 
 
@@ -48,16 +50,16 @@ def _renamed(event: ev.AnyEvent) -> ev.AnyEvent:
     return replace(event, host=NAMES[host]) if host in NAMES else event
 
 
-async def picture(size: tuple[int, int], events: Sequence[ev.AnyEvent], keys: Sequence[str] = ()) -> list[str]:
-    """The lines of the screen."""
-    async with driven(events, size=size) as (pilot, _):
+async def screen_lines(size: tuple[int, int], events: Sequence[ev.AnyEvent], keys: Sequence[str] = ()) -> list[str]:
+    """Return the lines of the screen."""
+    async with running_app(events, size=size) as (pilot, _):
         await press(pilot, *keys)
-        await at_rest(pilot)
+        await wait_idle(pilot)
         return [strip.text for strip in strips(pilot.app)]
 
 
 def checked(lines: Sequence[str], size: tuple[int, int]) -> str:
-    """The picture as text, every line of it as wide as the screen."""
+    """Return the screen as text; every line must have the width of the screen."""
     width, height = size
     assert len(lines) == height
     assert {cell_len(line) for line in lines} == {width}
@@ -66,8 +68,10 @@ def checked(lines: Sequence[str], size: tuple[int, int]) -> str:
 
 @pytest.mark.parametrize("hosts", HOSTS, ids="{} hosts".format)
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_every_size_with_so_many_hosts(size: tuple[int, int], hosts: int, snapshot: SnapshotAssertion) -> None:
-    lines = await picture(size, renamed(Scenario(hosts, hostile=True).events(62.5)))
+async def test_main_screen_by_size_and_host_count(
+    size: tuple[int, int], hosts: int, snapshot: SnapshotAssertion
+) -> None:
+    lines = await screen_lines(size, renamed(Scenario(hosts, hostile=True).events(62.5)))
     if size in SIZES[:2]:
         assert_one_border(lines)
     assert checked(lines, size) == snapshot
@@ -79,15 +83,15 @@ async def test_every_size_with_so_many_hosts(size: tuple[int, int], hosts: int, 
     ids=["nothing yet", "connecting", "saturated and lost", "stopped", "over", "one host alone", "all hosts"],
 )
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
-async def test_every_state(
+async def test_main_screen_by_state(
     size: tuple[int, int], second: float, keys: Sequence[str], snapshot: SnapshotAssertion
 ) -> None:
-    lines = await picture(size, renamed(Scenario(2, hostile=True).events(second)), keys)
+    lines = await screen_lines(size, renamed(Scenario(2, hostile=True).events(second)), keys)
     assert checked(lines, size) == snapshot
 
 
 def assert_one_border(lines: Sequence[str]) -> None:
-    """Left and right of the border every line begins in the same column, whatever the names."""
+    """Check that the border is in the same column of every line, whatever the names."""
     columns = {cell_len(line[: line.index(" │ ─ ")]) for line in lines[1:-1] if " │ ─ " in line}
     assert len(columns) == 1
     (border,) = columns

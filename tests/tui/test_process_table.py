@@ -1,4 +1,4 @@
-"""The table of a host's processes: orders, filter, folded lines."""
+"""Process table of a host: sort orders, filter, folded lines."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from msgspec.structs import replace
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.panes import host_line
-from tests.tui.describing import detail, with_host
 from tests.tui.driving import context_of, plain
+from tests.tui.host_details import detail, with_host
 from tests.tui.scenario import Scenario
 
 
 def processes(**view: object) -> list[str]:
-    """PIDs in the order in which they stand, by default that of their numbers."""
+    """Return the PIDs in the order of the table, by default sorted by PID."""
     context = context_of(Scenario().events(30.6), **{"order": "pid", "folded": False, **view})  # type: ignore[arg-type]
     return [line[1:].split()[0] for line in detail(context, 110, 40)[1:] if line[1:].split()[:1]]
 
 
-def test_every_order_has_a_column_with_its_mark_and_turns_round() -> None:
-    for order, mark in (
+def test_sort_order_is_marked_in_column_and_reversible() -> None:
+    for order, sign in (
         ("pid", "▴PID"),
         ("cpu", "▾%CPU"),
         ("rss", "▾RSS"),
@@ -30,41 +30,41 @@ def test_every_order_has_a_column_with_its_mark_and_turns_round() -> None:
     ):
         for width in (49, 110):
             head = detail(context_of(Scenario().events(30.6), order=order), width)[0]
-            assert mark in head, "a column that sorts is there however narrow the table is"
+            assert sign in head, "the sorted column is shown at any width"
         turned = detail(context_of(Scenario().events(30.6), order=order, turned=True))[0]
-        assert {"▴": "▾", "▾": "▴"}[mark[0]] + mark[1:] in turned
+        assert {"▴": "▾", "▾": "▴"}[sign[0]] + sign[1:] in turned
     assert processes(turned=True) == processes()[::-1]
     assert processes(order="age")[0] == processes()[0], "the parent is the oldest"
 
 
-def test_a_filter_looks_into_pid_and_command_and_says_how_many_it_leaves() -> None:
-    every = processes()
-    wanted = every[3]
+def test_filter_matches_pid_and_command_and_shows_count() -> None:
+    all_pids = processes()
+    wanted = all_pids[3]
     assert processes(filter=wanted) == [wanted]
     assert len(processes(filter="DEFUNCT")) == 1
     head = detail(context_of(Scenario().events(30.6), filter="defunct"))[0]
-    assert f"/defunct 1 of {len(every)}" in head
-    none = detail(context_of(Scenario().events(30.6), filter="nginx"))
-    assert f"none of {len(every)} has “nginx”" in none[1]
+    assert f"/defunct 1 of {len(all_pids)}" in head
+    unmatched = detail(context_of(Scenario().events(30.6), filter="nginx"))
+    assert f"none of {len(all_pids)} has “nginx”" in unmatched[1]
 
 
-def test_a_pattern_that_no_process_has_says_so() -> None:
+def test_missing_process_is_reported() -> None:
     context = context_of(Scenario().events(30.6))
     assert "no process is called apache2" in detail(with_host(context, "web1", processes=()))[1]
 
 
-def test_the_chosen_process_stays_in_sight_and_is_told_in_full() -> None:
+def test_selected_process_stays_visible_with_details() -> None:
     context = context_of(Scenario().events(30.6))
     row = context.hosts[0].processes[-1]
     chosen = (row.process.pid, row.process.start)
     for order in ("pid", "cpu", "age"):
         view = View(order=order, chosen=chosen, entered=True, folded=False)  # type: ignore[arg-type]
         lines = detail(DrawContext(state=context.state, view=view), 100, 13)
-        assert len([line for line in lines if str(row.process.pid) in line]) == 2, "its row, and what is told of it"
+        assert len([line for line in lines if str(row.process.pid) in line]) == 2, "the row and the details"
         assert any(f"PID {row.process.pid}  parent 2010  threads 1" in line for line in lines)
 
 
-def test_identical_processes_are_one_line_until_each_is_wanted() -> None:
+def test_identical_processes_are_folded() -> None:
     context = context_of(Scenario().events(30.6))
     rows = context.hosts[0].processes
     command = "/usr/sbin/apache2 -k start"
@@ -78,11 +78,11 @@ def test_identical_processes_are_one_line_until_each_is_wanted() -> None:
     assert len(detail(context_of(Scenario().events(30.6), folded=False), 118, 40)) - 1 == len(rows)
     chosen = (workers[-1].process.pid, workers[-1].process.start)
     view = View(chosen=chosen, entered=True)
-    told = "\n".join(detail(DrawContext(state=context.state, view=view), 118, 20))
-    assert f"{len(workers)} identical processes, z: show each" in told
+    text = "\n".join(detail(DrawContext(state=context.state, view=view), 118, 20))
+    assert f"{len(workers)} identical processes, z: show each" in text
 
 
-def test_processes_of_other_parents_users_or_commands_are_not_identical() -> None:
+def test_different_parent_user_or_command_is_not_folded() -> None:
     context = context_of(Scenario().events(30.6))
     rows = context.hosts[0].processes[:4]
     different = ({"ppid": 1}, {"user": "other"}, {"command": "sleep"})
@@ -92,10 +92,10 @@ def test_processes_of_other_parents_users_or_commands_are_not_identical() -> Non
         lines = detail(with_host(context, "web1", processes=mixed), 118, 40)
         assert len(lines) == 1 + 2
         assert sum("×3" in line for line in lines) == 1
-    assert len(detail(with_host(context, "web1", processes=four[:2]), 118, 40)) == 1 + 2, "two are not worth it"
+    assert len(detail(with_host(context, "web1", processes=four[:2]), 118, 40)) == 1 + 2, "two processes are not folded"
 
 
-def test_user_threads_and_pss_where_there_is_room() -> None:
+def test_user_threads_and_pss_columns_depend_on_width() -> None:
     context = context_of(Scenario().events(30.6))
     assert {"USER", "THR", "PSS"} <= set(detail(context, 118)[0].split())
     assert {"PSS"} == {"USER", "THR", "PSS"} & set(detail(context, 80)[0].split())
@@ -104,7 +104,7 @@ def test_user_threads_and_pss_where_there_is_room() -> None:
     assert line.split().count("–") == 2
 
 
-def test_hidden_processes_are_not_told_as_none() -> None:
+def test_hidden_processes_are_reported() -> None:
     context = context_of(Scenario().events(30.6))
     sample = context.hosts[0].sample
     assert sample is not None

@@ -1,4 +1,4 @@
-"""A session recorded on the lab, driven through the real screen by its keys."""
+"""Recorded lab sessions, replayed on the real screen."""
 
 import re
 import sqlite3
@@ -17,49 +17,49 @@ from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import Losses, TopLine
-from tests.recording.test_pages import settled
+from tests.recording.test_pages import record_pages
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
-from tests.tui.driving import at_rest, driven, main, text_of, until
+from tests.tui.driving import main, running_app, text_of, until, wait_idle
 
-# What to do next is another thing at the end of a recording than behind a run.
-_NEXT = re.compile(r"\n +(end of the recording|segments? [\d–]+ (completed|stopped)).*(\n|$)")
+# The line of next steps differs between the end of a recording and the end of a run.
+_STATE_LINE = re.compile(r"\n +(end of the recording|segments? [\d–]+ (completed|stopped)).*(\n|$)")
 RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
 
 
 @pytest.mark.parametrize("name", ["spare-servers", "two-hosts"])
-async def test_the_screen_is_the_same_live_and_replayed(
+async def test_screen_is_identical_live_and_replayed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Recorded anew in pages, at an instant come to from the end: every pane is as it was live."""
+    """Seek back from the end of a recording copied in pages; every pane must equal the live pane."""
     with Recording(RECORDING.with_name(f"{name}.cockpit")) as recording:
         events = list(recording.events())
-    settled(tmp_path / "s.cockpit", events, monkeypatch)
+    record_pages(tmp_path / "s.cockpit", events, monkeypatch)
     with Recording(tmp_path / "s.cockpit") as recording:
         for share in (0.5, 0.8, 1.0):
             known = recording.following(0, -1.0, recording.end * share)
-            async with driven([one.event for one in known]) as (pilot, _):
+            async with running_app([entry.event for entry in known]) as (pilot, _):
                 live = panes(pilot.app)
             session = Session(ReplaySource(recording, recording.end, playing=False))
             app = CockpitApp(session)
-            # The line of a replay's position comes on top.
+            # A replay has one more line, the position bar.
             async with app.run_test(size=(120, 41)) as pilot:
                 await until(pilot, lambda session=session: session.state.ended)
                 instant = known[-1].instant
                 session.source.seek(instant)  # type: ignore[attr-defined]
                 await until(pilot, lambda session=session, t=instant: session.state.t == t)
                 main(app).frame()
-                await at_rest(pilot)
+                await wait_idle(pilot)
                 assert panes(app) == live
 
 
 def panes(app: App[object]) -> list[str]:
-    """What the panes show, without the lines that say how the session is looked at and what can be done next."""
+    """Return the text of the panes, without the line of next steps."""
     kinds = (Throughput, Latency, Runs, VerdictStrip, HostPanes)
-    return [_NEXT.sub("\n", text_of(main(app).query_one(kind))) for kind in kinds]
+    return [_STATE_LINE.sub("\n", text_of(main(app).query_one(kind))) for kind in kinds]
 
 
-async def test_a_recorded_session_is_stepped_through() -> None:
+async def test_recorded_session_is_stepped_by_keys() -> None:
     with Recording(RECORDING) as recording:
         session = Session(ReplaySource(recording, recording.end, playing=False))
         app = CockpitApp(session)
@@ -81,7 +81,7 @@ async def test_a_recorded_session_is_stepped_through() -> None:
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_what_is_lost_of_a_damaged_recording_is_on_the_screen(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_losses_of_damaged_recording_are_shown(tmp_path: Path, size: tuple[int, int]) -> None:
     path = recorded(tmp_path / "s.cockpit", list(small_session()))
     database = sqlite3.connect(path)
     database.execute("UPDATE events SET body = x'00ff' WHERE seq > 5 AND seq < 15")
@@ -97,7 +97,7 @@ async def test_what_is_lost_of_a_damaged_recording_is_on_the_screen(tmp_path: Pa
             assert "REPLAY END DAMAGED" in text_of(app.screen.query_one(TopLine))
 
 
-async def test_nothing_is_said_of_one_that_is_whole() -> None:
+async def test_intact_recording_shows_no_losses() -> None:
     with Recording(RECORDING) as recording:
         app = CockpitApp(Session(ReplaySource(recording, recording.end, playing=False)))
         async with app.run_test(size=(120, 40)) as pilot:

@@ -43,7 +43,7 @@ def second(at: int, completed: int = 1000, ms: Sequence[int] = (10,), run: int =
         statuses={200: completed} if completed else {},
         in_flight=20,
         oldest=0.01,
-        service=Histogram.of([one * 1_000_000 for one in ms] * (completed // max(1, len(ms)))),
+        service=Histogram.of([value * 1_000_000 for value in ms] * (completed // max(1, len(ms)))),
     )
     return replace(tick, **values)
 
@@ -56,28 +56,28 @@ def chart(events: Sequence[ev.AnyEvent], width: int = 66, height: int = 14) -> l
     return plain(Throughput().draw(context_of(events), width, height))
 
 
-def test_failed_requests_are_stacked_and_a_second_without_a_response_is_a_zero() -> None:
+def test_failures_are_stacked_and_stalled_seconds_are_zero() -> None:
     events = [*started(), *(second(at) for at in range(5)), *STALL, *REFUSED]
     lines = chart(events)
     text = "\n".join(lines)
     assert "■ stall" in lines[0] and "x 100% failed" in lines[0]
     axis = next(line for line in lines if "└" in line)
-    assert axis.count("■") == 6, "two cells a second"
+    assert axis.count("■") == 6, "two cells per second"
     assert axis.count("x") == 8
     plot = [line for line in lines[1:] if "│" in line or "┤" in line]
     assert plot[-1].count("0") == 6
-    # 500 of at most 1000 requests/s: half of the chart, two cells a second.
+    # 500 of at most 1000 requests/s: half of the height, two cells per second.
     assert sum(line.count("x") for line in plot) == 8 * len(plot) // 2, text
 
 
-def test_a_small_share_of_failures_has_a_sign_on_top() -> None:
+def test_few_failures_are_marked_on_top() -> None:
     events = [*started(), *(second(at, 990, statuses={200: 990}, errors={"reset": 10}) for at in range(4))]
     plot = [line for line in chart(events)[1:] if "│" in line or "┤" in line]
     assert [line.count("x") for line in plot if "x" in line] == [8]
 
 
 @pytest.mark.parametrize("width", [58, 76, 116])
-def test_the_banner_begins_with_the_most_serious_failure_and_fits(width: int) -> None:
+def test_banner_starts_with_most_serious_failure(width: int) -> None:
     events = [*started(), *(second(at) for at in range(5)), *STALL]
     line = plain([banner(context_of(events), width)])[0]
     assert line.startswith(" NO RESPONSE for 3.0 s   20 in flight, oldest 3.0 s")
@@ -90,7 +90,7 @@ def test_the_banner_begins_with_the_most_serious_failure_and_fits(width: int) ->
 
 
 @pytest.mark.parametrize("width", [58, 78, 120])
-def test_the_title_of_the_chart_has_the_share_of_failed_responses_and_the_good_rate(width: int) -> None:
+def test_chart_title_shows_failed_share_and_good_rate(width: int) -> None:
     events = [*started(), *(second(at, statuses={200: 750, 503: 250}) for at in range(3))]
     title = chart(events, width)[0]
     assert "x 25.0% failed  750 good/s" in title
@@ -99,7 +99,7 @@ def test_the_title_of_the_chart_has_the_share_of_failed_responses_and_the_good_r
     assert "x 100% failed  0 good/s" in down
 
 
-def test_the_heat_map_marks_failures_and_seconds_without_a_response() -> None:
+def test_heat_map_marks_failures_and_stalls() -> None:
     good = [*started(), *(second(at) for at in range(5))]
     lines = plain(Latency().draw(context_of([*good, *STALL, *REFUSED], latency="heat map"), 90, 12))
     (signs,) = [line for line in lines if line.startswith(" fail ┤")]
@@ -109,7 +109,7 @@ def test_the_heat_map_marks_failures_and_seconds_without_a_response() -> None:
     assert len(lines) == 12
 
 
-def test_latency_is_drawn_over_time_with_the_last_seconds_beside_the_segment() -> None:
+def test_latency_chart_shows_recent_and_segment_percentiles() -> None:
     events = [
         *started(),
         *(second(at) for at in range(10)),
@@ -124,7 +124,7 @@ def test_latency_is_drawn_over_time_with_the_last_seconds_beside_the_segment() -
     assert max(levels) - min(levels[1:]) >= 2, "the step from 10 to 100 ms"
 
 
-def test_a_threshold_is_a_line_with_its_state_on_both_charts() -> None:
+def test_threshold_line_shows_status_on_both_charts() -> None:
     thresholds = ("p99 < 50ms", "rate > 2000", "errors == 0", "p50 < 20ms", "no threshold at all")
     context = context_of([*started(*thresholds), *(second(at, ms=(10,) * 9 + (80,)) for at in range(10))])
     latency, throughput = Latency().draw(context, 90, 12), Throughput().draw(context, 90, 14)
@@ -135,7 +135,7 @@ def test_a_threshold_is_a_line_with_its_state_on_both_charts() -> None:
     assert ("✗", "failed") in low and ("╌", "failed") in low
 
 
-def test_a_stored_baseline_of_the_load_is_a_line_once_read() -> None:
+def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:
     context = context_of([*started("p99 <= 110% of baseline"), *(second(at) for at in range(10))])
     result = run_result(context.state, 1)
     assert result is not None
@@ -146,13 +146,13 @@ def test_a_stored_baseline_of_the_load_is_a_line_once_read() -> None:
         read.append(plan)
         return fast
 
-    kept = StoredBaselines(read_fast)
+    baselines = StoredBaselines(read_fast)
     for thresholds, name, widget in (
         (("p99 <= 110% of baseline",), "p99 <= 110% of baseline", Latency()),
         ((), "rate >= 95% of baseline", Throughput()),
     ):
         state = context_of([*started(*thresholds), *(second(at) for at in range(10))]).state
-        context = DrawContext(state=state, baselines=kept)
+        context = DrawContext(state=state, baselines=baselines)
         (line,) = [line for line in widget.draw(context, 90, 14) if name in "".join(text for text, _ in line)]
         assert any(text == "╌" for text, _ in line)
         without = plain(widget.draw(DrawContext(state=state), 90, 14))
@@ -162,14 +162,14 @@ def test_a_stored_baseline_of_the_load_is_a_line_once_read() -> None:
     assert rate.limit == pytest.approx(1900) and rate.status is Status.FAILED
 
 
-def test_a_baseline_that_cannot_be_read_draws_no_line() -> None:
-    def gone(plan: LoadPlan) -> Baseline | None:
+def test_unreadable_baseline_draws_no_line() -> None:
+    def unreadable(plan: LoadPlan) -> Baseline | None:
         raise UsageError("spring: no such baseline")
 
-    assert StoredBaselines(gone).of(1, PLAN) is None
+    assert StoredBaselines(unreadable).of(1, PLAN) is None
 
 
-def test_a_threshold_without_a_line_is_below_the_chart_and_in_the_banner_once_it_failed() -> None:
+def test_threshold_without_line_is_below_chart_and_in_banner() -> None:
     good = [*started("errors == 0", "web1.cpu.idle > 20"), *(second(at) for at in range(5))]
     assert plain([state_line(context_of(good), 60)]) == ["✓ errors == 0  ? web1.cpu.idle > 20"]
     assert plain([banner(context_of(good), 60)]) == [""]
@@ -178,21 +178,21 @@ def test_a_threshold_without_a_line_is_below_the_chart_and_in_the_banner_once_it
     assert plain([banner(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
 
 
-def test_the_smallest_screen_marks_latencies_beside_failures() -> None:
+def test_tiny_screen_marks_latency_if_requests_failed() -> None:
     good = [*started(), second(0)]
-    for events, words in ((good, "service  p50 10"), ([*good, *REFUSED], "service  x p50 10")):
-        assert any(line.startswith(words) for line in plain(TinyScreen().draw(context_of(events), 40, 12)))
+    for events, prefix in ((good, "service  p50 10"), ([*good, *REFUSED], "service  x p50 10")):
+        assert any(line.startswith(prefix) for line in plain(TinyScreen().draw(context_of(events), 40, 12)))
 
 
-def test_charts_stop_with_the_load() -> None:
+def test_charts_stop_at_end_of_load() -> None:
     events = [*started(), *(second(at) for at in range(20)), ev.RunEnded(t=20.0, run=1, reason="completed")]
     before = chart(events)
     later = [*events, ev.HostChanged(t=400.0, host="web1", condition="lost")]
     assert chart(later) == before
-    assert chart([*later, ev.Note(t=500.0, text="later")]) != before, "a note is in the charts"
+    assert chart([*later, ev.Note(t=500.0, text="later")]) != before, "charts show notes"
 
 
-def test_the_clock_of_the_run_has_its_total() -> None:
+def test_run_clock_shows_elapsed_and_total() -> None:
     running = [*started(), second(0), second(1)]
     assert plain([run_clock(context_of(running))]) == ["0:02/1:00  "]
     ended = [*running, ev.RunEnded(t=2.5, run=1, reason="stopped"), ev.Note(t=9.0, text="x")]
@@ -204,16 +204,16 @@ def test_the_clock_of_the_run_has_its_total() -> None:
 
 
 @pytest.mark.parametrize("width", [66, 76, 118])
-def test_the_runs_table_has_latencies_and_failures_at_every_width(width: int) -> None:
+def test_runs_table_has_latency_and_errors_at_every_width(width: int) -> None:
     lines = plain(Runs().draw(context_of(Scenario(2).events(99)), width, 12))
     assert lines[1].split()[:2] == ["#", "change"]
     assert {"req/s", "p50", "p99", "p99.9", "max", "err", "verdict"} <= set(lines[1].split())
     bars = re.search(r"runs  req/s ([▁-█]+)  p99 ([▁-█]+) ─", lines[0])
-    assert bars and len(bars[1]) == len(bars[2]) == 4, "of the last runs"
+    assert bars and len(bars[1]) == len(bars[2]) == 4, "one bar per segment"
 
 
-def test_the_table_shows_the_exact_maximum_and_marks_latencies_beside_failures() -> None:
-    """Also of a histogram of coarse buckets, as a compacted recording has it."""
+def test_runs_table_shows_exact_maximum_and_marks_failures() -> None:
+    """Use a histogram with coarse buckets, as in a compacted recording."""
     slow = Histogram.of([30_000_000] * 999 + [7_037_000_000]).coarse()
     tick = replace(second(0, 1000), service=slow, errors={"reset": 10})
     row = plain(Runs().draw(context_of([*started(), tick]), 76, 8))[2].split()

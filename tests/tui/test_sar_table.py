@@ -1,4 +1,4 @@
-"""All metrics of a host in the groups of sar: opened by a key, at any size, unknown ones without a number."""
+"""SAR table: all metrics of a host in the groups of sar, at any size; unknown metrics have no number."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from cockpit.tui.draw_context import SAR, DrawContext
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.panes import HostPanes
-from tests.tui.describing import with_host
-from tests.tui.driving import at_rest, context_of, driven, main, plain, press, settled, text_of
+from tests.tui.driving import context_of, main, plain, press, running_app, text_of, wait_for_events, wait_idle
+from tests.tui.host_details import with_host
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 from tests.tui.topology import topology
@@ -26,17 +26,17 @@ def lines_of(context: DrawContext, width: int, height: int = 200) -> list[str]:
 
 
 def row(lines: list[str], title: str) -> list[str]:
-    """Now, mean and maximum of a metric."""
+    """Return now, mean and maximum of a metric."""
     [line] = [line[line.index(f"{title} ") :] for line in lines if f" {title} " in f" {line}"]
     return line.split()[1:4]
 
 
 @pytest.mark.parametrize(("width", "columns"), [(38, 1), (78, 2), (118, 3), (198, 5)])
-def test_as_many_columns_as_fit_and_every_metric_once(width: int, columns: int) -> None:
+def test_every_metric_appears_once_in_fitting_columns(width: int, columns: int) -> None:
     lines = table(width)
     assert lines[2].split() == ["now", "mean", "max"] * columns
     assert all(cell_len(line) <= width for line in lines)
-    words = " ".join(lines).split()
+    cells = " ".join(lines).split()
     for title in (
         "pgscank/s",
         "pswpout/s",
@@ -48,17 +48,17 @@ def test_as_many_columns_as_fit_and_every_metric_once(width: int, columns: int) 
         "retrans/s",
         "%smem",
     ):
-        assert words.count(title) == 1
+        assert cells.count(title) == 1
 
 
-async def test_at_120_by_40_nothing_has_to_be_scrolled() -> None:
-    async with driven(topology(30.7), size=(120, 40)) as (pilot, _):
+async def test_sar_table_fits_120_by_40() -> None:
+    async with running_app(topology(30.7), size=(120, 40)) as (pilot, _):
         await press(pilot, "a")
-        await at_rest(pilot)
+        await wait_idle(pilot)
         assert main(pilot.app).query_one(HostPanes).drawn.most == 0
 
 
-def test_now_mean_and_maximum_of_the_segment() -> None:
+def test_table_shows_now_mean_and_maximum_of_segment() -> None:
     context = context_of(topology(30.7), metrics=True, room="alone")
     host, segment = context.host, context.segment
     assert host is not None
@@ -73,13 +73,13 @@ def test_now_mean_and_maximum_of_the_segment() -> None:
     assert row(lines, "total") == ["3.8G"] * 3
 
 
-def test_an_unknown_metric_is_no_zero() -> None:
+def test_unknown_metric_is_not_zero() -> None:
     lines = table(118)
     assert row(lines, "%smem") == ["–", "–", "–"]
     assert row(lines, "pgscank/s") == ["0", "0", "0"]
 
 
-def test_a_server_with_a_control_group_of_its_own_has_a_block_of_it() -> None:
+def test_server_cgroup_has_own_block() -> None:
     context = context_of(topology(30.7), metrics=True, room="alone")
     assert "cgroup of the server" not in "\n".join(lines_of(context, 118))
     lines = lines_of(with_host(context, "web1", sar={"cgroup.cpu": 28.14, "cgroup.kbmemory": 2048.0}), 118)
@@ -88,10 +88,10 @@ def test_a_server_with_a_control_group_of_its_own_has_a_block_of_it() -> None:
     assert row(lines, "%quota") == ["–", "–", "–"]
 
 
-def test_the_accept_queue_of_the_targets_port_with_its_limit() -> None:
+def test_accept_queue_of_target_port_shows_limit() -> None:
     lines = table(118)
     assert any(":80 of 511" in line for line in lines)
-    assert not any(":22 of" in line for line in lines), "it was empty all the time, and is not the target's"
+    assert not any(":22 of" in line for line in lines), "always empty, and not the port of the target"
     context = context_of(topology(30.7), metrics=True, room="alone")
     assert context.host is not None
     sample = context.host.sample
@@ -100,7 +100,7 @@ def test_the_accept_queue_of_the_targets_port_with_its_limit() -> None:
     assert not any(":80" in line for line in plain(host_pane(without, context, 118, 200).lines))
 
 
-def test_before_the_first_sample_there_is_no_number() -> None:
+def test_no_numbers_before_first_sample() -> None:
     context = context_of(topology(0.3), metrics=True, room="alone")
     text = "\n".join(lines_of(context, 118))
     assert "waiting for data" in text
@@ -108,11 +108,11 @@ def test_before_the_first_sample_there_is_no_number() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50), (60, 15)])
-async def test_a_opens_it_on_the_whole_screen_and_closes_it(size: tuple[int, int]) -> None:
-    async with driven(topology(30.7), size=size) as (pilot, _):
+async def test_a_toggles_full_screen_sar_table(size: tuple[int, int]) -> None:
+    async with running_app(topology(30.7), size=size) as (pilot, _):
         before = main(pilot.app).view
         await press(pilot, "a")
-        await at_rest(pilot)
+        await wait_idle(pilot)
         view = main(pilot.app).view
         assert (view.metrics, view.room) == (True, "alone")
         drawn = main(pilot.app).query_one(HostPanes)
@@ -127,8 +127,8 @@ async def test_a_opens_it_on_the_whole_screen_and_closes_it(size: tuple[int, int
         assert main(pilot.app).view == before
 
 
-async def test_other_keys_of_hosts_leave_it_for_what_they_show() -> None:
-    async with driven(topology(30.7), size=(120, 40)) as (pilot, _):
+async def test_other_host_keys_close_sar_table() -> None:
+    async with running_app(topology(30.7), size=(120, 40)) as (pilot, _):
         screen = main(pilot.app)
         for key in ("w", "p", "escape"):
             await press(pilot, "a")
@@ -140,10 +140,10 @@ async def test_other_keys_of_hosts_leave_it_for_what_they_show() -> None:
             await press(pilot, "escape", "escape")
 
 
-async def test_without_a_host_it_says_so() -> None:
+async def test_sar_table_does_not_open_without_host() -> None:
     events = Scenario(0).events(8)
     app, source = scripted_app(events)
     async with app.run_test(size=(120, 40)) as pilot:
-        await settled(pilot, source, len(events))
+        await wait_for_events(pilot, source, len(events))
         await press(pilot, "a")
         assert not main(app).view.metrics

@@ -1,4 +1,4 @@
-"""The screen as pictures: a fixed scenario, no clock, no animation. `pytest --snapshot-update` takes them anew."""
+"""Screenshots of fixed scenarios, without clock and animation. `pytest --snapshot-update` rewrites them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.widgets import History
-from tests.tui.driving import at_rest, main, press, settled, text_of, until
+from tests.tui.driving import main, press, text_of, until, wait_for_events, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 from tests.tui.test_verdicts import changed_under_load
@@ -34,7 +34,7 @@ def test_main_screen(snap_compare: Compare, size: tuple[int, int], second: float
     app, source = scripted_app(events)
 
     async def drawn(pilot: Pilot[object]) -> None:
-        await settled(pilot, source, len(events))
+        await wait_for_events(pilot, source, len(events))
 
     assert snap_compare(app, terminal_size=size, run_before=drawn)
 
@@ -49,9 +49,9 @@ def test_two_hosts(snap_compare: Compare, size: tuple[int, int], keys: tuple[str
     app, source = scripted_app(events)
 
     async def pressed(pilot: Pilot[object]) -> None:
-        await settled(pilot, source, len(events))
+        await wait_for_events(pilot, source, len(events))
         await press(pilot, *keys)
-        await at_rest(pilot)
+        await wait_idle(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=pressed)
 
@@ -61,13 +61,13 @@ def test_tuning_panel(snap_compare: Compare) -> None:
     app, source = scripted_app(events)
 
     async def typing(pilot: Pilot[object]) -> None:
-        await settled(pilot, source, len(events))
+        await wait_for_events(pilot, source, len(events))
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await until(pilot, lambda: pilot.app.screen.query_one(History).option_count == 3)
         await press(pilot, *"30", "down", *"60", "enter")
         await until(pilot, lambda: "Enter again" in text_of(pilot.app.screen.query_one("#status")))
-        await at_rest(pilot)
+        await wait_idle(pilot)
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=typing)
 
@@ -78,10 +78,10 @@ def test_verdict(snap_compare: Compare, size: tuple[int, int]) -> None:
     app, source = scripted_app(events)
 
     async def pressed(pilot: Pilot[object]) -> None:
-        await settled(pilot, source, len(events))
+        await wait_for_events(pilot, source, len(events))
         await press(pilot, "c")
         await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#text")))
-        await at_rest(pilot)
+        await wait_idle(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=pressed)
 
@@ -95,7 +95,7 @@ def test_verdict_strip(snap_compare: Compare, size: tuple[int, int], t: float) -
         async def drawn(pilot: Pilot[object]) -> None:
             await until(pilot, lambda: bool(session.revision))
             main(pilot.app).frame()
-            await at_rest(pilot)
+            await wait_idle(pilot)
 
         assert snap_compare(CockpitApp(session), terminal_size=size, run_before=drawn)
 
@@ -106,8 +106,8 @@ def test_heat_map(snap_compare: Compare, size: tuple[int, int]) -> None:
     app, source = scripted_app(events)
 
     async def pressed(pilot: Pilot[object]) -> None:
-        await settled(pilot, source, len(events))
+        await wait_for_events(pilot, source, len(events))
         await press(pilot, "v", "e", *["left_square_bracket"] * 4)
-        await at_rest(pilot)
+        await wait_idle(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=pressed)

@@ -1,4 +1,4 @@
-"""The start screen: what it lists, and what each key opens."""
+"""The start screen: its lists, and the choices its keys open."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from cockpit.tui.start.choices import Choice, StartChoices
 from cockpit.tui.start.doctor import DoctorScreen
 from cockpit.tui.start.screen import StartScreen
 from cockpit.tui.terminal.appearance import Appearance
-from tests.tui.driving import at_rest, text_of, until
+from tests.tui.driving import text_of, until, wait_idle
 
 NOW = dt.datetime(2026, 11, 21, 15, 0)
 WALL = dt.datetime(2026, 11, 21, 14, 5).timestamp()
 PROFILES = Path(__file__).parents[2] / "profiles"
 
 
-def offers(*, recordings: bool = True, broken: bool = True) -> StartChoices:
-    """Two shipped profiles, one that does not read; three recordings."""
+def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoices:
+    """Return two shipped profiles, an invalid profile and three recordings."""
     profiles = [catalogue._read(PROFILES / f"{name}.toml", "shipped") for name in ("mpm", "spare-servers")]
     if broken:
         problem = "target.url: found 'ftp://x/'; allowed: http://host[:port]/path"
@@ -47,49 +47,51 @@ def offers(*, recordings: bool = True, broken: bool = True) -> StartChoices:
     )
     change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
-    cut = Recent(kept=Kept(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x"))
-    odd = Recent(kept=Kept(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database"))
-    return StartChoices(profiles, [newest, cut, odd] if recordings else [])
+    unended = Recent(kept=Kept(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x"))
+    unreadable = Recent(
+        kept=Kept(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
+    )
+    return StartChoices(profiles, [newest, unended, unreadable] if recordings else [])
 
 
-def start_app(found: StartChoices, *, appearance: Appearance | None = None, **options: object) -> StartApp:
-    return StartApp(StartScreen(lambda: found, now=lambda: NOW, **options), appearance)
+def start_app(choices: StartChoices, *, appearance: Appearance | None = None, **options: object) -> StartApp:
+    return StartApp(StartScreen(lambda: choices, now=lambda: NOW, **options), appearance)
 
 
 @asynccontextmanager
-async def started(
-    found: StartChoices, size: tuple[int, int] = (120, 40), **options: object
+async def running_start_app(
+    choices: StartChoices, size: tuple[int, int] = (120, 40), **options: object
 ) -> AsyncIterator[tuple[Pilot[Choice], StartApp]]:
-    app = start_app(found, **options)
+    app = start_app(choices, **options)
     async with app.run_test(size=size) as pilot:
-        await found_all(pilot)
+        await wait_listed(pilot)
         yield pilot, app
 
 
-async def found_all(pilot: Pilot[Choice]) -> None:
-    """Until everything is listed and drawn."""
-    await until(pilot, lambda: first(pilot)._offers is not None)
-    await at_rest(pilot)
+async def wait_listed(pilot: Pilot[Choice]) -> None:
+    """Wait until everything is listed and drawn."""
+    await until(pilot, lambda: start_screen(pilot)._offers is not None)
+    await wait_idle(pilot)
 
 
-def first(pilot: Pilot[Choice]) -> StartScreen:
+def start_screen(pilot: Pilot[Choice]) -> StartScreen:
     return next(screen for screen in pilot.app.screen_stack if isinstance(screen, StartScreen))
 
 
-def text(pilot: Pilot[Choice], name: str) -> str:
-    widget = first(pilot).query_one(name)
+def widget_text(pilot: Pilot[Choice], name: str) -> str:
+    widget = start_screen(pilot).query_one(name)
     return "\n".join("".join(s.text for s in widget.render_line(y)).rstrip() for y in range(widget.size.height))
 
 
-async def ended(pilot: Pilot[Choice], app: StartApp) -> Choice | None:
+async def exit_choice(pilot: Pilot[Choice], app: StartApp) -> Choice | None:
     await until(pilot, lambda: not app.is_running)
     return app.return_value
 
 
-async def test_it_lists_ways_to_begin_profiles_with_their_question_and_recordings() -> None:
-    async with started(offers()) as (pilot, _):
-        listing = text(pilot, "OptionList")
-    for words in (
+async def test_start_screen_lists_demo_profiles_and_recordings() -> None:
+    async with running_start_app(start_choices()) as (pilot, _):
+        listing = widget_text(pilot, "OptionList")
+    for entry in (
         "j try it on the demo",
         "mpm                   Does Apache's event MPM take less CPU than its",
         "web1 · 6 knobs · study",
@@ -98,152 +100,154 @@ async def test_it_lists_ways_to_begin_profiles_with_their_question_and_recording
         "before                Nov 20 14:05  00:00:00   no run  not ended",
         "junk                  does not read: not a database",
     ):
-        assert words in listing
+        assert entry in listing
 
 
-async def test_nothing_there_yet_says_what_to_do() -> None:
-    async with started(StartChoices()) as (pilot, _):
-        assert "No profiles yet. n: write one" in text(pilot, "OptionList")
-        assert "No recordings yet. Every session is recorded here." in text(pilot, "OptionList")
-        assert "cockpit demo" in text(pilot, "#about"), "a newcomer begins with the demo"
+async def test_empty_start_screen_suggests_next_steps() -> None:
+    async with running_start_app(StartChoices()) as (pilot, _):
+        assert "No profiles yet. n: write one" in widget_text(pilot, "OptionList")
+        assert "No recordings yet. Every session is recorded here." in widget_text(pilot, "OptionList")
+        assert "cockpit demo" in widget_text(pilot, "#about"), "the demo is suggested first"
 
 
-async def test_the_screen_is_there_before_everything_is_found() -> None:
+async def test_start_screen_appears_before_lists_are_loaded() -> None:
     gate = threading.Event()
 
     def slow() -> StartChoices:
         gate.wait(20)
-        return offers()
+        return start_choices()
 
     app = StartApp(StartScreen(slow, now=lambda: NOW))
     async with app.run_test(size=(120, 40)) as pilot:
-        await at_rest(pilot)
-        assert text(pilot, "OptionList").count("loading …") == 2
+        await wait_idle(pilot)
+        assert widget_text(pilot, "OptionList").count("loading …") == 2
         gate.set()
-        await found_all(pilot)
-        assert "looking" not in text(pilot, "OptionList")
+        await wait_listed(pilot)
+        assert "looking" not in widget_text(pilot, "OptionList")
 
 
-async def test_arrows_choose_and_enter_opens_a_profile() -> None:
-    async with started(offers(broken=False)) as (pilot, app):
-        assert "fixed rate of new connections" in text(pilot, "#about"), "the first profile is looked at first"
+async def test_arrows_select_and_enter_opens_profile() -> None:
+    async with running_start_app(start_choices(broken=False)) as (pilot, app):
+        assert "fixed rate of new connections" in widget_text(pilot, "#about"), (
+            "the first profile is selected initially"
+        )
         await pilot.press("down")
-        await at_rest(pilot)
-        told = text(pilot, "#about")
-        assert "Is process churn what makes Apache" in told
-        assert "knobs MinSpareServers, MaxSpareServers" in told
-        assert "space starts the load" in told
+        await wait_idle(pilot)
+        about = widget_text(pilot, "#about")
+        assert "Is process churn what makes Apache" in about
+        assert "knobs MinSpareServers, MaxSpareServers" in about
+        assert "space starts the load" in about
         await pilot.press("enter")
-        assert await ended(pilot, app) == Choice("profile", str(PROFILES / "spare-servers.toml"))
+        assert await exit_choice(pilot, app) == Choice("profile", str(PROFILES / "spare-servers.toml"))
 
 
-async def test_enter_opens_a_recording_and_what_came_of_it_is_told() -> None:
-    async with started(offers(), at=Choice("recording", "/state/one.cockpit")) as (pilot, app):
-        told = text(pilot, "#about")
-        assert "A MaxSpareServers 10 → 40  applied" in told
-        assert "cockpit report spare-servers-20261121-140500" in told
+async def test_recording_summary_is_shown_and_enter_opens_recording() -> None:
+    async with running_start_app(start_choices(), at=Choice("recording", "/state/one.cockpit")) as (pilot, app):
+        about = widget_text(pilot, "#about")
+        assert "A MaxSpareServers 10 → 40  applied" in about
+        assert "cockpit report spare-servers-20261121-140500" in about
         await pilot.press("enter")
-        assert await ended(pilot, app) == Choice("recording", "/state/one.cockpit")
+        assert await exit_choice(pilot, app) == Choice("recording", "/state/one.cockpit")
 
 
-@pytest.mark.parametrize("what", [Choice("profile", "broken.toml"), Choice("recording", "/state/junk.cockpit")])
-async def test_what_does_not_read_is_not_opened(what: Choice) -> None:
-    async with started(offers(), at=what) as (pilot, app):
-        assert first(pilot).selected.choice == what
+@pytest.mark.parametrize("choice", [Choice("profile", "broken.toml"), Choice("recording", "/state/junk.cockpit")])
+async def test_unreadable_choice_is_not_opened(choice: Choice) -> None:
+    async with running_start_app(start_choices(), at=choice) as (pilot, app):
+        assert start_screen(pilot).selected.choice == choice
         await pilot.press("enter")
-        await until(pilot, lambda: "invalid profile" in text(pilot, "#message"))
+        await until(pilot, lambda: "invalid profile" in widget_text(pilot, "#message"))
         assert app.is_running
 
 
-async def test_slash_filters_as_one_types_and_escape_shows_all_again() -> None:
-    async with started(offers()) as (pilot, app):
+async def test_slash_filters_while_typing_and_escape_clears_filter() -> None:
+    async with running_start_app(start_choices()) as (pilot, app):
         await pilot.press("slash")
         await until(pilot, lambda: isinstance(app.screen, FilterScreen))
         await pilot.press(*"churn")
-        await until(pilot, lambda: "mpm" not in text(pilot, "OptionList"))
-        assert "spare-servers" in text(pilot, "OptionList")
-        assert "no match" in text(pilot, "OptionList"), "no recording is called that"
+        await until(pilot, lambda: "mpm" not in widget_text(pilot, "OptionList"))
+        assert "spare-servers" in widget_text(pilot, "OptionList")
+        assert "no match" in widget_text(pilot, "OptionList"), "no recording matches"
         await pilot.press("enter")
-        await until(pilot, lambda: app.screen is first(pilot))
-        assert "only with 'churn', Esc shows all" in text(pilot, "#keys")
+        await until(pilot, lambda: app.screen is start_screen(pilot))
+        assert "only with 'churn', Esc shows all" in widget_text(pilot, "#keys")
         await pilot.press("escape")
-        await until(pilot, lambda: "mpm" in text(pilot, "OptionList"))
+        await until(pilot, lambda: "mpm" in widget_text(pilot, "OptionList"))
 
 
-def error_of(app: StartApp) -> str:
+def error_text(app: StartApp) -> str:
     return text_of(app.screen.query_one("#error", Static))
 
 
-async def test_u_asks_for_a_url_and_one_that_is_none_is_told_back() -> None:
-    async with started(offers()) as (pilot, app):
+async def test_u_prompts_for_url_and_reports_invalid_url() -> None:
+    async with running_start_app(start_choices()) as (pilot, app):
         await pilot.press("u")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press(*"ftp://x", "enter")
-        await until(pilot, lambda: "allowed: http://host[:port]/path" in error_of(app))
+        await until(pilot, lambda: "allowed: http://host[:port]/path" in error_text(app))
         field = app.screen.query_one(Input)
         assert field.value == "ftp://x"
         field.value = ""
         await pilot.press(*"web1:8080", "enter")
-        assert await ended(pilot, app) == Choice("url", "web1:8080")
+        assert await exit_choice(pilot, app) == Choice("url", "web1:8080")
 
 
-async def test_u_takes_the_flags_of_a_run() -> None:
-    async with started(offers(), check_url=profile_of) as (pilot, app):
+async def test_u_accepts_run_flags() -> None:
+    async with running_start_app(start_choices(), check_url=profile_of) as (pilot, app):
         await pilot.press("u", *"web1 -c many", "enter")
-        await until(pilot, lambda: "-c: 'many' is not a whole number" in error_of(app))
+        await until(pilot, lambda: "-c: 'many' is not a whole number" in error_text(app))
         app.screen.query_one(Input).value = ""
         await pilot.press(*"web1:8080 -c 20 -z 60s", "enter")
-        choice = await ended(pilot, app)
+        choice = await exit_choice(pilot, app)
         assert choice is not None and choice.kind == "url"
         plan = profile_of(choice.what).plan
         assert (plan.url, plan.concurrency, plan.duration) == ("http://web1:8080/", 20, 60.0)
 
 
-async def test_j_opens_the_demo() -> None:
-    async with started(offers()) as (pilot, app):
+async def test_j_opens_demo() -> None:
+    async with running_start_app(start_choices()) as (pilot, app):
         await pilot.press("j")
-        assert await ended(pilot, app) == Choice("demo")
+        assert await exit_choice(pilot, app) == Choice("demo")
 
 
 @pytest.mark.parametrize(("key", "interrupted"), [("q", False), ("ctrl+q", False), ("ctrl+c", True)])
-async def test_leaving_opens_nothing(key: str, interrupted: bool) -> None:
-    async with started(offers()) as (pilot, app):
+async def test_quit_opens_nothing(key: str, interrupted: bool) -> None:
+    async with running_start_app(start_choices()) as (pilot, app):
         await pilot.press(key)
-        assert await ended(pilot, app) is None
+        assert await exit_choice(pilot, app) is None
     assert app.interrupted is interrupted
 
 
-async def test_what_became_of_the_session_before_is_told() -> None:
-    async with started(offers(), message="no host \x1b[31mof that name", bad=True) as (pilot, _):
-        assert text(pilot, "#message").strip() == "no host ·[31mof that name"
-        assert first(pilot).query_one("#message", Static).has_class("-bad")
+async def test_message_of_previous_session_is_shown() -> None:
+    async with running_start_app(start_choices(), message="no host \x1b[31mof that name", bad=True) as (pilot, _):
+        assert widget_text(pilot, "#message").strip() == "no host ·[31mof that name"
+        assert start_screen(pilot).query_one("#message", Static).has_class("-bad")
 
 
 @pytest.mark.parametrize("size", [(200, 50), (80, 24), (60, 15), (40, 12), (20, 5)])
-async def test_it_stays_whole_at_any_size(size: tuple[int, int]) -> None:
-    async with started(offers(), size) as (pilot, _):
-        listing = first(pilot).query_one(OptionList)
+async def test_start_screen_fits_any_size(size: tuple[int, int]) -> None:
+    async with running_start_app(start_choices(), size) as (pilot, _):
+        listing = start_screen(pilot).query_one(OptionList)
         assert listing.option_count >= 9
-        assert all(len(line) <= size[0] for line in text(pilot, "OptionList").splitlines())
+        assert all(len(line) <= size[0] for line in widget_text(pilot, "OptionList").splitlines())
         await pilot.press("end", "home")
-        await at_rest(pilot)
-        assert first(pilot).selected is not None
+        await wait_idle(pilot)
+        assert start_screen(pilot).selected is not None
 
 
-async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
+async def test_h_runs_doctor_on_selected_profile(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('[target]\nurl = "http://no-such-host.invalid/"\n')
     mine = catalogue._read(tmp_path / "mine.toml", "here")
-    async with started(StartChoices([mine]), at=Choice("profile", str(mine.path))) as (pilot, app):
+    async with running_start_app(StartChoices([mine]), at=Choice("profile", str(mine.path))) as (pilot, app):
         await pilot.press("h")
         await until(pilot, lambda: isinstance(app.screen, DoctorScreen) and app.screen.over)
-        told = str(app.screen.query_one("#text", Static).render())
-        assert "mine reads: " in told
-        assert "no such host" in told and "→ is the server up" in told
-        # On a busy machine there is a note about that.
-        assert told.splitlines()[-1] in ("1 to fix", "1 to fix, 1 note")
+        report = str(app.screen.query_one("#text", Static).render())
+        assert "mine reads: " in report
+        assert "no such host" in report and "→ is the server up" in report
+        # A busy machine adds a note.
+        assert report.splitlines()[-1] in ("1 to fix", "1 to fix, 1 note")
 
 
-async def test_c_elsewhere_says_what_to_do() -> None:
-    async with started(offers(), at=Choice("profile", "broken.toml")) as (pilot, _):
+async def test_h_without_valid_profile_is_refused() -> None:
+    async with running_start_app(start_choices(), at=Choice("profile", "broken.toml")) as (pilot, _):
         await pilot.press("h")
-        await until(pilot, lambda: "select a valid profile first" in text(pilot, "#message"))
+        await until(pilot, lambda: "select a valid profile first" in widget_text(pilot, "#message"))

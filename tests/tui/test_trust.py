@@ -1,4 +1,4 @@
-"""The start screen asks before it opens or examines a profile that is not trusted."""
+"""The start screen asks before it opens or checks an untrusted profile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cockpit.tui.start.choices import Choice, StartChoices
 from cockpit.tui.start.doctor import DoctorScreen
 from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import press, until
-from tests.tui.test_start import ended, started, text
+from tests.tui.test_start import exit_choice, running_start_app, widget_text
 
 HOSTILE = "[bold red]echo[/] [@click=app.bell]x[/] \x1b[2J\u202e"
 
@@ -33,14 +33,14 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def offers(path: Path) -> StartChoices:
-    [listed] = [one for one in (catalogue._read(path, "here"),) if one.profile]
+def choices_of(path: Path) -> StartChoices:
+    [listed] = [entry for entry in (catalogue._read(path, "here"),) if entry.profile]
     return StartChoices([listed])
 
 
-async def test_an_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
+async def test_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
     at = Choice("profile", str(hostile))
-    async with started(offers(hostile), at=at, size=(80, 24)) as (pilot, app):
+    async with running_start_app(choices_of(hostile), at=at, size=(80, 24)) as (pilot, app):
         await press(pilot, "enter")
         assert isinstance(app.screen, TrustScreen)
         shown = app.screen.query_one("#uses", Static)
@@ -50,17 +50,17 @@ async def test_an_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
         await press(pilot, "end")
         assert app.screen.query_one("VerticalScroll").scroll_offset.y > 0
         await press(pilot, "escape")
-        assert "hostile: not trusted; nothing was run" in text(pilot, "#message")
+        assert "hostile: not trusted; nothing was run" in widget_text(pilot, "#message")
         assert not is_trusted(read_profile(hostile))
         await press(pilot, "enter")
         await pilot.press("y")
-        assert await ended(pilot, app) == at
+        assert await exit_choice(pilot, app) == at
     assert is_trusted(read_profile(hostile))
 
 
-async def test_an_untrusted_profile_is_examined_only_after_y(hostile: Path) -> None:
+async def test_doctor_checks_untrusted_profile_only_after_y(hostile: Path) -> None:
     before = children()
-    async with started(offers(hostile), at=Choice("profile", str(hostile))) as (pilot, app):
+    async with running_start_app(choices_of(hostile), at=Choice("profile", str(hostile))) as (pilot, app):
         await press(pilot, "h")
         assert isinstance(app.screen, TrustScreen)
         await press(pilot, "escape")
@@ -71,18 +71,18 @@ async def test_an_untrusted_profile_is_examined_only_after_y(hostile: Path) -> N
         doctor = app.screen
         assert isinstance(doctor, DoctorScreen)
         await until(pilot, lambda: bool(children() - before) or doctor.over)
-    assert children() <= before, "leaving ends the shells of all hosts"
+    assert children() <= before, "closing the doctor ends the shells of all hosts"
 
 
 def children() -> set[int]:
-    """Processes that this one started and that it has not seen end."""
+    """Return the PIDs of child processes that were not reaped."""
     return {child.pid for child in psutil.Process().children()}
 
 
-async def test_a_trusted_profile_opens_at_once(hostile: Path) -> None:
+async def test_trusted_profile_opens_at_once(hostile: Path) -> None:
     shipped = catalogue.find("mpm")
     assert shipped is not None
     at = Choice("profile", str(shipped))
-    async with started(offers(shipped), at=at) as (pilot, app):
+    async with running_start_app(choices_of(shipped), at=at) as (pilot, app):
         await pilot.press("enter")
-        assert await ended(pilot, app) == at
+        assert await exit_choice(pilot, app) == at

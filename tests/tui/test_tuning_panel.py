@@ -1,4 +1,4 @@
-"""Changing knobs from the panel, by keyboard alone."""
+"""The tuning panel, operated by keyboard."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.undo import UndoScreen
 from cockpit.tui.tuning.widgets import History, KnobRow
-from tests.tui.driving import at_rest, driven, press, text_of, until
+from tests.tui.driving import press, running_app, text_of, until, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource, ScriptedTuning
 
 
 @asynccontextmanager
-async def opened(
+async def tuning_panel(
     until_second: float = 38.0, size: tuple[int, int] = (120, 40), actions: bool = False
 ) -> AsyncIterator[tuple[Pilot[object], ScriptedSource, ScriptedTuning]]:
-    """The panel over the session, its first reading done."""
+    """Open the panel over the session, and wait for its first reading."""
     events = Scenario().events(until_second)
     if actions:
         restart = ServerAction(name="restart", host="web1", command="service apache2 restart")
         events[0] = replace(events[0], actions=(restart,))
-    async with driven(events, size=size) as (pilot, source):
+    async with running_app(events, size=size) as (pilot, source):
         tuning = source.controls.tuning
         assert isinstance(tuning, ScriptedTuning)
         await press(pilot, "t")
@@ -43,7 +43,7 @@ async def opened(
 
 
 def part(pilot: Pilot[object], name: str) -> str:
-    """The text of one part of the panel."""
+    """Return the text of a part of the panel."""
     return text_of(pilot.app.screen.query_one(f"#{name}", Static))
 
 
@@ -52,23 +52,23 @@ def status(pilot: Pilot[object]) -> str:
 
 
 def history(pilot: Pilot[object]) -> str:
-    """The lines of the history."""
+    """Return the lines of the history."""
     return "\n".join(str(option.prompt) for option in pilot.app.screen.query_one(History).options)
 
 
-async def applied(pilot: Pilot[object], *keys: str) -> None:
-    """Types, looks at the diff and applies it."""
+async def preview_and_apply(pilot: Pilot[object], *keys: str) -> None:
+    """Type, preview the diff and apply it."""
     await press(pilot, *keys, "enter")
     await until(pilot, lambda: status(pilot).startswith("Enter again: apply"))
     await press(pilot, "enter")
 
 
-def typed(pilot: Pilot[object]) -> list[str]:
+def input_values(pilot: Pilot[object]) -> list[str]:
     return [field.value for field in pilot.app.screen.query(Input)]
 
 
-async def test_opening_reads_the_values_and_shows_where_they_stand() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_opening_reads_values_and_shows_locations() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         assert tuning.calls == [("refresh", {})]
         values = [text_of(row.query_one(".value", Static)).strip() for row in pilot.app.screen.query(KnobRow)]
         assert values == ["5", "10", "10"]
@@ -81,8 +81,8 @@ async def test_opening_reads_the_values_and_shows_where_they_stand() -> None:
         assert "allowed: 0 10 1000" in part(pilot, "details")
 
 
-async def test_several_values_are_shown_as_a_diff_with_its_cost_and_then_applied_as_one_change() -> None:
-    async with opened() as (pilot, source, tuning):
+async def test_values_are_previewed_then_applied_as_single_change() -> None:
+    async with tuning_panel() as (pilot, source, tuning):
         await press(pilot, *"30", "down", *"60")
         assert "MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in part(pilot, "plan")
         await press(pilot, "enter")
@@ -95,21 +95,21 @@ async def test_several_values_are_shown_as_a_diff_with_its_cost_and_then_applied
         await until(pilot, lambda: status(pilot).startswith("active"))
         both = {"MinSpareServers": "30", "MaxSpareServers": "60"}
         assert tuning.calls[1:] == [("preview", both), ("apply", both)]
-        await until(pilot, lambda: typed(pilot) == ["", "", ""])
+        await until(pilot, lambda: input_values(pilot) == ["", "", ""])
         await until(pilot, lambda: "A MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in history(pilot))
         await until(pilot, lambda: "active since" in history(pilot))
         assert [change.outcome for change in source.session.state.changes] == ["applied"]
 
 
-async def test_what_the_server_will_make_of_a_value_stands_above_its_diff() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_server_adjustment_is_shown_above_diff() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         tuning.notes = "Apache takes MaxSpareServers 10 for 31 without a word"
         await press(pilot, *"30", "enter")
         await until(pilot, lambda: "! Apache takes MaxSpareServers 10 for 31" in part(pilot, "plan"))
 
 
-async def test_another_value_is_shown_before_it_is_applied() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_edited_value_is_previewed_again() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, *"30", "enter")
         await until(pilot, lambda: status(pilot) == "Enter again: apply")
         await press(pilot, "0")
@@ -119,19 +119,19 @@ async def test_another_value_is_shown_before_it_is_applied() -> None:
         assert [name for name, _ in tuning.calls] == ["refresh", "preview", "preview"]
 
 
-async def test_what_the_host_refuses_is_said_before_anything_is_applied() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_refused_value_is_reported_before_apply() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         tuning.refuse = "MinSpareServers: 'many' is no whole number"
         await press(pilot, *"many", "enter")
         await until(pilot, lambda: status(pilot) == f"not done: {tuning.refuse}")
-        assert typed(pilot)[0] == "many"
+        assert input_values(pilot)[0] == "many"
 
 
-async def test_a_guarded_change_waits_to_be_kept() -> None:
-    async with opened() as (pilot, source, _tuning):
+async def test_guarded_change_waits_for_confirmation() -> None:
+    async with tuning_panel() as (pilot, source, _tuning):
         await press(pilot, "ctrl+g")
         assert "are rolled back after 60 s unless ^Y keeps them" in status(pilot)
-        await applied(pilot, *"30")
+        await preview_and_apply(pilot, *"30")
         await until(pilot, lambda: "A is active, rolled back in" in status(pilot))
         assert "^Y: keep, ^U: undo" in status(pilot)
         await press(pilot, "ctrl+y")
@@ -139,30 +139,30 @@ async def test_a_guarded_change_waits_to_be_kept() -> None:
         assert source.session.state.changes[0].outcome == "applied"
 
 
-async def test_what_the_server_corrected_is_said() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_server_correction_is_reported() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         tuning.notes = "AH00513: WARNING: ServerLimit of 300 not allowed during restart"
-        await applied(pilot, *"30")
+        await preview_and_apply(pilot, *"30")
         await until(pilot, lambda: tuning.notes in status(pilot))
         await until(pilot, lambda: "server: AH00513" in history(pilot))
 
 
-async def test_values_are_picked_from_a_list() -> None:
-    async with opened() as (pilot, _, _tuning):
+async def test_value_is_selected_from_list() -> None:
+    async with tuning_panel() as (pilot, _, _tuning):
         await press(pilot, "up", "space")
         await until(pilot, lambda: isinstance(pilot.app.screen, PickScreen))
         options = pilot.app.screen.query_one(OptionList)
-        said = [str(option.prompt) for option in options.options]
-        assert said == ["0", "10  active", "1000"] and options.highlighted == 1
+        labels = [str(option.prompt) for option in options.options]
+        assert labels == ["0", "10  active", "1000"] and options.highlighted == 1
         await press(pilot, "down", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-        assert typed(pilot)[2] == "1000"
+        assert input_values(pilot)[2] == "1000"
         await press(pilot, "space", "escape")
-        assert typed(pilot)[2] == "1000"
+        assert input_values(pilot)[2] == "1000"
 
 
-async def test_a_chosen_change_is_shown_in_full_and_undone_after_a_question() -> None:
-    async with opened(84.0) as (pilot, _, tuning):
+async def test_selected_change_is_shown_and_undone_after_confirmation() -> None:
+    async with tuning_panel(84.0) as (pilot, _, tuning):
         await press(pilot, "tab", "down", "down")
         assert "B MaxConnectionsPerChild 10 → 1000" in part(pilot, "plan")
         assert "requested at 00:01:09 on web1" in part(pilot, "plan")
@@ -177,8 +177,8 @@ async def test_a_chosen_change_is_shown_in_full_and_undone_after_a_question() ->
         await until(pilot, lambda: "undone by D" in history(pilot))
 
 
-async def test_actions_run_at_the_second_enter() -> None:
-    async with opened(84.0, actions=True) as (pilot, source, tuning):
+async def test_action_runs_at_second_enter() -> None:
+    async with tuning_panel(84.0, actions=True) as (pilot, source, tuning):
         await press(pilot, "tab", "tab", "down")
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot) == "Enter again: run restart on web1")
@@ -188,8 +188,8 @@ async def test_actions_run_at_the_second_enter() -> None:
         assert any(marker.kind == "action" for marker in source.session.state.markers)
 
 
-async def test_rounds_are_announced_confirmed_once_and_can_be_stopped() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_rounds_are_confirmed_and_can_be_stopped() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, "ctrl+f")
         assert "no change to measure" in status(pilot)
         await press(pilot, *"30", "ctrl+f")
@@ -206,8 +206,8 @@ async def test_rounds_are_announced_confirmed_once_and_can_be_stopped() -> None:
         await until(pilot, lambda: "stopped after 0 rounds: the old values are active" in status(pilot))
 
 
-async def test_rounds_that_cannot_conclude_are_refused() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_too_short_rounds_are_refused() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, *"30", "ctrl+f")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         await press(pilot, *"8 x 5s", "enter")
@@ -215,8 +215,8 @@ async def test_rounds_that_cannot_conclude_are_refused() -> None:
         assert [name for name, _ in tuning.calls] == ["refresh"]
 
 
-async def test_a_change_waits_for_its_baseline_and_is_then_applied() -> None:
-    async with opened(20.0) as (pilot, source, tuning):
+async def test_change_is_applied_after_baseline_wait() -> None:
+    async with tuning_panel(20.0) as (pilot, source, tuning):
         await press(pilot, *"30", "enter")
         await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s: Enter waits 13 s, then applies;"))
         assert "without a verdict" in status(pilot)
@@ -228,8 +228,8 @@ async def test_a_change_waits_for_its_baseline_and_is_then_applied() -> None:
         assert tuning.calls[-1] == ("apply", {"MinSpareServers": "30"})
 
 
-async def test_enter_during_the_wait_applies_at_once() -> None:
-    async with opened(20.0) as (pilot, _, tuning):
+async def test_enter_during_baseline_wait_applies_at_once() -> None:
+    async with tuning_panel(20.0) as (pilot, _, tuning):
         await press(pilot, *"30", "enter")
         await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s"))
         await press(pilot, "enter", "enter")
@@ -237,26 +237,26 @@ async def test_enter_during_the_wait_applies_at_once() -> None:
         assert [name for name, _ in tuning.calls] == ["refresh", "preview", "await_baseline", "apply"]
 
 
-@pytest.mark.parametrize("how", ["escape", "typed", "load ended"])
-async def test_the_wait_for_a_baseline_can_be_cancelled(how: str) -> None:
-    said = {"escape": "not applied", "typed": "not applied: another value", "load ended": "the load ended before"}
-    async with opened(20.0) as (pilot, source, tuning):
+@pytest.mark.parametrize("cause", ["escape", "typed", "load ended"])
+async def test_baseline_wait_can_be_cancelled(cause: str) -> None:
+    expected = {"escape": "not applied", "typed": "not applied: another value", "load ended": "the load ended before"}
+    async with tuning_panel(20.0) as (pilot, source, tuning):
         await press(pilot, *"30", "enter")
         await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s"))
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot).startswith("applying in"))
-        if how == "load ended":
+        if cause == "load ended":
             source.push(ev.RunEnded(t=source.session.state.t, run=1, reason="stopped"))
         else:
-            await press(pilot, "escape" if how == "escape" else "0")
-        await until(pilot, lambda: status(pilot).startswith(said[how]))
+            await press(pilot, "escape" if cause == "escape" else "0")
+        await until(pilot, lambda: status(pilot).startswith(expected[cause]))
         assert [name for name, _ in tuning.calls] == ["refresh", "preview", "await_baseline", "release"]
         assert isinstance(pilot.app.screen, TuningScreen)
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_keys_history_and_a_long_diff_are_in_reach(size: tuple[int, int]) -> None:
-    async with opened(84.0, size=size, actions=True) as (pilot, source, _):
+async def test_panel_parts_are_visible_and_long_diff_scrolls(size: tuple[int, int]) -> None:
+    async with tuning_panel(84.0, size=size, actions=True) as (pilot, source, _):
         settings = tuple(Setting(knob=f"K{at}", old="1", new="2") for at in range(3))
         long = "".join(f"-K{at} 1\n+K{at} 2\n" for at in range(40))
         source.push(ev.ChangeBegun(t=85.0, change="D", host="web1", settings=settings, diff=long))
@@ -270,18 +270,18 @@ async def test_keys_history_and_a_long_diff_are_in_reach(size: tuple[int, int]) 
         await until(pilot, lambda: diff.scroll_y == diff.max_scroll_y > 0)
 
 
-async def test_what_is_typed_faster_than_the_panel_draws_lands_in_the_right_fields() -> None:
-    async with opened() as (pilot, _, _tuning):
+async def test_burst_of_keys_reaches_correct_fields() -> None:
+    async with tuning_panel() as (pilot, _, _tuning):
         keys = ("3", "0", "down", "4", "5", "down", "1", "down", "7")
         for key in keys:
             pilot.app.post_message(Key(key, key if len(key) == 1 else None))
-        await until(pilot, lambda: typed(pilot) == ["7", "45", "1"])
+        await until(pilot, lambda: input_values(pilot) == ["7", "45", "1"])
 
 
-async def test_while_a_change_is_under_way_the_panel_says_so_and_takes_no_other() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_second_change_is_refused_during_change() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         tuning.gate.clear()
-        await applied(pilot, *"30")
+        await preview_and_apply(pilot, *"30")
         await until(pilot, lambda: status(pilot) == "applying …")
         await until(pilot, lambda: "under way for" in history(pilot))
         await press(pilot, "ctrl+s")
@@ -291,19 +291,19 @@ async def test_while_a_change_is_under_way_the_panel_says_so_and_takes_no_other(
         assert [name for name, _ in tuning.calls] == ["refresh", "preview", "apply"]
 
 
-async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_rolled_back_change_shows_reason_and_keeps_input() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, *"many", "enter")
         await until(pilot, lambda: status(pilot) == "Enter again: apply")
         tuning.refuse = "web1: apachectl -t: Syntax error on line 5"
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot) == f"not done: {tuning.refuse}")
-        assert typed(pilot)[0] == "many"
+        assert input_values(pilot)[0] == "many"
         await until(pilot, lambda: "rolled back: web1: apachectl -t" in history(pilot))
 
 
-async def test_undo_takes_the_last_change_back() -> None:
-    async with opened(41.0) as (pilot, source, tuning):
+async def test_undo_reverts_last_change() -> None:
+    async with tuning_panel(41.0) as (pilot, source, tuning):
         await press(pilot, "ctrl+u")
         await until(pilot, lambda: isinstance(pilot.app.screen, UndoScreen))
         await press(pilot, "escape")
@@ -316,33 +316,33 @@ async def test_undo_takes_the_last_change_back() -> None:
         await until(pilot, lambda: source.session.state.knobs["MaxSpareServers"].value == "10")
 
 
-async def test_undo_with_nothing_to_undo_says_so() -> None:
-    async with opened() as (pilot, _, _tuning):
+async def test_undo_without_change_is_refused() -> None:
+    async with tuning_panel() as (pilot, _, _tuning):
         await press(pilot, "ctrl+u")
         await until(pilot, lambda: status(pilot) == "not done: nothing to undo")
 
 
-async def test_enter_with_nothing_typed_changes_nothing() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_enter_without_input_changes_nothing() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, "enter")
         await until(pilot, lambda: "type new values" in status(pilot))
         await press(pilot, "5", "enter")
-        await at_rest(pilot)
-        assert tuning.calls == [("refresh", {})], "5 is in force already"
+        await wait_idle(pilot)
+        assert tuning.calls == [("refresh", {})], "5 is already active"
 
 
-async def test_reading_again_and_the_arrows_round_the_ends() -> None:
-    async with opened() as (pilot, _, tuning):
+async def test_reread_values_and_arrow_wraparound() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, "up", *"10", "down", "4", "ctrl+r")
         await until(pilot, lambda: len(tuning.calls) == 2)
         assert tuning.calls[-1] == ("refresh", {})
-        assert typed(pilot) == ["4", "", "10"]
+        assert input_values(pilot) == ["4", "", "10"]
 
 
-async def test_a_change_goes_on_when_the_panel_is_closed_and_its_end_is_told() -> None:
-    async with opened() as (pilot, source, tuning):
+async def test_change_continues_after_close_and_end_is_notified() -> None:
+    async with tuning_panel() as (pilot, source, tuning):
         tuning.gate.clear()
-        await applied(pilot, *"30")
+        await preview_and_apply(pilot, *"30")
         await until(pilot, lambda: status(pilot) == "applying …")
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
@@ -351,20 +351,20 @@ async def test_a_change_goes_on_when_the_panel_is_closed_and_its_end_is_told() -
         await until(pilot, lambda: source.session.state.knobs["MinSpareServers"].value == "30")
 
 
-async def test_a_value_that_could_not_be_read_says_why() -> None:
-    async with opened() as (pilot, source, _):
+async def test_unreadable_value_shows_reason() -> None:
+    async with tuning_panel() as (pilot, source, _):
         source.push(ev.KnobRead(t=39.0, knob="MinSpareServers", host="web1", value=None, detail="no such file"))
         await until(pilot, lambda: "unreadable" in text_of(pilot.app.screen.query_one("KnobRow .value", Static)))
         assert "could not be read: no such file" in part(pilot, "details")
         assert pilot.app.screen.query(Input).first().placeholder == "no such file"
 
 
-async def test_without_tuning_values_can_only_be_looked_at() -> None:
-    async with driven(Scenario().events(76)) as (pilot, source):
+async def test_panel_is_read_only_without_tuning() -> None:
+    async with running_app(Scenario().events(76)) as (pilot, source):
         source.controls.tuning = None
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-        await at_rest(pilot)
+        await wait_idle(pilot)
         assert not pilot.app.screen.query(Input)
         assert "read-only" in part(pilot, "keys")
         await press(pilot, "down", "enter", "ctrl+s", "ctrl+u", "ctrl+r")
@@ -374,8 +374,8 @@ async def test_without_tuning_values_can_only_be_looked_at() -> None:
         assert "B MaxConnectionsPerChild" in part(pilot, "plan") and status(pilot) == ""
 
 
-async def test_a_profile_without_knobs_says_how_to_get_some() -> None:
-    async with driven() as (pilot, _):
+async def test_panel_without_knobs_opens_and_closes() -> None:
+    async with running_app() as (pilot, _):
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await press(pilot, "down", "enter", "escape")

@@ -1,4 +1,4 @@
-"""What a change did, on the screen: its band on the chart, its verdict in the table and in full."""
+"""A change on the screen: its band on the chart, its verdict in the runs table and in detail."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.runs.verdict_lines import verdict_lines
 from tests.analysis.test_rounds import rounds_of
-from tests.analysis.test_segment_verdicts import flipped
-from tests.tui.driving import at_rest, context_of, driven, main, plain, press, text_of, until
+from tests.analysis.test_segment_verdicts import toggled
+from tests.tui.driving import context_of, main, plain, press, running_app, text_of, until, wait_idle
 from tests.tui.scenario import Scenario
 
 
 @cache
 def changed_under_load() -> tuple[ev.AnyEvent, ...]:
-    """120 s of one run; at 59 s a change is asked for, 1.5 s later reloaded, active at 63 s: a third faster."""
+    """Return 120 s of one run; a change is requested at 59 s, tested at 60.5 s, active at 63 s: the rate is +30%."""
     found: list[ev.AnyEvent] = []
-    for event in flipped((1000.0, 1300.0), 60):
+    for event in toggled((1000.0, 1300.0), 60):
         if isinstance(event, ev.ChangeEnded):
             found.append(ev.ChangeStage(t=60.5, change="A", stage="tested"))
             found.append(ev.ChangeStage(t=60.9, change="A", stage="reloaded"))
@@ -33,26 +33,26 @@ def changed_under_load() -> tuple[ev.AnyEvent, ...]:
     return tuple(sorted(found, key=lambda event: event.t))
 
 
-def test_a_change_is_a_band_from_its_request_to_its_effect() -> None:
+def test_change_is_band_from_request_to_activation() -> None:
     lines = Throughput().draw(context_of(changed_under_load()), 90, 14)
-    told = plain(lines)
-    # Two seconds a cell from 7 on: asked for at 59.6, reloaded from 60.5 on, in force at 63.
-    assert told[1][7 + 59 // 2 : 7 + 63 // 2 + 1] == "░▓A"
-    assert "░ change ▓ reload" in told[0]
+    texts = plain(lines)
+    # 2 s per cell from column 7 on: requested at 59.6 s, reloaded from 60.5 s on, active at 63 s.
+    assert texts[1][7 + 59 // 2 : 7 + 63 // 2 + 1] == "░▓A"
+    assert "░ change ▓ reload" in texts[0]
     shaded = [text for line in lines[2:-2] for text, role in line if role == "band"]
-    assert shaded, "cells of the chart have a ground of their own"
-    assert told[2][7 + 59 // 2] == "░", "and those above it are shaded"
+    assert shaded, "cells of the band have a background"
+    assert texts[2][7 + 59 // 2] == "░", "cells above the chart are shaded"
 
 
-def test_a_change_under_way_has_its_letter_where_it_has_come_to() -> None:
+def test_pending_change_has_letter_at_current_time() -> None:
     events = [event for event in changed_under_load() if event.t <= 61.0]
     signs = plain(Throughput().draw(context_of(events), 90, 14))[1]
-    assert signs[7 + 59 :] == "░▓A", "a second a cell"
+    assert signs[7 + 59 :] == "░▓A", "1 s per cell"
 
 
-def test_what_was_put_back_has_a_band_each_way() -> None:
+def test_rolled_back_change_has_two_bands() -> None:
     events: list[ev.AnyEvent] = []
-    for event in flipped((1000.0, 1060.0, 1000.0)):
+    for event in toggled((1000.0, 1060.0, 1000.0)):
         if isinstance(event, ev.ChangeEnded | ev.ChangeBegun) and event.change != "A":
             continue
         active = isinstance(event, ev.ChangeEnded)
@@ -61,56 +61,56 @@ def test_what_was_put_back_has_a_band_each_way() -> None:
     events.append(ev.ChangeEnded(t=80.0, change="A", outcome="rolled back", detail="not confirmed"))
     events = sorted((event for event in events if event.t <= 90), key=lambda event: event.t)
     signs = plain(Throughput().draw(context_of(events), 120, 14))[1]
-    # A second a cell: in force at 40, put back from 77 to 80.
+    # 1 s per cell: active at 40 s, rolled back from 77 s to 80 s.
     assert signs[7 + 39 : 7 + 41] == "░A"
     assert signs[7 + 77 : 7 + 81] == "▓▓▓A"
 
 
-def test_the_verdict_on_a_change_under_load_is_in_the_table() -> None:
+def test_runs_table_shows_verdict_of_change_under_load() -> None:
     rows = plain(Runs().draw(context_of(changed_under_load()), 110, 16))
     assert "verdict" in rows[1]
     assert rows[2].split()[-1] == "base"
     assert "▲ +30%" in rows[3] or "▲ +29%" in rows[3] or "▲ +31%" in rows[3]
     below = " ".join(row.strip() for row in rows[4:])
     assert "A: AH00513: ServerLimit ignored" in below
-    assert "better" not in below, "the strip shows it"
+    assert "better" not in below, "the strip shows the outcome"
 
 
-def test_a_row_is_cut_short_rather_than_the_table() -> None:
+def test_short_runs_table_keeps_segments_and_notes() -> None:
     rows = plain(Runs().draw(context_of(changed_under_load()), 76, 5))
     assert [row[:3].strip("▸ ") for row in rows[2:4]] == ["1", "2"] or "▸ 2" in rows[2]
     assert "A: AH00513: ServerLimit ignored" in rows[-1]
 
 
 @pytest.mark.parametrize("width", [110, 76])
-def test_all_figures_and_rules_stand_in_the_details(width: int) -> None:
+def test_verdict_details_list_metrics_and_rules(width: int) -> None:
     context = context_of(changed_under_load())
-    told = plain(verdict_lines(context, context.state.segments[1], width))
-    text = " ".join(" ".join(told).split())
-    assert all(len(line) <= width for line in told)
+    texts = plain(verdict_lines(context, context.state.segments[1], width))
+    text = " ".join(" ".join(texts).split())
+    assert all(len(line) <= width for line in texts)
     assert "vs segment 1, just before it, same run: baseline" in text
     assert "▲ better: rate +" in text
-    assert any(line.startswith("▲ rate") and "→" in line for line in told)
-    assert any(line.startswith("≈ p50") for line in told)
+    assert any(line.startswith("▲ rate") and "→" in line for line in texts)
+    assert any(line.startswith("≈ p50") for line in texts)
     assert "discarded after: 3 s after a start" in text
     assert "never counted: the time between the request of a change and its effect" in text
     assert "server on A: AH00513" in text
 
 
-def test_rounds_have_a_verdict_on_all_their_windows() -> None:
+def test_rounds_verdict_uses_all_windows() -> None:
     context = context_of(list(rounds_of(1.3, 5)))
     text = " ".join(" ".join(plain(verdict_lines(context, context.state.segments[-1], 110))).split())
     assert "5 rounds of A MaxSpareServers 10 → 30 ▲ better: rate +" in text
     assert "one value per round" in text
 
 
-def test_a_row_with_nothing_beside_it_says_so() -> None:
-    context = context_of(list(flipped((1000.0,))))
+def test_segment_without_comparison_is_reported() -> None:
+    context = context_of(list(toggled((1000.0,))))
     assert "no other segment" in " ".join(plain(verdict_lines(context, context.state.segments[0], 80)))
 
 
-async def test_c_opens_the_verdict_of_the_row_looked_at() -> None:
-    async with driven(changed_under_load(), size=(80, 24)) as (pilot, source):
+async def test_c_opens_verdict_of_selected_segment() -> None:
+    async with running_app(changed_under_load(), size=(80, 24)) as (pilot, source):
         await press(pilot, "c")
         await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
         await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#text")))
@@ -124,14 +124,14 @@ async def test_c_opens_the_verdict_of_the_row_looked_at() -> None:
         await press(pilot, "escape")
 
 
-async def test_c_without_a_row_says_what_is_missing() -> None:
-    async with driven() as (pilot, _):
+async def test_c_without_segment_suggests_starting_run() -> None:
+    async with running_app() as (pilot, _):
         await press(pilot, "c")
         await until(pilot, lambda: any("space: start a run" in note.message for note in pilot.app._notifications))
 
 
-async def test_a_change_between_two_runs_is_compared_with_the_baseline() -> None:
-    async with driven(Scenario().events(60.0)) as (pilot, _):
-        await at_rest(pilot)
+async def test_change_between_runs_is_compared_with_baseline() -> None:
+    async with running_app(Scenario().events(60.0)) as (pilot, _):
+        await wait_idle(pilot)
         context = main(pilot.app).context()
         assert [context.before(row) for row in context.state.segments] == [None, context.state.segments[0]]

@@ -1,4 +1,4 @@
-"""A made-up session of two servers, an Apache in front of a Tomcat: tails, status pages, 16 connections."""
+"""A synthetic session of two servers, Apache in front of Tomcat: tails, status pages, 16 connections."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ APP = HostConfig(
     status=(StatusPage(kind="tomcat", url="http://127.0.0.1:8080/manager/status?XML=true"),),
 )
 
-# The second in which the run begins, and in which it ends.
-BEGUN, ENDED = 5, 50
+# Start and end of the run, in seconds of the session.
+RUN_START, RUN_END = 5, 50
 
 
 @cache
 def topology(until: float = 60.0) -> tuple[ev.AnyEvent, ...]:
-    """All that happened up to and including the instant `until`."""
+    """Return all events up to and including second `until`."""
     return tuple(event for event in Topology().all() if event.t <= until)
 
 
 @dataclass
 class Topology:
-    """Events in order, from the session's first to its 60th second. Tomcat does the work; Apache hands it on."""
+    """Ordered events of the first 60 seconds of a session. Apache passes all requests on to Tomcat."""
 
-    dice: np.random.Generator = field(default_factory=lambda: np.random.default_rng(11))
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(11))
 
     def all(self) -> list[ev.AnyEvent]:
-        """Made anew."""
+        """Generate all events, uncached."""
         started = ev.SessionStarted(
             t=0.0,
             wall=WALL,
@@ -60,17 +60,17 @@ class Topology:
             target="http://web1/service",
             hosts=(WEB, APP),
         )
-        everything = [started, *self._run()]
-        everything += self._host(0, Server(name="web1", random=random.Random(3), workers=8), 0.1)
+        events = [started, *self._run()]
+        events += self._host(0, Server(name="web1", random=random.Random(3), workers=8), 0.1)
         tomcat = Server(name="app1", random=random.Random(4), workers=0, pid=811, comm="java", command=JAVA)
-        everything += self._host(1, tomcat, 0.93)
-        return sorted(everything, key=lambda event: event.t)
+        events += self._host(1, tomcat, 0.93)
+        return sorted(events, key=lambda event: event.t)
 
     def _run(self) -> Iterator[ev.AnyEvent]:
-        yield ev.RunStarted(t=float(BEGUN), run=1, plan=plan(concurrency=16), addresses=("192.0.2.7",))
-        for at in range((ENDED - BEGUN) * 4):
-            yield tick(1, BEGUN + at / 4, Load(rate=37, median=410.0, tail=0.2), self.dice)
-        yield ev.RunEnded(t=float(ENDED), run=1, reason="completed")
+        yield ev.RunStarted(t=float(RUN_START), run=1, plan=plan(concurrency=16), addresses=("192.0.2.7",))
+        for at in range((RUN_END - RUN_START) * 4):
+            yield tick(1, RUN_START + at / 4, Load(rate=37, median=410.0, tail=0.2), self.rng)
+        yield ev.RunEnded(t=float(RUN_END), run=1, reason="completed")
 
     def _host(self, at: int, server: Server, busy: float) -> Iterator[ev.AnyEvent]:
         name = (WEB, APP)[at].name
@@ -78,18 +78,18 @@ class Topology:
         yield ev.HostChanged(t=0.3, host=name, condition="up", facts=FACTS)
         for second in range(60):
             now = round(second + 0.5 + at / 7, 3)
-            server.busy = busy if BEGUN < now < ENDED else 0.01
+            server.busy = busy if RUN_START < now < RUN_END else 0.01
             server.step(1.0)
             yield ev.HostSample(t=now, host=name, round_trip=0.004, reading=server.reading(now))
-            yield from self._printed(name, second, now, server)
+            yield from self._output(name, second, now, server)
 
-    def _printed(self, name: str, second: int, now: float, server: Server) -> Iterator[ev.AnyEvent]:
-        loaded = BEGUN < now < ENDED
+    def _output(self, name: str, second: int, now: float, server: Server) -> Iterator[ev.AnyEvent]:
+        loaded = RUN_START < now < RUN_END
         if name == "web1":
-            yield from _web_prints(second, now)
-            figures = {"BusyWorkers": 8.0 if loaded else 1.0, "IdleWorkers": 67.0, "Total Accesses": 37.0 * second}
+            yield from _web_output(second, now)
+            values = {"BusyWorkers": 8.0 if loaded else 1.0, "IdleWorkers": 67.0, "Total Accesses": 37.0 * second}
             board = "WW_WKWW_W" + "_" * 12 + "." * 129 if loaded else "W" + "_" * 20 + "." * 129
-            yield ev.StatusRead(t=now, host=name, page=0, values=figures, text={"Scoreboard": board})
+            yield ev.StatusRead(t=now, host=name, page=0, values=values, text={"Scoreboard": board})
             return
         if second == 0:
             yield ev.TailChanged(t=0.4, host=name, tail=0, condition="running")
@@ -103,8 +103,8 @@ class Topology:
         yield ev.StatusRead(t=now, host=name, page=0, values=busy)
 
 
-def _web_prints(second: int, now: float) -> Iterator[ev.AnyEvent]:
-    """Seven seconds of every ten without a line; then one in colour, one in Japanese, one with a tab."""
+def _web_output(second: int, now: float) -> Iterator[ev.AnyEvent]:
+    """Yield three error log lines per 10 s (in colour, in Japanese, with a tab), and one line of sar per second."""
     if second == 0:
         yield ev.TailChanged(t=0.4, host="web1", tail=0, condition="running")
         yield ev.TailChanged(t=0.4, host="web1", tail=1, condition="running")

@@ -1,4 +1,4 @@
-"""A small server of plain files and sh commands: a configuration to change, a test that can refuse it, a reload."""
+"""A server made of files and sh commands: a configuration, a test that can reject it, a reload."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PREFORK = b"""\
 </IfModule>
 """
 OTHER = b"KeepAlive On"
-# The commands of a knob's test and reload, run in the configuration's directory.
+# The test command of the knobs, run in the configuration's directory.
 CHECK = r"""
 for file in *; do
     case $file in *.conf) ;; *) echo "a stray file: $file" >&2; exit 1 ;; esac
@@ -50,7 +50,7 @@ class Backup(NamedTuple):
 
 
 class Server:
-    """`directory` holds the configuration; `force` the last one that a reload took, `reloads` how many there were."""
+    """`directory` contains the configuration; `active` is the file with the last reloaded one; `reloads` counts."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -70,7 +70,7 @@ class Server:
         self.prefork.symlink_to("../available/mpm prefork.conf")
         self.other = self.directory / "other.conf"
         self.other.write_bytes(OTHER)
-        self.force = self.state / "in force"
+        self.active = self.state / "active config"
         self.log = self.state / "error.log"
         self.log.touch()
 
@@ -80,16 +80,16 @@ class Server:
 
     @property
     def reload(self) -> str:
-        where, force = shlex.quote(str(self.directory)), shlex.quote(str(self.force))
-        return f"cd {where} && cat ./*.conf >{force} && echo reload >>{force}s"
+        directory, active = shlex.quote(str(self.directory)), shlex.quote(str(self.active))
+        return f"cd {directory} && cat ./*.conf >{active} && echo reload >>{active}s"
 
     @property
     def reloads(self) -> int:
-        log = self.force.with_name("in forces")
+        log = self.active.with_name("active configs")
         return len(log.read_text().splitlines()) if log.exists() else 0
 
     def knob(self, name: str = "MaxSpareServers", **changed: object) -> Knob:
-        given: dict[str, object] = {
+        values: dict[str, object] = {
             "name": name,
             "host": "web1",
             "file": str(self.prefork),
@@ -99,7 +99,7 @@ class Server:
             "reload": self.reload,
             "log": str(self.log),
         }
-        return Knob(**(given | changed))  # type: ignore[arg-type]
+        return Knob(**(values | changed))  # type: ignore[arg-type]
 
     def keep_alive(self, **changed: object) -> Knob:
         return self.knob("KeepAlive", **({"file": str(self.other), "section": None} | changed))
@@ -109,36 +109,36 @@ class Server:
         return self.target.read_bytes(), self.other.read_bytes()
 
     def entries(self) -> set[str]:
-        """Every name beside the configuration's files."""
-        return {path.name for place in (self.directory, self.available) for path in place.iterdir()}
+        """All names in the configuration's directories."""
+        return {path.name for directory in (self.directory, self.available) for path in directory.iterdir()}
 
     def backup(self, applied: Applied) -> Backup:
-        """The backup of the change's first file."""
+        """The backup of the first file of the change."""
         path = Path(applied.files[0].backup)
         return Backup(path, path.read_bytes(), path.stat().st_mode)
 
     def pwned(self) -> bool:
-        """Whether a value or name that would touch a file of that name was run."""
+        """Whether a value or name was executed that would create a file `pwned`."""
         return bool(list(self.root.rglob("pwned"))) or Path("pwned").exists()
 
     def changes(self) -> list[Path]:
-        """The directories of changes that left one."""
+        """The directories of all changes."""
         return sorted(path for path in self.state.glob("cockpit/changes/*/*") if not path.is_symlink())
 
     def expire(self) -> None:
-        """Has the lease of every change be over, as if the time had passed."""
+        """Expire the lease of every change."""
         for change in self.changes():
             (change / "deadline").write_text("0\n")
 
-    def rest(self) -> None:
-        """Returns once no undo is at work here any more."""
+    def wait_until_idle(self) -> None:
+        """Expire all changes and wait until no undo is running."""
         self.expire()
         deadline = time.monotonic() + 60
         while self.locked() and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def locked(self) -> bool:
-        """Whether a change has the host, or is still being undone."""
+        """Whether a change holds the lock or is being undone."""
         undone = [
             c for c in self.changes() if (c / "settled").is_symlink() and "undo" in str((c / "settled").readlink())
         ]
@@ -150,8 +150,8 @@ ENTRIES = {"mpm.conf", "other.conf", "mpm prefork.conf"}
 ORIGINAL = (PREFORK, OTHER)
 
 
-class Interfering(LocalShell):
-    """This machine's shell, with something that happens at its n-th command (counted from 1)."""
+class FaultyShell(LocalShell):
+    """This machine's shell, with faults injected before or after its n-th command (from 1)."""
 
     def __init__(self) -> None:
         super().__init__("web1")
@@ -165,23 +165,23 @@ class Interfering(LocalShell):
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         self.count += 1
-        at = self.count
+        number = self.count
         self.commands.append((program, input))
         self.interpreters.append(interpreter)
-        self.before.get(at, lambda: None)()
+        self.before.get(number, lambda: None)()
         await asyncio.sleep(0)
-        if at in self.cut_before:
+        if number in self.cut_before:
             raise HostError("web1: the connection is gone")
-        done = await super().run(program, input=input, timeout=timeout, interpreter=interpreter)
-        self.after.get(at, lambda: None)()
+        completed = await super().run(program, input=input, timeout=timeout, interpreter=interpreter)
+        self.after.get(number, lambda: None)()
         await asyncio.sleep(0)
-        if at in self.cut_after:
+        if number in self.cut_after:
             raise HostError("web1: the connection is gone")
-        return done
+        return completed
 
 
-class AsNobody(LocalShell):
-    """This machine's shell without root's rights."""
+class UnprivilegedShell(LocalShell):
+    """This machine's shell as the user nobody."""
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         drop = "setpriv --reuid 65534 --regid 65534 --clear-groups " if os.geteuid() == 0 else ""
@@ -189,7 +189,7 @@ class AsNobody(LocalShell):
 
 
 async def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Waits for a condition; TimeoutError when it does not come about."""
+    """Wait for the condition. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  (files and processes raise no events)
             await asyncio.sleep(0.01)
@@ -197,30 +197,30 @@ async def until(condition: Callable[[], object], seconds: float = 60) -> None:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    root = Path(tempfile.mkdtemp(prefix="cockpit tuning "))  # not tmp_path: nobody must be able to enter it
+    root = Path(tempfile.mkdtemp(prefix="cockpit tuning "))  # not tmp_path, which the user nobody cannot enter
     try:
         server = Server(root)
         monkeypatch.setenv("XDG_STATE_HOME", str(server.state))
         yield server
-        server.rest()
+        server.wait_until_idle()
     finally:
-        while root.exists():  # a guard that sees the lease over may still write why
+        while root.exists():  # a guard may still log the expiry of its lease
             shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture
-async def shell() -> AsyncIterator[Interfering]:
-    shell = Interfering()
+async def shell() -> AsyncIterator[FaultyShell]:
+    shell = FaultyShell()
     yield shell
     await shell.close()
 
 
 @pytest.fixture
-async def nobody(server: Server) -> AsyncIterator[AsNobody]:
-    """The server's directories belong to this user: those of another user are refused."""
+async def unprivileged(server: Server) -> AsyncIterator[UnprivilegedShell]:
+    """Shell of an unprivileged user who owns the server's directories; those of other users are refused."""
     if os.geteuid() == 0:
         for directory in (server.directory, server.available, server.state):
             os.chown(directory, 65534, 65534)
-    shell = AsNobody("web1")
+    shell = UnprivilegedShell("web1")
     yield shell
     await shell.close()

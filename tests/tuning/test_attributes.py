@@ -1,4 +1,4 @@
-"""What belongs to a file beside its bytes is kept, or the change is refused: with coreutils, and with busybox's cp."""
+"""File attributes are kept, or the change is refused: with coreutils, and with busybox's cp."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ENTRIES, ORIGINAL, Interfering, Server
+from tests.tuning.conftest import ENTRIES, ORIGINAL, FaultyShell, Server
 
-# What getfattr(1) prints, of the real attributes.
+# Prints the attributes of a file like getfattr(1).
 GETFATTR = f"""#!{sys.executable}
 import os, sys
 names = os.listxattr(sys.argv[-1])
@@ -24,8 +24,8 @@ for name in names:
 """
 
 
-def entry(tag: int, allowed: int, who: int = 0xFFFFFFFF) -> bytes:
-    return tag.to_bytes(2, "little") + allowed.to_bytes(2, "little") + who.to_bytes(4, "little")
+def entry(tag: int, allowed: int, user: int = 0xFFFFFFFF) -> bytes:
+    return tag.to_bytes(2, "little") + allowed.to_bytes(2, "little") + user.to_bytes(4, "little")
 
 
 # Owner, the user nobody, group, mask, others (include/uapi/linux/posix_acl_xattr.h).
@@ -35,25 +35,25 @@ ACL = (2).to_bytes(4, "little") + b"".join(
 ATTRIBUTES = {"user.cockpit": b"kept", "system.posix_acl_access": ACL}
 
 
-def give(file: Path, name: str) -> None:
+def set_attribute(file: Path, name: str) -> None:
     try:
         os.setxattr(file, name, ATTRIBUTES[name])
     except OSError as error:
         pytest.skip(f"{name} is not supported here: {error}")
 
 
-def use(server: Server, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
-    place = server.root / "tools"
-    place.mkdir()
+def prepend_tools(server: Server, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
+    tools = server.root / "tools"
+    tools.mkdir()
     for name, text in programs.items():
-        (place / name).write_text(text)
-        (place / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
-async def test_attributes_are_kept_by_change_and_undo(server: Server, shell: Interfering, name: str) -> None:
-    give(server.other, name)
+async def test_attributes_survive_change_and_undo(server: Server, shell: FaultyShell, name: str) -> None:
+    set_attribute(server.other, name)
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive Off"
     assert os.getxattr(server.other, name) == ATTRIBUTES[name]
@@ -62,14 +62,14 @@ async def test_attributes_are_kept_by_change_and_undo(server: Server, shell: Int
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
-async def test_a_cp_that_would_drop_them_is_refused(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch, name: str
+async def test_cp_that_drops_attributes_is_refused(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     busybox = shutil.which("busybox")
     if busybox is None:
         pytest.skip("busybox is not there")
-    give(server.other, name)
-    use(server, monkeypatch, cp=f'#!/bin/sh\nexec {busybox} cp "$@"\n', getfattr=GETFATTR)
+    set_attribute(server.other, name)
+    prepend_tools(server, monkeypatch, cp=f'#!/bin/sh\nexec {busybox} cp "$@"\n', getfattr=GETFATTR)
     with pytest.raises(ChangeRefused, match=r"access list, extended attributes .* install coreutils; nothing was"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES

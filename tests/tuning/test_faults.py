@@ -1,4 +1,4 @@
-"""What goes wrong in the middle: a lost connection, an interruption, another editor. At every step of a change."""
+"""Faults at every step of a change: lost connection, cancellation, foreign edits."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from cockpit.tuning.remote import Following
 from cockpit.tuning.scripts import LOG_SINCE as SINCE
 from cockpit.tuning.scripts import READ as READ_FILE
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, Interfering, Server, until
+from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, FaultyShell, Server, until
 
-# The commands of a change of one file, in order. GAVE_UP reads in the log whether the server dropped the reload. Up to
-# CONFIRM everything is rolled back; once the host has it, the change stays, whatever happens to its answer.
+# The commands of a change of one file, in order. GAVE_UP reads in the log whether the server dropped the reload. Before
+# CONFIRM everything is rolled back; once the host has received it, the change stays, even if the response is lost.
 STEPS = range(1, 13)
 READ, OPEN, STAGE, ARM, COMMIT, LOG_END, TEST, RELOAD, GAVE_UP, READ_BACK, LOG_SINCE, CONFIRM = STEPS
-IMPATIENT = Patience(command=20, reach=0.05)
+SHORT_PATIENCE = Patience(command=20, reach=0.05)
 
 
-async def test_a_change_has_these_steps(server: Server, shell: Interfering) -> None:
+async def test_change_runs_these_steps(server: Server, shell: FaultyShell) -> None:
     await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert shell.count == CONFIRM
     assert "mktemp -d" in shell.commands[OPEN - 1][0]
@@ -43,8 +43,8 @@ async def test_a_change_has_these_steps(server: Server, shell: Interfering) -> N
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_connection_that_comes_back_finds_everything_put_back(
-    server: Server, shell: Interfering, step: int, when: str
+async def test_change_is_rolled_back_after_brief_disconnection(
+    server: Server, shell: FaultyShell, step: int, when: str
 ) -> None:
     (shell.cut_before if when == "before" else shell.cut_after).add(step)
     if (step, when) == (CONFIRM, "after"):
@@ -58,25 +58,25 @@ async def test_a_connection_that_comes_back_finds_everything_put_back(
     if step > RELOAD:
         assert server.reloads == 2
     if server.reloads:
-        assert server.force.read_bytes() == PREFORK + OTHER
+        assert server.active.read_bytes() == PREFORK + OTHER
 
 
-def by_hand(command: str) -> None:
-    """What a person does who follows the message."""
+def run_by_hand(command: str) -> None:
+    """Run a command that an error message suggests."""
     subprocess.run(["sh", "-c", command], check=True)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_connection_that_stays_away_has_the_host_undo_it(
-    server: Server, shell: Interfering, step: int, when: str
+async def test_host_undoes_change_after_lost_connection(
+    server: Server, shell: FaultyShell, step: int, when: str
 ) -> None:
     shell.cut_before.update(range(step + (when == "after"), 1000))
     shell.cut_after.update({step} if when == "after" else ())
-    with pytest.raises(HostError if step < COMMIT else ChangeFailed) as lost:
-        await Tuner(patience=IMPATIENT).apply(shell, "web1", [(server.keep_alive(), "Off")])
+    with pytest.raises(HostError if step < COMMIT else ChangeFailed) as failed:
+        await Tuner(patience=SHORT_PATIENCE).apply(shell, "web1", [(server.keep_alive(), "Off")])
     if step >= COMMIT:
-        assert "web1 is out of reach" in str(lost.value) and "it undoes the change by itself" in str(lost.value)
+        assert "web1 is out of reach" in str(failed.value) and "it undoes the change by itself" in str(failed.value)
     server.expire()
     await until(lambda: not server.locked())
     if (step, when) == (CONFIRM, "after"):
@@ -84,41 +84,41 @@ async def test_a_connection_that_stays_away_has_the_host_undo_it(
         return
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
     if server.reloads:
-        assert server.force.read_bytes() == PREFORK + OTHER
+        assert server.active.read_bytes() == PREFORK + OTHER
     if step > ARM:
         assert "nobody confirmed it in time" in (server.changes()[0] / "log").read_text()
 
 
-async def test_the_lease_is_as_long_as_it_was_told(server: Server, shell: Interfering) -> None:
-    """A command's own time comes on top while it runs, and is taken off again when it has ended."""
+async def test_lease_has_configured_length(server: Server, shell: FaultyShell) -> None:
+    """While a command runs, its timeout is added to the lease."""
     deadlines: list[float] = []
 
-    def left(deadline: Path) -> float:
+    def seconds_left(deadline: Path) -> float:
         return float(deadline.read_text()) - float(Path("/proc/uptime").read_text().split()[0])
 
-    def note() -> None:
-        deadlines.append(left(server.changes()[0] / "deadline"))
+    def record_deadline() -> None:
+        deadlines.append(seconds_left(server.changes()[0] / "deadline"))
 
-    shell.before[TEST] = shell.before[RELOAD] = note
+    shell.before[TEST] = shell.before[RELOAD] = record_deadline
     patience = Patience(command=500, lease=300)
     knob = server.keep_alive(test=f"cp '{server.state}'/cockpit/changes/*/*/deadline '{server.state}/during'")
     await Tuner(patience=patience).apply(shell, "web1", [(knob, "Off")])
-    assert all(100 < seconds <= 300 for seconds in deadlines) and 300 < left(server.state / "during") <= 800
+    assert all(100 < seconds <= 300 for seconds in deadlines) and 300 < seconds_left(server.state / "during") <= 800
 
 
-async def test_an_undo_can_be_run_by_hand_and_again(server: Server, shell: Interfering) -> None:
+async def test_undo_by_hand_is_idempotent(server: Server, shell: FaultyShell) -> None:
     shell.cut_before.update(range(TEST, 1000))
-    with pytest.raises(ChangeFailed) as lost:
+    with pytest.raises(ChangeFailed) as failed:
         await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive Off" and server.locked()
     for _ in range(2):
-        by_hand(str(lost.value).partition("by hand it is done with: ")[2])
+        run_by_hand(str(failed.value).partition("by hand it is done with: ")[2])
         assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
-async def test_an_interruption_puts_everything_back(server: Server, shell: Interfering, step: int, when: str) -> None:
+async def test_cancelled_change_is_rolled_back(server: Server, shell: FaultyShell, step: int, when: str) -> None:
     change = asyncio.ensure_future(Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")]))
     (shell.before if when == "before" else shell.after)[step] = change.cancel
     if (step, when) == (CONFIRM, "after"):
@@ -129,10 +129,10 @@ async def test_an_interruption_puts_everything_back(server: Server, shell: Inter
     assert not server.locked()
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
     if server.reloads:
-        assert server.force.read_bytes() == PREFORK + OTHER
+        assert server.active.read_bytes() == PREFORK + OTHER
 
 
-async def test_an_interruption_ends_a_command_that_takes_long(server: Server, shell: Interfering) -> None:
+async def test_cancellation_ends_running_command(server: Server, shell: FaultyShell) -> None:
     started = server.state / "started"
     knob = server.keep_alive(test=f"[ -e '{started}' ] || {{ : >'{started}'; sleep 1000; }}")
     change = asyncio.ensure_future(Tuner().apply(shell, "web1", [(knob, "Off")]))
@@ -143,7 +143,7 @@ async def test_an_interruption_ends_a_command_that_takes_long(server: Server, sh
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
 
 
-async def test_interrupted_again_on_the_way_back(server: Server, shell: Interfering) -> None:
+async def test_cancellation_during_rollback_completes_rollback(server: Server, shell: FaultyShell) -> None:
     change = asyncio.ensure_future(Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")]))
     for step in range(TEST, 20):
         shell.before[step] = change.cancel
@@ -152,20 +152,20 @@ async def test_interrupted_again_on_the_way_back(server: Server, shell: Interfer
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
 
 
-async def test_a_commit_that_arrives_after_it_was_given_up_does_nothing(server: Server, shell: Interfering) -> None:
+async def test_late_commit_of_abandoned_change_is_refused(server: Server, shell: FaultyShell) -> None:
     shell.cut_before.add(COMMIT)
     with pytest.raises(ChangeUndone):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
-    late = await shell.run(shell.commands[COMMIT - 1][0])
-    assert late.exit_status == 4 and b"given up" in late.stderr
+    delayed = await shell.run(shell.commands[COMMIT - 1][0])
+    assert delayed.exit_status == 4 and b"given up" in delayed.stderr
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
 
 
 FOREIGN = b"KeepAlive On\n# mine\n"
 
 
-@pytest.mark.parametrize("step", range(3, 7))  # of two files: each read, a change opened, each staged, commit
-async def test_another_editor_before_the_files_are_replaced(server: Server, shell: Interfering, step: int) -> None:
+@pytest.mark.parametrize("step", range(3, 7))  # with two files: read both, open, stage both, commit
+async def test_foreign_edit_before_commit_refuses_change(server: Server, shell: FaultyShell, step: int) -> None:
     shell.before[step] = lambda: server.other.write_bytes(FOREIGN)
     with pytest.raises(ChangeRefused, match=r"web1:.*/other\.conf: somebody else changed it meanwhile"):
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
@@ -173,7 +173,7 @@ async def test_another_editor_before_the_files_are_replaced(server: Server, shel
     assert server.entries() == ENTRIES and server.changes() == [] and server.reloads == 0
 
 
-async def test_a_link_that_leads_elsewhere_meanwhile(server: Server, shell: Interfering) -> None:
+async def test_retargeted_symlink_refuses_change(server: Server, shell: FaultyShell) -> None:
     elsewhere = server.available / "other.conf"
     elsewhere.write_bytes(PREFORK)
 
@@ -187,38 +187,40 @@ async def test_a_link_that_leads_elsewhere_meanwhile(server: Server, shell: Inte
     assert server.bytes() == ORIGINAL and elsewhere.read_bytes() == PREFORK
 
 
-async def test_another_editor_during_a_test_that_fails(server: Server, shell: Interfering) -> None:
-    shell.before[TEST + 2] = lambda: server.other.write_bytes(FOREIGN)  # two more: the second file's read and stage
+async def test_foreign_edit_during_failed_test_is_kept(server: Server, shell: FaultyShell) -> None:
+    shell.before[TEST + 2] = lambda: server.other.write_bytes(
+        FOREIGN
+    )  # two more steps: read and stage of the second file
     with pytest.raises(ChangeFailed) as failed:
         await Tuner().apply(shell, "web1", [(server.knob(test="exit 1"), "30"), (server.keep_alive(), "Off")])
     assert f"{server.other} was written by somebody else meanwhile and left as it is" in str(failed.value)
     assert server.bytes() == (PREFORK, FOREIGN) and server.entries() == ENTRIES
-    by_hand(str(failed.value).partition("The original comes back with, on web1: ")[2])
+    run_by_hand(str(failed.value).partition("The original comes back with, on web1: ")[2])
     assert server.bytes() == ORIGINAL
 
 
-async def test_another_editor_after_the_reload_beside_the_value(server: Server, shell: Interfering) -> None:
+async def test_foreign_edit_after_reload_is_noted(server: Server, shell: FaultyShell) -> None:
     shell.before[READ_BACK] = lambda: server.other.write_bytes(b"# mine\nKeepAlive Off")
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert applied.notes == (f"somebody else wrote {server.other} during the change; its values are unchanged",)
     assert server.other.read_bytes() == b"# mine\nKeepAlive Off"
 
 
-async def test_another_editor_after_the_reload_with_another_value(server: Server, shell: Interfering) -> None:
+async def test_foreign_value_after_reload_fails_change(server: Server, shell: FaultyShell) -> None:
     shell.before[READ_BACK] = lambda: server.other.write_bytes(FOREIGN)
     with pytest.raises(ChangeFailed, match=r"KeepAlive: somebody else set it to On in .*other\.conf meanwhile"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == FOREIGN
 
 
-async def test_a_file_that_is_gone_is_not_made_anew(server: Server, shell: Interfering) -> None:
+async def test_rollback_does_not_recreate_deleted_file(server: Server, shell: FaultyShell) -> None:
     shell.before[TEST] = lambda: server.other.unlink()
     with pytest.raises(CockpitError, match="left as it is"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(test="exit 1"), "Off")])
     assert not server.other.exists()
 
 
-async def test_undo_beside_another_editor_takes_back_the_value_alone(server: Server, shell: Interfering) -> None:
+async def test_undo_keeps_foreign_edits(server: Server, shell: FaultyShell) -> None:
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off"), (server.knob(), "30")])
     server.other.write_bytes(b"# mine\nKeepAlive Off\nTimeout 7\n")
     undone = await Tuner().undo(shell, applied)
@@ -226,16 +228,16 @@ async def test_undo_beside_another_editor_takes_back_the_value_alone(server: Ser
     assert undone.notes == (f"{server.other} was written by others since; only the values of this change were undone",)
 
 
-async def test_undo_of_a_value_that_somebody_else_changed_is_refused(server: Server, shell: Interfering) -> None:
+async def test_undo_of_foreign_value_is_refused(server: Server, shell: FaultyShell) -> None:
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off"), (server.knob(), "30")])
     server.other.write_bytes(b"KeepAlive banana")
-    now = server.bytes()
+    changed = server.bytes()
     with pytest.raises(ChangeRefused, match="it is banana there, not Off: somebody else changed it since; nothing was"):
         await Tuner().undo(shell, applied)
-    assert server.bytes() == now
+    assert server.bytes() == changed
 
 
-async def test_undo_of_what_is_back_already_does_nothing(server: Server, shell: Interfering) -> None:
+async def test_second_undo_changes_nothing(server: Server, shell: FaultyShell) -> None:
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     await Tuner().undo(shell, applied)
     again = await Tuner().undo(shell, applied)
@@ -243,14 +245,14 @@ async def test_undo_of_what_is_back_already_does_nothing(server: Server, shell: 
     assert server.bytes() == ORIGINAL
 
 
-async def test_undo_without_the_backup_edits_the_value_back(server: Server, shell: Interfering) -> None:
+async def test_undo_without_backup_edits_value(server: Server, shell: FaultyShell) -> None:
     applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     server.backup(applied).path.unlink()
     await Tuner().undo(shell, applied)
     assert server.bytes() == ORIGINAL
 
 
-async def test_an_undo_that_fails_its_test_is_put_back(server: Server, shell: Interfering) -> None:
+async def test_undo_failing_its_test_is_rolled_back(server: Server, shell: FaultyShell) -> None:
     server.other.write_bytes(b"KeepAlive maybe")
     strict = server.keep_alive(test=f"! grep maybe '{server.other}'")
     applied = await Tuner().apply(shell, "web1", [(strict, "Off")])
@@ -259,13 +261,13 @@ async def test_an_undo_that_fails_its_test_is_put_back(server: Server, shell: In
     assert server.other.read_bytes() == b"KeepAlive Off"
 
 
-async def test_a_fault_between_two_files_puts_the_first_one_back(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+async def test_fault_between_two_files_rolls_back_first(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = server.root / "tools"
     tools.mkdir()
-    meddle = f"case $* in *prefork.conf) echo '# mine' >>'{server.other}' ;; esac"
-    (tools / "mv").write_text(f'#!/bin/sh\n/bin/mv "$@" && {meddle}\n')
+    edit_other = f"case $* in *prefork.conf) echo '# mine' >>'{server.other}' ;; esac"
+    (tools / "mv").write_text(f'#!/bin/sh\n/bin/mv "$@" && {edit_other}\n')
     (tools / "mv").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     with pytest.raises(ChangeUndone, match=r"other\.conf: somebody else changed it meanwhile; rolled back"):
@@ -275,8 +277,8 @@ async def test_a_fault_between_two_files_puts_the_first_one_back(
     assert server.entries() == ENTRIES and server.reloads == 0
 
 
-async def test_a_connection_that_is_replaced_is_followed(server: Server, shell: Interfering) -> None:
-    shells = [shell, Interfering()]
+async def test_change_continues_on_replaced_connection(server: Server, shell: FaultyShell) -> None:
+    shells = [shell, FaultyShell()]
     shell.cut_before.update(range(TEST, 100))
     remote = Following(lambda: _first(shells))
     shell.before[TEST] = lambda: shells.pop(0)
@@ -286,5 +288,5 @@ async def test_a_connection_that_is_replaced_is_followed(server: Server, shell: 
     await shells[0].close()
 
 
-async def _first(shells: list[Interfering]) -> Interfering:
+async def _first(shells: list[FaultyShell]) -> FaultyShell:
     return shells[0]

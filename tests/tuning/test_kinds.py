@@ -1,4 +1,4 @@
-"""Knobs whose value the host holds itself: read, set, undone; and what goes wrong with them, at every step."""
+"""Knobs with a value on the running host (command, choice, sysctl, mount): read, set, undo, faults at every step."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cockpit.tuning import live
 from cockpit.tuning.applied import Applied, ChangeFailed
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ENTRIES, ORIGINAL, Interfering, Server, until
+from tests.tuning.conftest import ENTRIES, ORIGINAL, FaultyShell, Server, until
 
 
-class Held:
-    """What the host holds: a level, and a mode as one of two links, each with a command that can be made to fail."""
+class HostValues:
+    """Values of a host: a level, and a mode as one of two files; `fails` makes the next command fail."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -39,11 +39,11 @@ class Held:
 
     def choice(self, **changed: object) -> Knob:
         def option(name: str, other: str) -> Option:
-            where = shlex.quote(str(self.modes))
+            directory = shlex.quote(str(self.modes))
             return Option(
                 name=name,
-                when=f"test -e {where}/{name}",
-                set=f"rm -f {where}/{other}; {self._guard} && touch {where}/{name}",
+                when=f"test -e {directory}/{name}",
+                set=f"rm -f {directory}/{other}; {self._guard} && touch {directory}/{name}",
             )
 
         return self._knob(
@@ -59,7 +59,7 @@ class Held:
         shared = {"name": name, "host": "web1", "test": self.server.check, "reload": self.server.reload}
         return Knob(**(shared | given))  # type: ignore[arg-type]
 
-    def now(self) -> tuple[str, set[str]]:
+    def current(self) -> tuple[str, set[str]]:
         return self.level.read_text().strip(), {path.name for path in self.modes.iterdir()}
 
 
@@ -67,13 +67,15 @@ BEFORE = ("5", {"prefork"})
 
 
 @pytest.fixture
-def held(server: Server) -> Held:
-    return Held(server)
+def host_values(server: Server) -> HostValues:
+    return HostValues(server)
 
 
-async def test_both_kinds_and_a_file_are_one_change(held: Held, server: Server, shell: Interfering) -> None:
+async def test_command_choice_and_file_are_one_change(
+    host_values: HostValues, server: Server, shell: FaultyShell
+) -> None:
     tuner = Tuner()
-    level, mode = held.command(), held.choice()
+    level, mode = host_values.command(), host_values.choice()
     assert [await tuner.read(shell, knob) for knob in (level, mode)] == ["5", "prefork"]
     plan = await tuner.prepare(shell, "web1", [(level, "7"), (mode, "event"), (server.knob(), "30")])
     assert plan.cost == "restart"
@@ -90,21 +92,21 @@ async def test_both_kinds_and_a_file_are_one_change(held: Held, server: Server, 
         "-prefork",
         "+event",
     ]
-    assert held.now() == BEFORE and server.changes() == []
+    assert host_values.current() == BEFORE and server.changes() == []
     applied = await tuner.apply(shell, "web1", [(level, "7"), (mode, "event"), (server.knob(), "30")])
     assert applied.settings == (
         Setting(knob="Level", old="5", new="7"),
         Setting(knob="Mode", old="prefork", new="event"),
         Setting(knob="MaxSpareServers", old="10", new="30"),
     )
-    assert held.now() == ("7", {"event"}) and server.reloads == 1
+    assert host_values.current() == ("7", {"event"}) and server.reloads == 1
     undone = await tuner.undo(shell, applied)
-    assert held.now() == BEFORE and server.bytes() == ORIGINAL and server.reloads == 2
+    assert host_values.current() == BEFORE and server.bytes() == ORIGINAL and server.reloads == 2
     assert [setting.new for setting in undone.settings] == ["5", "prefork", "10"]
     assert [past.state for past in await tuner.history(shell, "web1")] == ["applied", "undone"]
 
 
-async def test_values_are_text_and_never_run(server: Server, shell: Interfering) -> None:
+async def test_values_are_never_executed(server: Server, shell: FaultyShell) -> None:
     values = ["$(touch pwned)", "`touch pwned`", "';touch pwned;'", '"', "it's", "-rf", "a b", "*", "--", "%s", "é"]
     values.append("\\")
     levels = [server.state / f"level{number}" for number in range(len(values))]
@@ -121,14 +123,16 @@ async def test_values_are_text_and_never_run(server: Server, shell: Interfering)
 
 
 @pytest.mark.parametrize("value", ["", " 7", "7 ", "a  b", "a\nb", "\x1b[31m", "a\tb"])
-async def test_a_value_that_is_no_plain_line_is_refused(held: Held, shell: Interfering, value: str) -> None:
+async def test_value_that_is_not_one_plain_line_is_refused(
+    host_values: HostValues, shell: FaultyShell, value: str
+) -> None:
     with pytest.raises(ChangeRefused, match=r"Level: .*one line of text"):
-        await Tuner().apply(shell, "web1", [(held.command(), value)])
-    assert held.now() == BEFORE
+        await Tuner().apply(shell, "web1", [(host_values.command(), value)])
+    assert host_values.current() == BEFORE
 
 
 @pytest.mark.parametrize(
-    ("changed", "value", "said"),
+    ("changed", "value", "message"),
     [
         ({"values": ("5", "7")}, "6", "Level: '6' is none of 5, 7"),
         ({"min": 1, "max": 10}, "11", "Level: '11' is out of range; allowed: 1 to 10"),
@@ -137,31 +141,31 @@ async def test_a_value_that_is_no_plain_line_is_refused(held: Held, shell: Inter
         ({"max": 10}, "5s", "Level: '5s' is no number; allowed: at most 10"),
     ],
 )
-async def test_what_the_profile_does_not_allow(
-    held: Held, shell: Interfering, changed: dict[str, object], value: str, said: str
+async def test_value_outside_profile_limits_is_refused(
+    host_values: HostValues, shell: FaultyShell, changed: dict[str, object], value: str, message: str
 ) -> None:
     with pytest.raises(ChangeRefused) as refused:
-        await Tuner().apply(shell, "web1", [(held.command(**changed), value)])
-    assert str(refused.value) == said
+        await Tuner().apply(shell, "web1", [(host_values.command(**changed), value)])
+    assert str(refused.value) == message
     with pytest.raises(ChangeRefused, match="Mode: 'worker' is none of prefork, event"):
-        await Tuner().apply(shell, "web1", [(held.choice(), "worker")])
+        await Tuner().apply(shell, "web1", [(host_values.choice(), "worker")])
 
 
-async def test_what_cannot_be_read_is_not_changed(held: Held, shell: Interfering) -> None:
-    (held.modes / "prefork").unlink()
+async def test_unreadable_value_is_not_changed(host_values: HostValues, shell: FaultyShell) -> None:
+    (host_values.modes / "prefork").unlink()
     with pytest.raises(ChangeRefused, match="Mode: web1: none of its options is chosen"):
-        await Tuner().apply(shell, "web1", [(held.choice(), "event")])
-    held.level.write_text("5\n6\n")
+        await Tuner().apply(shell, "web1", [(host_values.choice(), "event")])
+    host_values.level.write_text("5\n6\n")
     with pytest.raises(ChangeRefused, match="Level: web1: it prints 2 lines"):
-        await Tuner().read(shell, held.command())
-    held.level.unlink()
+        await Tuner().read(shell, host_values.command())
+    host_values.level.unlink()
     with pytest.raises(ChangeRefused, match=r"Level: web1: .*No such file"):
-        await Tuner().read(shell, held.command())
+        await Tuner().read(shell, host_values.command())
 
 
-async def test_a_value_that_the_host_corrects_is_said(held: Held, shell: Interfering) -> None:
-    knob = held.command()
-    file = shlex.quote(str(held.level))
+async def test_value_corrected_by_host_is_noted(host_values: HostValues, shell: FaultyShell) -> None:
+    knob = host_values.command()
+    file = shlex.quote(str(host_values.level))
     corrects = Knob(name="Level", host="web1", kind="command", get=knob.get, set=f"echo $(($1 / 10 * 10)) >{file}")
     applied = await Tuner().apply(shell, "web1", [(corrects, "77")])
     assert applied.notes == ("web1 made 70 of Level 77",)
@@ -170,17 +174,17 @@ async def test_a_value_that_the_host_corrects_is_said(held: Held, shell: Interfe
         await Tuner().apply(shell, "web1", [(corrects, "79")])
 
 
-# Commands of a change of one such knob, in order; the last ones are asked for where the kind has no file.
+# The commands of a change of such a knob, in order.
 GET, OPEN, ARM, GET_AGAIN, SET, GOT, TEST, RELOAD, READ_BACK, CONFIRM = STEPS = range(1, 11)
-KINDS: dict[str, Callable[[Held], tuple[Knob, str]]] = {
-    "command": lambda held: (held.command(), "7"),
-    "choice": lambda held: (held.choice(), "event"),
+KINDS: dict[str, Callable[[HostValues], tuple[Knob, str]]] = {
+    "command": lambda host_values: (host_values.command(), "7"),
+    "choice": lambda host_values: (host_values.choice(), "event"),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_change_has_these_steps(held: Held, shell: Interfering, kind: str) -> None:
-    await Tuner().apply(shell, "web1", [KINDS[kind](held)])
+async def test_change_runs_these_steps(host_values: HostValues, shell: FaultyShell, kind: str) -> None:
+    await Tuner().apply(shell, "web1", [KINDS[kind](host_values)])
     assert shell.count == CONFIRM
     assert "begun-0" in shell.commands[SET - 1][0] and "got-0" in shell.commands[GOT - 1][0]
 
@@ -188,90 +192,98 @@ async def test_a_change_has_these_steps(held: Held, shell: Interfering, kind: st
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS[ARM - 1 : CONFIRM - 1])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_connection_that_is_cut(
-    held: Held, server: Server, shell: Interfering, kind: str, step: int, when: str
+async def test_change_is_rolled_back_after_disconnection(
+    host_values: HostValues, server: Server, shell: FaultyShell, kind: str, step: int, when: str
 ) -> None:
-    """Once it comes back at once, once it stays away until the lease is over."""
-    assignment = KINDS[kind](held)
+    """The connection returns at once, or stays lost until the lease has expired."""
+    assignment = KINDS[kind](host_values)
     (shell.cut_before if when == "before" else shell.cut_after).add(step)
     with pytest.raises(HostError if step <= ARM else ChangeUndone):
         await Tuner().apply(shell, "web1", [assignment])
-    assert held.now() == BEFORE and not server.locked()
+    assert host_values.current() == BEFORE and not server.locked()
     shell.count = 0
     shell.cut_before.update(range(step + (when == "after"), 1000))
     with pytest.raises(HostError if step <= ARM else ChangeFailed):
         await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [assignment])
     server.expire()
     await until(lambda: not server.locked())
-    assert held.now() == BEFORE and server.entries() == ENTRIES
+    assert host_values.current() == BEFORE and server.entries() == ENTRIES
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_failing_commands(held: Held, server: Server, shell: Interfering, kind: str) -> None:
-    knob, value = KINDS[kind](held)
-    held.fails.touch()
+async def test_change_with_failing_command_is_rolled_back(
+    host_values: HostValues, server: Server, shell: FaultyShell, kind: str
+) -> None:
+    knob, value = KINDS[kind](host_values)
+    host_values.fails.touch()
     with pytest.raises(ChangeUndone, match=r"says: cannot: it is jammed; rolled back"):
         await Tuner().apply(shell, "web1", [(knob, value)])
-    assert held.now() == BEFORE and server.reloads == 0
-    for broken, said in (("test", "says: .*rolled back"), ("reload", "fails with the original files too")):
-        changed = held.command(**{broken: "exit 9"}) if kind == "command" else held.choice(**{broken: "exit 9"})
-        with pytest.raises(CockpitError, match=said):
+    assert host_values.current() == BEFORE and server.reloads == 0
+    for failing, message in (("test", "says: .*rolled back"), ("reload", "fails with the original files too")):
+        changed = (
+            host_values.command(**{failing: "exit 9"})
+            if kind == "command"
+            else host_values.choice(**{failing: "exit 9"})
+        )
+        with pytest.raises(CockpitError, match=message):
             await Tuner().apply(shell, "web1", [(changed, value)])
-        assert held.now() == BEFORE and not server.locked()
+        assert host_values.current() == BEFORE and not server.locked()
 
 
-async def test_somebody_else_sets_it_before(held: Held, server: Server, shell: Interfering) -> None:
-    shell.before[GET_AGAIN] = lambda: held.level.write_text("6\n")
+async def test_foreign_value_before_set_fails_change(
+    host_values: HostValues, server: Server, shell: FaultyShell
+) -> None:
+    shell.before[GET_AGAIN] = lambda: host_values.level.write_text("6\n")
     with pytest.raises(CockpitError, match="Level: somebody else set it to 6 meanwhile"):
-        await Tuner().apply(shell, "web1", [(held.command(), "7")])
-    assert held.level.read_text() == "6\n" and not server.locked()
+        await Tuner().apply(shell, "web1", [(host_values.command(), "7")])
+    assert host_values.level.read_text() == "6\n" and not server.locked()
 
 
-async def test_somebody_else_sets_it_after(held: Held, server: Server, shell: Interfering) -> None:
-    shell.before[TEST] = lambda: held.level.write_text("6\n")
+async def test_foreign_value_after_set_is_kept(host_values: HostValues, server: Server, shell: FaultyShell) -> None:
+    shell.before[TEST] = lambda: host_values.level.write_text("6\n")
     with pytest.raises(ChangeFailed, match="Level was set to 6 by somebody else and left as it is"):
-        await Tuner().apply(shell, "web1", [(held.command(test="exit 9"), "7")])
-    assert held.level.read_text() == "6\n" and not server.locked()
+        await Tuner().apply(shell, "web1", [(host_values.command(test="exit 9"), "7")])
+    assert host_values.level.read_text() == "6\n" and not server.locked()
     with pytest.raises(ChangeRefused, match="Level is 8 on web1, not 7: somebody else changed it since"):
-        await Tuner().undo(shell, await _applied(held, shell))
+        await Tuner().undo(shell, await _applied(host_values, shell))
 
 
-async def _applied(held: Held, shell: Interfering) -> Applied:
-    applied = await Tuner().apply(shell, "web1", [(held.command(), "7")])
-    held.level.write_text("8\n")
+async def _applied(host_values: HostValues, shell: FaultyShell) -> Applied:
+    applied = await Tuner().apply(shell, "web1", [(host_values.command(), "7")])
+    host_values.level.write_text("8\n")
     return applied
 
 
 @pytest.mark.parametrize("key", ["vm.swappiness", "vm/swappiness"])
-def test_a_sysctl_is_read_where_the_kernel_has_it(key: str) -> None:
+def test_sysctl_is_read_from_proc(key: str) -> None:
     knob = Knob(name="s", host="web1", kind="sysctl", key=key)
-    said = subprocess.run(["sh", "-c", live.getter(knob)], capture_output=True, check=True).stdout
-    assert said.split() == Path("/proc/sys/vm/swappiness").read_bytes().split()
+    message = subprocess.run(["sh", "-c", live.getter(knob)], capture_output=True, check=True).stdout
+    assert message.split() == Path("/proc/sys/vm/swappiness").read_bytes().split()
 
 
 @pytest.mark.parametrize("key", ["../../etc/passwd", "a b", "$(rm)", "-x", ""])
-def test_a_sysctl_of_no_such_name_is_refused(key: str) -> None:
+def test_invalid_sysctl_name_is_refused(key: str) -> None:
     with pytest.raises(ChangeRefused, match="cannot be the name of a sysctl"):
         live.getter(Knob(name="s", host="web1", kind="sysctl", key=key))
 
 
 @pytest.mark.parametrize("busybox", [False, True])
-def test_a_mount_option_is_read(busybox: bool) -> None:
-    """Held against what /proc/self/mountinfo says of /proc."""
+def test_mount_option_is_read(busybox: bool) -> None:
+    """Compared with the options of /proc in /proc/self/mountinfo."""
     shell = ["busybox", "sh"] if busybox else ["sh"]
-    if busybox and not any(os.access(f"{place}/busybox", os.X_OK) for place in os.get_exec_path()):
+    if busybox and not any(os.access(f"{directory}/busybox", os.X_OK) for directory in os.get_exec_path()):
         pytest.skip("busybox is not there")
     knob = Knob(name="m", host="web1", kind="mount", mount="/proc/")
-    said = subprocess.run([*shell, "-c", live.getter(knob)], capture_output=True, check=True).stdout.decode().strip()
+    message = subprocess.run([*shell, "-c", live.getter(knob)], capture_output=True, check=True).stdout.decode().strip()
     rows = [row.split() for row in Path("/proc/self/mountinfo").read_text().splitlines()]
     options = [row[5].split(",") for row in rows if row[4] == "/proc"][-1]
-    assert said == next((one for one in ("noatime", "relatime") if one in options), "strictatime")
+    assert message == next((option for option in ("noatime", "relatime") if option in options), "strictatime")
     nowhere = Knob(name="m", host="web1", kind="mount", mount="/nowhere at all")
     done = subprocess.run([*shell, "-c", live.getter(nowhere)], capture_output=True)
     assert done.returncode == 1 and b"nothing is mounted there" in done.stderr
 
 
-async def test_a_live_value_is_set_when_its_file_has_passed_the_test(server: Server, shell: Interfering) -> None:
+async def test_live_value_is_set_after_file_passes_test(server: Server, shell: FaultyShell) -> None:
     file, level, calls = server.directory / "my.cnf", server.state / "level", server.state / "calls"
     file.write_text("[mysqld]\nmax_connections = 50\n")
     level.write_text("50\n")

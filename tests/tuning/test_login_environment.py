@@ -1,4 +1,4 @@
-"""The commands of a profile run with the umask, locale, PATH and directory that a login has without cockpit."""
+"""Commands of a profile have the umask, locale, PATH and directory of a plain SSH login."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from cockpit.tuning.tuner import Tuner
 from tests.hosts.sshd import Sshd
 from tests.tuning.conftest import Server, until
 
-# What each interpreter sets by itself.
-ITS_OWN = ("_=", "SHLVL=", "OLDPWD=", "PWD=")
+# Variables that shells set themselves.
+SHELL_VARIABLES = ("_=", "SHLVL=", "OLDPWD=", "PWD=")
 LOCALES = {"a locale": "export LC_ALL=C.UTF-8", "no locale": "unset LC_ALL"}
 
 
@@ -35,25 +35,25 @@ class Recorder:
         self._connection = connection
 
     def record(self, name: str, then: str = "") -> str:
-        """The command that records itself under this name, and `then` goes on."""
+        """A command that appends its umask, directory and environment to the file `name`, then runs `then`."""
         file = shlex.quote(str(self._directory / name))
         return f"{{ echo start; umask; pwd; env; }} >>{file}; {then}"
 
     async def expected(self) -> list[str]:
-        """What the command records when the user runs it by `ssh`."""
+        """The lines recorded when the user runs the command with `ssh`."""
         await self._connection.run(self.record("without cockpit"), check=True)
         [found] = self.recorded("without cockpit")
         return found
 
     def recorded(self, name: str) -> list[list[str]]:
-        """For each time that the command ran: the lines it recorded."""
+        """The recorded lines of each run of the command."""
         runs = (self._directory / name).read_text().split("start\n")[1:]
-        return [sorted(line for line in run.splitlines() if not line.startswith(ITS_OWN)) for run in runs]
+        return [sorted(line for line in run.splitlines() if not line.startswith(SHELL_VARIABLES)) for run in runs]
 
 
 @pytest.fixture(params=LOCALES)
 async def sshd(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sshd]:
-    """A host whose logins have a umask, a PATH and a locale of their own, and a variable of the name of one of ours."""
+    """A host whose logins set umask, PATH and locale, and a variable that cockpit uses, too."""
     host = Sshd(tmp_path)
     host.noise = f"umask 027; {LOCALES[request.param]}; cd {shlex.quote(str(tmp_path))}"
     host.environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "LANG": "de_DE.UTF-8", "VERBOSE": "a  b\nc"}
@@ -75,9 +75,9 @@ async def recorder(sshd: Sshd, server: Server) -> AsyncIterator[Recorder]:
 
 
 def live_knob(recorder: Recorder, server: Server, **changed: object) -> Knob:
-    """A value that is kept in a file."""
+    """A command knob with its value in a file."""
     value = shlex.quote(str(server.state / "value"))
-    given: dict[str, object] = {
+    values: dict[str, object] = {
         "name": "value",
         "host": "web1",
         "kind": "command",
@@ -85,16 +85,16 @@ def live_knob(recorder: Recorder, server: Server, **changed: object) -> Knob:
         "set": recorder.record("set", f'echo "$1" >{value}'),
     }
     (server.state / "value").write_text("1\n")
-    return Knob(**(given | changed))  # type: ignore[arg-type]
+    return Knob(**(values | changed))  # type: ignore[arg-type]
 
 
-def once(server: Server, command: str) -> str:
-    """Runs the command the first time only."""
+def first_time_only(server: Server, command: str) -> str:
+    """A command that runs `command` only the first time."""
     tried = shlex.quote(str(server.state / "tried"))
     return f"[ -e {tried} ] || {{ : >{tried}; {command}; }}"
 
 
-async def test_get_set_test_and_reload(server: Server, shell: Shell, recorder: Recorder) -> None:
+async def test_get_set_test_and_reload_have_login_environment(server: Server, shell: Shell, recorder: Recorder) -> None:
     file = server.keep_alive(test=recorder.record("test"), reload=recorder.record("reload"))
     applied = await Tuner().apply(shell, "web1", [(file, "Off"), (live_knob(recorder, server), "2")])
     await Tuner().undo(shell, applied)
@@ -104,7 +104,7 @@ async def test_get_set_test_and_reload(server: Server, shell: Shell, recorder: R
         assert len(found) > 1 and all(each == expected for each in found), name
 
 
-async def test_a_choice_and_an_action(server: Server, shell: Shell, recorder: Recorder) -> None:
+async def test_choice_and_action_have_login_environment(server: Server, shell: Shell, recorder: Recorder) -> None:
     options = (Option(name="on", set=recorder.record("set"), when=recorder.record("when")),)
     choice = Knob(name="mode", host="web1", kind="choice", option=options)
     assert await Tuner().read(shell, choice) == "on"
@@ -113,8 +113,8 @@ async def test_a_choice_and_an_action(server: Server, shell: Shell, recorder: Re
     assert recorder.recorded("when") == recorder.recorded("action") == [expected]
 
 
-async def test_a_rollback_that_is_asked_for(server: Server, shell: Shell, recorder: Recorder) -> None:
-    """Its commands run in the same environment as those of the change, though files were replaced in between."""
+async def test_rollback_by_cockpit_has_login_environment(server: Server, shell: Shell, recorder: Recorder) -> None:
+    """Its commands have the environment of the change, although files were replaced in between."""
     failing = (
         f"[ -e {shlex.quote(str(server.state))}/tried ] || {{ : >{shlex.quote(str(server.state))}/tried; exit 1; }}"
     )
@@ -128,8 +128,10 @@ async def test_a_rollback_that_is_asked_for(server: Server, shell: Shell, record
     assert all(each == expected for each in recorder.recorded("get"))
 
 
-async def test_a_rollback_by_the_host_itself(server: Server, shell: Shell, recorder: Recorder, sshd: Sshd) -> None:
-    knob = live_knob(recorder, server, reload=recorder.record("reload", once(server, "exec sleep 1000")))
+async def test_rollback_by_host_has_login_environment(
+    server: Server, shell: Shell, recorder: Recorder, sshd: Sshd
+) -> None:
+    knob = live_knob(recorder, server, reload=recorder.record("reload", first_time_only(server, "exec sleep 1000")))
     expected = await recorder.expected()
     applying = asyncio.ensure_future(Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(knob, "2")]))
     await until((server.state / "tried").exists)
@@ -143,9 +145,9 @@ async def test_a_rollback_by_the_host_itself(server: Server, shell: Shell, recor
         assert recorder.recorded(name) == [expected] * times, name
 
 
-def daemon(place: Path) -> tuple[str, Callable[[], dict[str, object]]]:
-    """A command that starts a daemon, and what that daemon has once it runs."""
-    pid = place / "pid"
+def daemon(directory: Path) -> tuple[str, Callable[[], dict[str, object]]]:
+    """A command that starts a daemon, and a function that returns umask, directory and environment of the daemon."""
+    pid = directory / "pid"
     file = shlex.quote(str(pid))
     command = f"setsid sh -c 'echo $$ >{file}.new; mv {file}.new {file}; exec sleep 1000' >/dev/null 2>&1 </dev/null &"
 
@@ -156,7 +158,7 @@ def daemon(place: Path) -> tuple[str, Callable[[], dict[str, object]]]:
         found: dict[str, object] = {
             "umask": next(line for line in status if line.startswith("Umask:")),
             "directory": str((process / "cwd").readlink()),
-            "environment": sorted(each for each in environment if not each.startswith(ITS_OWN)),
+            "environment": sorted(each for each in environment if not each.startswith(SHELL_VARIABLES)),
         }
         os.kill(int(process.name), 15)
         return found
@@ -164,21 +166,21 @@ def daemon(place: Path) -> tuple[str, Callable[[], dict[str, object]]]:
     return command, facts
 
 
-async def test_a_daemon_that_a_reload_starts(
+async def test_daemon_started_by_reload_has_login_environment(
     server: Server, shell: Shell, sshd: Sshd, recorder: Recorder, tmp_path: Path
 ) -> None:
     found = []
-    for way in ("without", "with"):
-        place = tmp_path / way
-        place.mkdir()
-        command, facts = daemon(place)
-        if way == "without":
+    for variant in ("without", "with"):
+        directory = tmp_path / variant
+        directory.mkdir()
+        command, facts = daemon(directory)
+        if variant == "without":
             async with asyncssh.connect("web", config=[str(sshd.ssh_config)]) as connection:
                 await connection.run(command, check=True)
         else:
             await Tuner().apply(shell, "web1", [(server.keep_alive(test="true", reload=command), "Off")])
-        await until((place / "pid").exists)
-        await until(lambda place=place: b"sleep" in _title(place / "pid"))  # type: ignore[misc]
+        await until((directory / "pid").exists)
+        await until(lambda directory=directory: b"sleep" in _title(directory / "pid"))  # type: ignore[misc]
         found.append(facts())
     assert found[0] == found[1]
 

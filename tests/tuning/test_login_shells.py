@@ -1,4 +1,4 @@
-"""Everything that is done to a host works under every login shell, whatever the shell's start-up file prints."""
+"""All operations on a host work under every login shell, even if its start-up file prints."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ async def shell(sshd: Sshd) -> AsyncIterator[Shell]:
     await shell.close()
 
 
-async def test_the_login_shell_prints(sshd: Sshd) -> None:
-    """What the other tests rest on: a plain command's output begins with that of the start-up file."""
+async def test_login_shell_prints_at_startup(sshd: Sshd) -> None:
+    """Precondition of the other tests: the start-up file prints before a plain command."""
     login = await asyncio.create_subprocess_exec(
         *sshd.login,
         "-c",
@@ -83,12 +83,12 @@ async def test_the_login_shell_prints(sshd: Sshd) -> None:
     )
 
 
-async def test_programs_and_their_input(shell: Shell) -> None:
+async def test_programs_run_with_input(shell: Shell) -> None:
     quoting = "printf '%s|' 'a b' \"c'd\" \\! '`x`' '$HOME' \\\\ '!!' '{a,b}' '*'\nexit 3"
     done = await shell.run(quoting)
     assert done == (3, b"a b|c'd|!|`x`|$HOME|\\|!!|{a,b}|*|", b"")
     assert await shell.run("exec 2>&1; echo up", input=b"echo taken for a command\n") == (0, b"up\n", b"")
-    for size in (1, 5000, 2_000_000):  # also longer than a block in which a shell reads, as the program is
+    for size in (1, 5000, 2_000_000):  # also larger than the block size of a shell's reads, like the program
         data = (b"exit 7\n\0\xff#'" * (size // 10 + 1))[:size]
         padding = ": padding\n" * 2000
         assert await shell.run(f"{padding}cat; echo done >&2", input=data) == (0, data, b"done\n"), size
@@ -100,7 +100,7 @@ async def test_programs_and_their_input(shell: Shell) -> None:
     await channel.wait_closed()
 
 
-async def test_changes_and_actions(server: Server, shell: Shell) -> None:
+async def test_changes_and_actions_work(server: Server, shell: Shell) -> None:
     tuner, knob = Tuner(who="adam@here"), server.keep_alive()
     assert await tuner.read(shell, knob) == "On"
     applied = await tuner.apply(shell, "web1", [(knob, "Off"), (server.knob(), "30")])
@@ -119,7 +119,7 @@ async def test_changes_and_actions(server: Server, shell: Shell) -> None:
         await tuner.act(shell, ServerAction(name="fail", host="web1", command="echo nothing to rotate >&2; exit 1"))
 
 
-async def test_the_host_undoes_a_change_by_itself(server: Server, shell: Shell, sshd: Sshd) -> None:
+async def test_host_undoes_unconfirmed_change(server: Server, shell: Shell, sshd: Sshd) -> None:
     test = "[ -e once ] || { : >once; exec sleep 1000; }"
     knob = server.keep_alive(test=f"cd {shlex.quote(str(server.state))}; {test}")
     applying = asyncio.ensure_future(Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(knob, "Off")]))
@@ -132,7 +132,7 @@ async def test_the_host_undoes_a_change_by_itself(server: Server, shell: Shell, 
     assert server.bytes() == ORIGINAL
 
 
-async def test_discovery_and_doctor(server: Server, sshd: Sshd, shell: Shell) -> None:
+async def test_discovery_and_doctor_work(server: Server, sshd: Sshd, shell: Shell) -> None:
     assert (await discover(shell, "web1", 80)).user == getpass.getuser()
     profile = parse_profile(
         f"""
@@ -153,18 +153,20 @@ reload = "true"
         "p",
         "p.toml",
     )
-    said = [finding.text for finding in await examine_host(profile, profile.hosts[0], sshd.ssh_config)]
-    assert any(line.startswith("ssh web as ") for line in said)
-    assert "tail: there is no command 'no-such-tool'" in said
-    assert f"KeepAlive = On  ({server.other}: KeepAlive)" in said
-    assert "`echo 'it is broken' >&2; exit 1` fails: it is broken" in said
+    findings = [finding.text for finding in await examine_host(profile, profile.hosts[0], sshd.ssh_config)]
+    assert any(line.startswith("ssh web as ") for line in findings)
+    assert "tail: there is no command 'no-such-tool'" in findings
+    assert f"KeepAlive = On  ({server.other}: KeepAlive)" in findings
+    assert "`echo 'it is broken' >&2; exit 1` fails: it is broken" in findings
 
 
-async def test_tails(sshd: Sshd) -> None:
+async def test_tails_show_only_their_output(sshd: Sshd) -> None:
     events: list[AnyEvent] = []
     config = HostConfig(name="web1", ssh="web", tail=("echo first; echo second; exec sleep 1000",))
     feed = HostFeed(config, Clock(), events.append, ssh_config=sshd.ssh_config)
-    running = [asyncio.ensure_future(each) for each in (feed.run(), HostTail(feed, 0, Clock(), events.append).run())]
+    running = [
+        asyncio.ensure_future(coroutine) for coroutine in (feed.run(), HostTail(feed, 0, Clock(), events.append).run())
+    ]
     try:
         await until(lambda: "second" in lines(events))
     finally:
@@ -175,12 +177,12 @@ async def test_tails(sshd: Sshd) -> None:
 
 
 def lines(events: list[AnyEvent]) -> list[str]:
-    """What the tail showed."""
+    """Lines of the tail."""
     return [line for event in events if isinstance(event, TailText) for line in event.lines]
 
 
 @pytest.mark.parametrize("sshd", KINDS[:1], indirect=True)
-async def test_a_login_that_is_refused_says_what_it_said(sshd: Sshd) -> None:
+async def test_refused_login_error_quotes_its_output(sshd: Sshd) -> None:
     sshd.login, sshd.noise = ("/bin/sh",), "echo 'This account is closed.'; exit 1"
     shell = await connect(HostConfig(name="web1", ssh="web"), sshd.ssh_config)
     try:

@@ -1,4 +1,4 @@
-"""What a change knows of its machine: whose it is, what is kept of it, what protects it there."""
+"""Changes and their machine: shared homes, pruning, guard, flushed files."""
 
 from __future__ import annotations
 
@@ -16,67 +16,67 @@ from cockpit.tuning import scripts
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ORIGINAL, Interfering, Server, until
-from tests.tuning.test_pending import half_done, tools
+from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, until
+from tests.tuning.test_pending import interrupted_change, tools
 
 
 def move_to_another_machine(change: Path) -> Path:
-    """The change as a shared home shows it that was made on another machine."""
-    elsewhere = change.parent.with_name("0123456789abcdef") / change.name
-    elsewhere.parent.mkdir(mode=0o700)
+    """Move the change to where it would be in a shared home if another machine had made it."""
+    moved = change.parent.with_name("0123456789abcdef") / change.name
+    moved.parent.mkdir(mode=0o700)
     (change / "machine").write_text("0123456789abcdef 00000000-0000-0000-0000-000000000000 web7\n")
-    (change / "undo").write_text((change / "undo").read_text().replace(str(change), str(elsewhere)))
-    change.rename(elsewhere)
-    return elsewhere
+    (change / "undo").write_text((change / "undo").read_text().replace(str(change), str(moved)))
+    change.rename(moved)
+    return moved
 
 
-async def test_a_change_of_another_machine_is_not_listed_and_not_undone(server: Server, shell: Interfering) -> None:
+async def test_change_of_other_machine_is_not_listed_or_undone(server: Server, shell: FaultyShell) -> None:
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
-    elsewhere = move_to_another_machine(server.changes()[0])
+    moved = move_to_another_machine(server.changes()[0])
     assert await Tuner().history(shell, "web1") == []
-    done = await shell.run(f"sh '{elsewhere}/undo'")
+    done = await shell.run(f"sh '{moved}/undo'")
     assert done.exit_status == 4 and b"was made on web7, which shares this home; undo it there" in done.stderr
 
     with pytest.raises(ChangeRefused, match="made on another machine with the same home; undo it there"):
-        await Tuner().undo(shell, replace(applied, change=str(elsewhere)))
+        await Tuner().undo(shell, replace(applied, change=str(moved)))
     assert server.other.read_bytes() == b"KeepAlive Off"
 
 
-async def test_a_half_done_change_of_another_machine_does_not_hold_this_one(server: Server, shell: Interfering) -> None:
-    change = await half_done(server, shell)
+async def test_unfinished_change_of_other_machine_does_not_lock(server: Server, shell: FaultyShell) -> None:
+    change = await interrupted_change(server, shell)
     change.with_name("lock").unlink()
-    elsewhere = move_to_another_machine(change)
-    elsewhere.with_name("lock").symlink_to(elsewhere / "owner")
+    moved = move_to_another_machine(change)
+    moved.with_name("lock").symlink_to(moved / "owner")
     assert await Tuner().history(shell, "web1") == []
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
-    shutil.rmtree(elsewhere.parent)
+    shutil.rmtree(moved.parent)
 
 
-async def test_old_changes_are_pruned(server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that were rolled back first; an unfinished one never, and the newest applied ones stay without a gap."""
+async def test_old_changes_are_pruned(server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rolled-back changes are pruned first, unfinished ones never; the newest applied ones stay without a gap."""
     await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     (sample,) = server.changes()
-    kept = {}
+    old_changes = {}
     for number in range(7):
-        old = sample.with_name(f"2020010{number + 1}T000000Z-abcdef")
-        shutil.copytree(sample, old, symlinks=True)
-        kept[number] = old
+        copy = sample.with_name(f"2020010{number + 1}T000000Z-abcdef")
+        shutil.copytree(sample, copy, symlinks=True)
+        old_changes[number] = copy
     for number in (1, 3):
-        (kept[number] / "settled").unlink()
-        (kept[number] / "settled").symlink_to("undo-1:1:1")
-        (kept[number] / "outcome").write_text("end\n")
-    (kept[0] / "settled").unlink()
+        (old_changes[number] / "settled").unlink()
+        (old_changes[number] / "settled").symlink_to("undo-1:1:1")
+        (old_changes[number] / "outcome").write_text("end\n")
+    (old_changes[0] / "settled").unlink()
     monkeypatch.setattr(
         scripts, "OPEN", scripts.OPEN.replace("most_kept=100 most_applied=200", "most_kept=7 most_applied=4")
     )
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
-    # Both changes may be of the same second: the order of their names is random then.
-    left = {path for path in server.changes() if path.is_dir()}
-    assert left > {kept[0], kept[5], kept[6], sample} and len(left) == 5
-    shutil.rmtree(kept[0])
+    # Both changes may have the same second, so the order of their names is random.
+    remaining = {path for path in server.changes() if path.is_dir()}
+    assert remaining > {old_changes[0], old_changes[5], old_changes[6], sample} and len(remaining) == 5
+    shutil.rmtree(old_changes[0])
 
 
-# What systemd-run does: starts a program that has nothing of the login that asked for it.
+# Like systemd-run: starts a program with nothing of the caller's login.
 SYSTEMD_RUN = """
 printf '%s\\n' "$*" >>"$STAND_IN"
 while [ "${1#-}" != "$1" ]; do shift; done
@@ -84,10 +84,10 @@ exec env -i PATH=/usr/bin:/bin setsid -f "$@"
 """
 
 
-async def test_the_guard_runs_in_a_unit_of_its_own_with_the_logins_environment(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+async def test_guard_runs_in_own_unit_with_login_environment(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stand-in for systemd-run, as there is no systemd here: it ends what the login has, and gives no environment."""
+    """Without systemd here, a substitute for systemd-run starts the guard outside of the login, without environment."""
     if os.geteuid() != 0:
         pytest.skip("another user needs to linger")
     monkeypatch.setenv("PATH", f"{tools(server, **{'systemd-run': SYSTEMD_RUN})}:{os.environ['PATH']}")
@@ -116,15 +116,15 @@ def environment_of(pid: int) -> bytes:
 
 
 @pytest.mark.parametrize("text", ["exit 1", "exit 0"])
-async def test_a_systemd_run_that_starts_nothing_gives_way(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch, text: str
+async def test_failing_systemd_run_has_fallback(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv("PATH", f"{tools(server, **{'systemd-run': text})}:{os.environ['PATH']}")
     assert (await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])).files
 
 
-async def test_all_that_an_undo_needs_is_on_the_disk_before_a_file_is_replaced(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+async def test_undo_data_is_synced_before_files_are_replaced(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = server.root / "log"
     logged = 'printf "%s %s\\n" "${0##*/}" "$*" >>"$LOG"; PATH=${PATH#*:}; exec "${0##*/}" "$@"'
@@ -141,11 +141,11 @@ async def test_all_that_an_undo_needs_is_on_the_disk_before_a_file_is_replaced(
     assert lines[-1] == f"sync -- {change}", "the confirmation"
 
 
-async def test_doctor_reports_guard_disk_and_unfinished_changes(server: Server, shell: Interfering) -> None:
+async def test_doctor_reports_guard_disk_and_unfinished_changes(server: Server, shell: FaultyShell) -> None:
     findings = [finding async for finding in examine_changes(shell, "web1")]
     assert [finding.level for finding in findings] == ["ok", "ok", "ok"]
     assert "survives a logout" in findings[0].text and "written to the disk" in findings[1].text
-    change = await half_done(server, shell)
+    change = await interrupted_change(server, shell)
     *_, unfinished = [finding async for finding in examine_changes(shell, "web1")]
     name = change.name.rpartition("-")[2]
     assert unfinished.level == "wrong" and f"change {name} of " in unfinished.text
@@ -153,9 +153,9 @@ async def test_doctor_reports_guard_disk_and_unfinished_changes(server: Server, 
     await Tuner().give_up(shell, "web1", (await Tuner().history(shell, "web1"))[0])
 
 
-async def test_doctor_sees_that_the_guard_would_end_with_the_login(
-    server: Server, nobody: LocalShell, monkeypatch: pytest.MonkeyPatch
+async def test_doctor_warns_if_guard_ends_with_login(
+    server: Server, unprivileged: LocalShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{tools(server, busctl='echo b true')}:{os.environ['PATH']}")
-    first, *_ = [finding async for finding in examine_changes(nobody, "web1")]
+    first, *_ = [finding async for finding in examine_changes(unprivileged, "web1")]
     assert first.level == "wrong" and "KillUserProcesses=yes" in first.text and "enable-linger" in first.todo

@@ -1,4 +1,4 @@
-"""A change while it is under way: its lock, its undo on the host, a person's confirmation, sudo, small shells."""
+"""Changes in progress: lock, undo on the host, confirmation by the user, sudo, busybox."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cockpit.tuning.change_options import Approval, Patience, Watch
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ENTRIES, ORIGINAL, Interfering, Server, until
+from tests.tuning.conftest import ENTRIES, ORIGINAL, FaultyShell, Server, until
 
 OFF = b"KeepAlive Off"
 
 
-class Watching(Watch):
+class RecordingWatch(Watch):
     def __init__(self) -> None:
         self.plans: list[Plan] = []
         self.stages: list[tuple[Stage, float | None]] = []
@@ -39,51 +39,51 @@ class Watching(Watch):
         self.stages.append((stage, seconds))
 
 
-async def test_the_stages_are_told_in_order(server: Server, shell: Interfering) -> None:
-    watch = Watching()
+async def test_stages_are_reported_in_order(server: Server, shell: FaultyShell) -> None:
+    watch = RecordingWatch()
     await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], watch)
     assert [stage for stage, _ in watch.stages] == ["armed", "written", "tested", "reloaded", "active", "confirmed"]
     assert watch.plans[0].cost == "graceful" and "+KeepAlive Off" in watch.plans[0].diff
 
 
-def answer(given: bool | None) -> Callable[[], asyncio.Future[bool]]:
-    """What a person says; None: nothing, ever."""
+def confirmation(reply: bool | None) -> Callable[[], asyncio.Future[bool]]:
+    """The user's reply; None: no reply."""
 
     def ask() -> asyncio.Future[bool]:
-        said: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        if given is not None:
-            said.set_result(given)
-        return said
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if reply is not None:
+            future.set_result(reply)
+        return future
 
     return ask
 
 
-async def test_a_person_confirms(server: Server, shell: Interfering) -> None:
-    watch = Watching()
-    approval = Approval(60, answer(True))
+async def test_user_confirmation_keeps_change(server: Server, shell: FaultyShell) -> None:
+    watch = RecordingWatch()
+    approval = Approval(60, confirmation(True))
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], watch, approval)
     assert watch.stages[-2:] == [("active", 60), ("confirmed", None)]
     assert server.other.read_bytes() == OFF and not server.locked() and applied.files
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [(False, "it was not confirmed"), (None, "nobody confirmed it within 0.2 s")]
+    ("reply", "message"), [(False, "it was not confirmed"), (None, "nobody confirmed it within 0.2 s")]
 )
-async def test_what_nobody_confirms_is_undone(
-    server: Server, shell: Interfering, given: bool | None, said: str
+async def test_unconfirmed_change_is_undone(
+    server: Server, shell: FaultyShell, reply: bool | None, message: str
 ) -> None:
-    with pytest.raises(ChangeUndone, match=f"KeepAlive: {said}; rolled back and reloaded"):
+    with pytest.raises(ChangeUndone, match=f"KeepAlive: {message}; rolled back and reloaded"):
         await Tuner().apply(
             shell,
             "web1",
             [(server.keep_alive(), "Off")],
-            approval=Approval(0.2 if given is None else 60, answer(given)),
+            approval=Approval(0.2 if reply is None else 60, confirmation(reply)),
         )
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.reloads == 2 and not server.locked()
 
 
-async def test_the_host_undoes_what_is_not_confirmed_in_its_time_by_itself(server: Server, shell: Interfering) -> None:
-    """The person's answer comes after the host has given up waiting."""
+async def test_host_undoes_change_confirmed_too_late(server: Server, shell: FaultyShell) -> None:
+    """The user confirms after the lease on the host has expired."""
 
     async def too_late() -> bool:
         server.expire()
@@ -95,17 +95,17 @@ async def test_the_host_undoes_what_is_not_confirmed_in_its_time_by_itself(serve
     assert server.bytes() == ORIGINAL and server.reloads == 2
 
 
-async def test_a_second_cockpit_waits_for_the_first(server: Server, shell: Interfering) -> None:
+async def test_concurrent_change_is_refused(server: Server, shell: FaultyShell) -> None:
     refused: list[str] = []
 
-    async def meanwhile() -> bool:
+    async def second_change() -> bool:
         with pytest.raises(ChangeRefused) as second:
             await Tuner(who="bea@there").apply(shell, "web1", [(server.knob(), "30")])
         refused.append(str(second.value))
         return True
 
     first = Tuner(who="adam@here")
-    await first.apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, meanwhile))
+    await first.apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, second_change))
     assert refused[0].startswith(
         "MaxSpareServers: web1: a change of adam@here (KeepAlive) is under way and undoes itself"
     )
@@ -114,8 +114,8 @@ async def test_a_second_cockpit_waits_for_the_first(server: Server, shell: Inter
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
 
 
-async def half_done(server: Server, shell: Interfering) -> Path:
-    """A change whose cockpit and whose guard are gone, as after a restart of the host."""
+async def interrupted_change(server: Server, shell: FaultyShell) -> Path:
+    """A change whose cockpit and guard are gone, like after a restart of the host."""
     shell.cut_before.update(range(7, 1000))
     with pytest.raises(ChangeFailed):
         await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
@@ -123,19 +123,19 @@ async def half_done(server: Server, shell: Interfering) -> Path:
     (change,) = server.changes()
     guard = int((change / "pid").read_text().partition(":")[0])
     os.kill(guard, signal.SIGKILL)
-    await until(lambda: not _runs(guard))
+    await until(lambda: not _is_running(guard))
     return change
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
     except OSError:
         return False
 
 
-async def test_a_change_left_half_done_is_said_and_can_be_put_back(server: Server, shell: Interfering) -> None:
-    change = await half_done(server, shell)
+async def test_unfinished_change_is_reported_and_can_be_undone(server: Server, shell: FaultyShell) -> None:
+    change = await interrupted_change(server, shell)
     with pytest.raises(
         ChangeRefused, match=r"left half done, and its undo there is gone; put it back with sh '.*/undo'"
     ):
@@ -149,12 +149,12 @@ async def test_a_change_left_half_done_is_said_and_can_be_put_back(server: Serve
         await Tuner().kept(shell, "web1", past)
 
 
-@pytest.mark.parametrize("left", ["gone", "never armed"])
-async def test_a_stale_lock_gives_way(server: Server, shell: Interfering, left: str) -> None:
+@pytest.mark.parametrize("state", ["gone", "never armed"])
+async def test_stale_lock_is_replaced(server: Server, shell: FaultyShell, state: str) -> None:
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     (earlier,) = server.changes()
     change = earlier.with_name("20200101T000000Z-abcdef")
-    if left == "never armed":
+    if state == "never armed":
         change.mkdir()
         (change / "arming").write_text("999999999\n")
     change.with_name("lock").symlink_to(change / "owner")
@@ -162,7 +162,7 @@ async def test_a_stale_lock_gives_way(server: Server, shell: Interfering, left: 
     assert server.other.read_bytes() == OFF and not server.locked()
 
 
-async def test_what_the_server_says_of_its_values_is_noted(server: Server, shell: Interfering) -> None:
+async def test_log_message_about_value_is_noted(server: Server, shell: FaultyShell) -> None:
     line = "[mpm] AH00515: changing ServerLimit to 300 from original value of 256 not allowed during restart"
     server.log.write_text("AH00513: an older WARNING: MaxRequestWorkers of 900 exceeds ServerLimit\n")
     reload = f"{server.reload}; echo {shlex.quote(line)} >>{shlex.quote(str(server.log))}"
@@ -173,14 +173,14 @@ async def test_what_the_server_says_of_its_values_is_noted(server: Server, shell
     )
 
 
-async def test_what_the_server_will_make_of_its_values_is_known_before(server: Server, shell: Interfering) -> None:
+async def test_value_corrected_by_server_is_noted_in_plan(server: Server, shell: FaultyShell) -> None:
     plan = await Tuner().prepare(shell, "web1", [(server.knob(), "4")])
     note = "Apache silently raises MaxSpareServers 4 to 6: it must be at least MinSpareServers + 1"
     assert plan.notes == (note,)
     assert (await Tuner().prepare(shell, "web1", [(server.knob(), "60")])).notes == ()
 
 
-async def test_a_server_that_is_not_well_before_is_left_alone(server: Server, shell: Interfering) -> None:
+async def test_unhealthy_server_is_not_changed(server: Server, shell: FaultyShell) -> None:
     async def probe() -> str:
         return "http://web1/ answers 404"
 
@@ -189,7 +189,7 @@ async def test_a_server_that_is_not_well_before_is_left_alone(server: Server, sh
     assert server.changes() == []
 
 
-async def test_the_history_tells_who_and_what(server: Server, shell: Interfering) -> None:
+async def test_history_has_user_state_and_settings(server: Server, shell: FaultyShell) -> None:
     tuner = Tuner(who="adam@here")
     assert await tuner.history(shell, "web1") == []
     await tuner.apply(shell, "web1", [(server.keep_alive(), "Off")])
@@ -202,46 +202,44 @@ async def test_the_history_tells_who_and_what(server: Server, shell: Interfering
 
 
 def tools(server: Server, **programs: str) -> Path:
-    """A directory of programs to put first in PATH."""
-    place = server.root / "tools"
-    place.mkdir(exist_ok=True)
+    """A directory with these programs, to put first in PATH."""
+    directory = server.root / "tools"
+    directory.mkdir(exist_ok=True)
     for name, text in programs.items():
-        (place / name).write_text(f"#!/bin/sh\n{text}\n")
-        (place / name).chmod(0o755)
-    return place
+        (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+        (directory / name).chmod(0o755)
+    return directory
 
 
-# What sudo -n does: it runs what follows its options with root's environment, or says that a password is needed.
+# Like sudo -n: runs the command after its options with root's environment, or reports that it needs a password.
 SUDO = """
 [ "$1 $2" = "-n --" ] || exit 9
 shift 2
 echo "$1 $2" >>"$SUDO_LOG"
 exec env -u XDG_STATE_HOME HOME="$SUDO_HOME" "$@"
 """
-REFUSES = "echo 'sudo: a password is required' >&2; exit 1"
+SUDO_REFUSES = "echo 'sudo: a password is required' >&2; exit 1"
 
 
-async def test_everything_goes_through_sudo(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_all_commands_run_with_sudo(server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tools(server, sudo=SUDO)}:{os.environ['PATH']}")
     monkeypatch.setenv("SUDO_LOG", str(server.root / "sudo.log"))
     monkeypatch.setenv("SUDO_HOME", str(server.root))
-    as_root = privileged(HostConfig(name="web1", sudo=True), shell)
-    await Tuner().apply(as_root, "web1", [(server.keep_alive(), "Off")])
+    sudo_shell = privileged(HostConfig(name="web1", sudo=True), shell)
+    await Tuner().apply(sudo_shell, "web1", [(server.keep_alive(), "Off")])
     assert shell.commands[0] == ("sudo -n -- sh -s", b"") and set(shell.interpreters[1:]) == {"sudo -n -- sh -s"}
     assert (server.root / "sudo.log").read_text().splitlines() == ["sh -s"] * shell.count
     assert server.other.read_bytes() == OFF and (server.root / ".local/state/cockpit/changes").is_dir()
     assert privileged(HostConfig(name="web1"), shell) is shell
 
 
-async def test_a_sudo_that_asks_is_one_clear_line(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+async def test_sudo_password_prompt_is_one_line_error(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", f"{tools(server, sudo=REFUSES)}:{os.environ['PATH']}")
-    as_root = privileged(HostConfig(name="web1", sudo=True), shell)
+    monkeypatch.setenv("PATH", f"{tools(server, sudo=SUDO_REFUSES)}:{os.environ['PATH']}")
+    sudo_shell = privileged(HostConfig(name="web1", sudo=True), shell)
     with pytest.raises(ChangeRefused) as refused:
-        await Tuner().apply(as_root, "web1", [(server.keep_alive(), "Off")])
+        await Tuner().apply(sudo_shell, "web1", [(server.keep_alive(), "Off")])
     assert str(refused.value) == (
         "web1: sudo does not let this user in without a password (sudo: a password is required); "
         "allow it there (NOPASSWD), or log in as root"
@@ -249,29 +247,31 @@ async def test_a_sudo_that_asks_is_one_clear_line(
     assert server.bytes() == ORIGINAL and shell.count == 1
 
 
-class Small(LocalShell):
-    """A host with busybox and nothing else."""
+class BusyboxShell(LocalShell):
+    """A host that has only busybox."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         super().__init__("web1")
-        self.place = place
+        self.directory = directory
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
-        place = shlex.quote(str(self.place))
-        return await super().run(program, input=input, timeout=timeout, interpreter=f"env PATH={place} {interpreter}")
+        directory = shlex.quote(str(self.directory))
+        return await super().run(
+            program, input=input, timeout=timeout, interpreter=f"env PATH={directory} {interpreter}"
+        )
 
 
-async def test_busybox_is_enough(server: Server) -> None:
+async def test_change_works_with_busybox_only(server: Server) -> None:
     busybox = shutil.which("busybox")
     if busybox is None:
         pytest.skip("busybox is not there")
-    place = server.root / "small"
-    place.mkdir()
+    directory = server.root / "small"
+    directory.mkdir()
     listed = await asyncio.create_subprocess_exec(busybox, "--list", stdout=asyncio.subprocess.PIPE)
     for applet in (await listed.communicate())[0].decode().split():
-        (place / applet).symlink_to(busybox)
-    # HEAD adds the system's sbin to PATH; nothing of coreutils is in there.
-    shell = Small(place)
+        (directory / applet).symlink_to(busybox)
+    # HEAD adds the system's sbin to PATH, which contains nothing of coreutils.
+    shell = BusyboxShell(directory)
     tuner = Tuner()
     applied = await tuner.apply(shell, "web1", [(server.keep_alive(), "Off"), (server.knob(), "30")])
     assert server.other.read_bytes() == OFF and not server.locked()

@@ -1,4 +1,4 @@
-"""A port that a container publishes: the program that listens there only passes the requests on."""
+"""Published ports of containers: the listening program only forwards the requests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cockpit.tuning.server_discovery import DiscoveredHost
 
 
 @pytest.mark.parametrize(
-    ("listener", "words"),
+    ("listener", "advice"),
     [
         ("docker-proxy", "watch that as well, as docker:NAME or podman:NAME"),
         ("conmon", "which passes requests to a container"),
         ("mystery", "served by mystery, which is no known server"),
     ],
 )
-def test_the_container_is_the_host_to_watch(listener: str, words: str) -> None:
-    found = DiscoveredHost("root", (), None, (), (), strangers=(listener,))
-    assert words in Surveyed(HostConfig(name="web1"), found).words
+def test_container_behind_published_port_is_suggested(listener: str, advice: str) -> None:
+    host = DiscoveredHost("root", (), None, (), (), strangers=(listener,))
+    assert advice in Surveyed(HostConfig(name="web1"), host).words

@@ -1,4 +1,4 @@
-"""Which line of a failed command's output is shown."""
+"""The line of a failed command's output that is shown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ The Apache error log may have more information.
         (b"error " + b"x" * 1000, b"", "error " + "x" * 393 + "…"),
     ],
 )  # fmt: skip
-def test_useful_line(stderr: bytes, stdout: bytes, line: str) -> None:
+def test_useful_line_of_command_output(stderr: bytes, stdout: bytes, line: str) -> None:
     assert useful_line(stderr, stdout) == line
 
 
@@ -50,7 +50,7 @@ def test_useful_line(stderr: bytes, stdout: bytes, line: str) -> None:
         ("", ""),
     ],
 )
-def test_last_part(complaint: str, reason: str) -> None:
+def test_last_part_of_complaint(complaint: str, reason: str) -> None:
     assert last_part(complaint) == reason
 
 
@@ -60,7 +60,7 @@ _APACHE = "[Mon Nov 23 11:41:48.636126 2026] [{}:alert] [pid 26178:tid 26178] {}
 @pytest.mark.parametrize(
     ("log", "reason"),
     [
-        # A user without a name: the server serves.
+        # A user ID without a name: the server still starts.
         (_APACHE.format("unixd", "AH02155: getpwuid: couldn't determine user name from uid 4294967295"), ""),
         (_APACHE.format("core", "AH00050: Child 7 returned a Fatal error"), "AH00050: Child 7 returned a Fatal error"),
         (
@@ -70,5 +70,5 @@ _APACHE = "[Mon Nov 23 11:41:48.636126 2026] [{}:alert] [pid 26178:tid 26178] {}
         ("2026/11/23 11:00:00 [emerg] 7#7: bind() failed\n", "bind() failed"),
     ],
 )
-def test_a_line_of_a_log_about_an_abandoned_start(log: str, reason: str) -> None:
+def test_fatal_startup_error_is_found_in_log(log: str, reason: str) -> None:
     assert gave_up(log) == reason

@@ -1,4 +1,4 @@
-"""The value of a secret knob: in no command line, in no error, in no line of the history."""
+"""Values of secret knobs: in no command line, error, diff or history."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
 from cockpit.model.knobs import SECRET, Knob
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import Interfering, Server, until
+from tests.tuning.conftest import FaultyShell, Server, until
 
 OLD, NEW = "old-T0ken-5b1f", "new-T0ken-9c2e"
-# Reads every command line there is, as long as the file is there.
+# Reads the command lines of all processes until the file is removed.
 READER = """
 import os, sys
 from contextlib import suppress
@@ -29,44 +29,44 @@ while os.path.exists(sys.argv[1]):
 
 
 def secret(server: Server, **changed: object) -> Knob:
-    held = server.state / "token"
-    if not held.exists():
-        held.write_text(f"{OLD}\n")
-    file = shlex.quote(str(held))
-    # The command takes long enough to be read: until the reader has begun another round.
-    given: dict[str, object] = {
+    token = server.state / "token"
+    if not token.exists():
+        token.write_text(f"{OLD}\n")
+    file = shlex.quote(str(token))
+    # The command runs until the reader has completed another round.
+    values: dict[str, object] = {
         "name": "Token",
         "host": "web1",
         "kind": "command",
         "secret": True,
         "get": f"cat {file}",
-        "set": f'{wait(server)}; printf "%s\\n" "$1" >{file}',
+        "set": f'{wait_for_reader(server)}; printf "%s\\n" "$1" >{file}',
     }
-    return Knob(**(given | changed))  # type: ignore[arg-type]
+    return Knob(**(values | changed))  # type: ignore[arg-type]
 
 
-def wait(server: Server) -> str:
-    """A command that ends once every process has been read twice."""
+def wait_for_reader(server: Server) -> str:
+    """A command that ends once the reader has read all processes twice."""
     log = shlex.quote(str(server.root / "read"))
     rounds = f"$(grep -c round {log} 2>/dev/null)"
     return f"[ ! -e {log} ] || {{ n={rounds}; until [ {rounds} -gt $((n + 2)) ]; do sleep 0.05; done; }}"
 
 
-async def test_a_value_is_in_no_command_line(server: Server, shell: Interfering) -> None:
-    going, log = server.root / "going", server.root / "read"
-    going.touch()
+async def test_secret_value_is_in_no_command_line(server: Server, shell: FaultyShell) -> None:
+    enabled, log = server.root / "going", server.root / "read"
+    enabled.touch()
     with log.open("wb") as output:
-        reading = await asyncio.create_subprocess_exec(sys.executable, "-c", READER, str(going), stdout=output)
+        reader = await asyncio.create_subprocess_exec(sys.executable, "-c", READER, str(enabled), stdout=output)
     await until(lambda: b"round" in log.read_bytes())
     knob = secret(server)
     applied = await Tuner().apply(shell, "web1", [(knob, NEW)])
     assert (server.state / "token").read_text() == f"{NEW}\n"
     await Tuner().undo(shell, applied)
     with pytest.raises(ChangeUndone):
-        await Tuner().apply(shell, "web1", [(secret(server, test=f"{wait(server)}; exit 1"), NEW)])
+        await Tuner().apply(shell, "web1", [(secret(server, test=f"{wait_for_reader(server)}; exit 1"), NEW)])
     assert (server.state / "token").read_text() == f"{OLD}\n"
-    going.unlink()
-    await reading.wait()
+    enabled.unlink()
+    await reader.wait()
     assert b"T0ken" not in log.read_bytes()
     assert not any("T0ken" in program for program, _ in shell.commands)
 
@@ -81,13 +81,13 @@ async def test_a_value_is_in_no_command_line(server: Server, shell: Interfering)
         {"reload": f"echo 'bad value {NEW}' >&2; exit 1"},
     ],
 )
-async def test_a_value_is_in_no_error(server: Server, shell: Interfering, changed: dict[str, object]) -> None:
+async def test_secret_value_is_in_no_error(server: Server, shell: FaultyShell, changed: dict[str, object]) -> None:
     with pytest.raises(CockpitError) as failed:
         await Tuner().apply(shell, "web1", [(secret(server, **changed), NEW)])
     assert "T0ken" not in str(failed.value) and "Token" in str(failed.value)
 
 
-async def test_a_value_of_somebody_else_is_in_no_error(server: Server, shell: Interfering) -> None:
+async def test_foreign_secret_value_is_in_no_error(server: Server, shell: FaultyShell) -> None:
     applied = await Tuner().apply(shell, "web1", [(secret(server), NEW)])
     (server.state / "token").write_text("third-T0ken\n")
     with pytest.raises(ChangeRefused, match="somebody else changed it since") as failed:
@@ -95,7 +95,7 @@ async def test_a_value_of_somebody_else_is_in_no_error(server: Server, shell: In
     assert "T0ken" not in str(failed.value)
 
 
-async def test_the_history_and_the_diff_hide_it(server: Server, shell: Interfering) -> None:
+async def test_history_and_diff_hide_secret_value(server: Server, shell: FaultyShell) -> None:
     in_file = server.keep_alive(secret=True)
     plan = await Tuner().prepare(shell, "web1", [(secret(server), NEW), (in_file, "${S0me_T0ken}")])
     assert "T0ken" not in plan.diff and SECRET in plan.diff

@@ -1,4 +1,4 @@
-"""Values of a file that a reload makes active and a command reads: active at once, late, never, and corrected."""
+"""File values that a reload activates and a command reads: active at once, late, never, or corrected."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cockpit.model.errors import ChangeUndone
 from cockpit.model.knobs import Knob, Setting
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import Interfering, Server
+from tests.tuning.conftest import FaultyShell, Server
 
 TEXT = "WORKERS=2\n"
 
 
 @pytest.fixture
 def knob(server: Server) -> Knob:
-    """The running server has what a reload read last."""
+    """The running server has the value of the last reload."""
     file, level = server.directory / "service.env", server.state / "level"
     file.write_text(TEXT)
     level.write_text("2\n")
@@ -42,7 +42,7 @@ def with_commands(knob: Knob, **changed: str) -> Knob:
     return Knob(**values)
 
 
-async def test_a_reload_makes_it_active_and_an_undo_puts_it_back(knob: Knob, shell: Interfering) -> None:
+async def test_value_is_active_after_reload_and_can_be_undone(knob: Knob, shell: FaultyShell) -> None:
     tuner = Tuner()
     applied = await tuner.apply(shell, "web1", [(knob, "8")])
     assert await tuner.read(shell, knob) == "8" and applied.outcome == "applied"
@@ -52,21 +52,21 @@ async def test_a_reload_makes_it_active_and_an_undo_puts_it_back(knob: Knob, she
     assert await tuner.read(shell, knob) == "2"
 
 
-async def test_it_may_become_active_after_the_reload(knob: Knob, server: Server, shell: Interfering) -> None:
+async def test_value_may_become_active_after_reload(knob: Knob, server: Server, shell: FaultyShell) -> None:
     late = shlex.quote(str(server.state / "late"))
-    old = f"if [ -e {late} ]; then rm {late}; echo 2; else {knob.get}; fi"
-    late_knob = with_commands(knob, get=old, reload=f"{knob.reload}; touch {late}")
+    delayed_get = f"if [ -e {late} ]; then rm {late}; echo 2; else {knob.get}; fi"
+    late_knob = with_commands(knob, get=delayed_get, reload=f"{knob.reload}; touch {late}")
     assert (await Tuner().apply(shell, "web1", [(late_knob, "8")])).outcome == "applied"
     assert not (server.state / "late").exists()
 
 
-async def test_one_that_stays_as_it_was_is_rolled_back(knob: Knob, shell: Interfering) -> None:
+async def test_ignored_value_is_rolled_back(knob: Knob, shell: FaultyShell) -> None:
     with pytest.raises(ChangeUndone, match="workers: it still is 2: the host ignored 8"):
         await Tuner(patience=Patience(effect=0.5)).apply(shell, "web1", [(with_commands(knob, reload="true"), "8")])
     assert text_of(knob) == TEXT
 
 
-async def test_a_correction_is_reported(knob: Knob, shell: Interfering) -> None:
-    at_most_4 = with_commands(knob, reload=knob.reload.replace("s/WORKERS=//p", "'s/WORKERS=.*/4/p'"))
-    applied = await Tuner().apply(shell, "web1", [(at_most_4, "8")])
+async def test_corrected_value_is_reported(knob: Knob, shell: FaultyShell) -> None:
+    capped_at_4 = with_commands(knob, reload=knob.reload.replace("s/WORKERS=//p", "'s/WORKERS=.*/4/p'"))
+    applied = await Tuner().apply(shell, "web1", [(capped_at_4, "8")])
     assert applied.notes == ("web1 made 4 of workers 8",)

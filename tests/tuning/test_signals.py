@@ -1,4 +1,4 @@
-"""The processes that a reload command signals, as far as its words tell."""
+"""The processes that a reload command signals, as parsed from the command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cockpit.tuning.signals import Signalled, signalled
         ("killall -s HUP nginx", Signalled(names=("nginx",), exact=True)),
     ],
 )
-def test_the_receivers_of_a_signal(command: str, receivers: Signalled) -> None:
+def test_receivers_of_signal_are_parsed(command: str, receivers: Signalled) -> None:
     assert list(signalled(command)) == [receivers]
 
 
@@ -38,9 +38,9 @@ def test_the_receivers_of_a_signal(command: str, receivers: Signalled) -> None:
         "echo kill -1 2",
     ],
 )
-def test_what_the_words_do_not_tell_is_left_open(command: str) -> None:
+def test_unclear_command_has_no_receivers(command: str) -> None:
     assert list(signalled(command)) == []
 
 
-def test_a_variable_is_no_pid() -> None:
+def test_variable_is_not_parsed_as_pid() -> None:
     assert list(signalled("pid=3; kill -HUP $pid")) == [Signalled()]

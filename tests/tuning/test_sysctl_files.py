@@ -1,4 +1,4 @@
-"""A sysctl.d file that does not exist yet: a change creates it; its rollback and its undo remove it."""
+"""A new sysctl.d file: a change creates it, rollback and undo remove it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.knobs import Knob
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import AsNobody, Interfering, Server
+from tests.tuning.conftest import FaultyShell, Server, UnprivilegedShell
 
 KEY = "net.core.somaxconn"
 
 
 class SysctlFile:
-    """A path in a sysctl.d directory; `content` is None while there is no such file."""
+    """A path in a sysctl.d directory; `content` is None if the file does not exist."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "90-bench.conf"
@@ -33,13 +33,13 @@ class SysctlFile:
     def entries(self) -> list[str]:
         return [path.name for path in self.path.parent.iterdir()]
 
-    def rights(self) -> tuple[int, int, int]:
+    def mode_and_owner(self) -> tuple[int, int, int]:
         status = self.path.stat()
         return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
 
     def knob(self, key: str = KEY, **changed: object) -> Knob:
-        given = {"name": key, "host": "web1", "kind": "keyvalue", "file": str(self.path), "key": key}
-        return Knob(**(given | changed))  # type: ignore[arg-type]
+        values = {"name": key, "host": "web1", "kind": "keyvalue", "file": str(self.path), "key": key}
+        return Knob(**(values | changed))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def file(server: Server) -> SysctlFile:
     return SysctlFile(directory)
 
 
-async def test_a_change_creates_a_sysctl_file_and_its_undo_removes_it(file: SysctlFile, shell: Interfering) -> None:
+async def test_change_creates_sysctl_file_and_undo_removes_it(file: SysctlFile, shell: FaultyShell) -> None:
     tuner = Tuner()
     assert await tuner.read(shell, file.knob()) is None
     plan = await tuner.prepare(shell, "web1", [(file.knob(), "4096")])
@@ -57,15 +57,15 @@ async def test_a_change_creates_a_sysctl_file_and_its_undo_removes_it(file: Sysc
     assert file.content is None
     applied = await tuner.apply(shell, "web1", [(file.knob(), "4096")])
     assert file.content == f"{KEY} = 4096\n"
-    assert file.rights() == (0o644, os.geteuid(), os.getegid())
+    assert file.mode_and_owner() == (0o644, os.geteuid(), os.getegid())
     undo = await tuner.undo(shell, applied)
     assert file.entries() == [] and undo.notes == ()
     await tuner.undo(shell, undo)
     assert file.content == f"{KEY} = 4096\n" and file.entries() == [file.path.name]
-    assert file.rights()[0] == 0o644
+    assert file.mode_and_owner()[0] == 0o644
 
 
-async def test_two_changes_of_a_created_file_are_undone_in_any_order(file: SysctlFile, shell: Interfering) -> None:
+async def test_changes_of_created_file_are_undone_in_any_order(file: SysctlFile, shell: FaultyShell) -> None:
     tuner = Tuner()
     first = await tuner.apply(shell, "web1", [(file.knob(), "4096")])
     second = await tuner.apply(shell, "web1", [(file.knob("vm.swappiness"), "10")])
@@ -82,21 +82,21 @@ async def test_two_changes_of_a_created_file_are_undone_in_any_order(file: Sysct
     assert file.content == "# by hand\n" and "written by others" in undone.notes[0]
 
 
-async def test_a_rollback_removes_the_created_file(file: SysctlFile, shell: Interfering) -> None:
+async def test_rollback_removes_created_file(file: SysctlFile, shell: FaultyShell) -> None:
     with pytest.raises(ChangeUndone, match="rolled back"):
         await Tuner().apply(shell, "web1", [(file.knob(test="echo 'cannot: no' >&2; exit 1"), "4096")])
     assert file.entries() == []
 
 
-async def test_a_file_that_appears_meanwhile_is_not_overwritten(file: SysctlFile, shell: Interfering) -> None:
-    read = 1
-    shell.after[read] = lambda: file.write("theirs = 1\n")
+async def test_file_created_by_others_is_not_overwritten(file: SysctlFile, shell: FaultyShell) -> None:
+    read_step = 1
+    shell.after[read_step] = lambda: file.write("theirs = 1\n")
     with pytest.raises(ChangeRefused, match="somebody else changed it meanwhile"):
         await Tuner().apply(shell, "web1", [(file.knob(), "4096")])
     assert file.entries() == [file.path.name] and file.content == "theirs = 1\n"
 
 
-async def test_a_rollback_keeps_a_created_file_that_others_wrote(file: SysctlFile, shell: Interfering) -> None:
+async def test_rollback_keeps_created_file_edited_by_others(file: SysctlFile, shell: FaultyShell) -> None:
     test = f"grep -q theirs '{file.path}' || echo theirs=1 >>'{file.path}'; exit 1"
     with pytest.raises(ChangeFailed, match="written by somebody else"):
         await Tuner().apply(shell, "web1", [(file.knob(test=test), "4096")])
@@ -104,7 +104,7 @@ async def test_a_rollback_keeps_a_created_file_that_others_wrote(file: SysctlFil
 
 
 async def test_only_files_of_sysctl_directories_are_created(
-    server: Server, file: SysctlFile, shell: Interfering
+    server: Server, file: SysctlFile, shell: FaultyShell
 ) -> None:
     (file.path.parent / "dangling.conf").symlink_to("nowhere")
     names = ("sysctl.d/x.txt", "other.conf", "missing/sysctl.d/x.conf", "sysctl.d/dangling.conf")
@@ -114,7 +114,7 @@ async def test_only_files_of_sysctl_directories_are_created(
     assert file.entries() == ["dangling.conf"] and not (server.root / "other.conf").exists()
 
 
-async def test_a_sysctl_file_that_cannot_be_created(file: SysctlFile, nobody: AsNobody) -> None:
+async def test_uncreatable_sysctl_file_refuses_change(file: SysctlFile, unprivileged: UnprivilegedShell) -> None:
     with pytest.raises(ChangeRefused, match=r"its directory is read-only|no place for a backup"):
-        await Tuner().apply(nobody, "web1", [(file.knob(), "4096")])
+        await Tuner().apply(unprivileged, "web1", [(file.knob(), "4096")])
     assert file.entries() == []

@@ -1,4 +1,4 @@
-"""Reading, changing and taking back on real files, with real commands."""
+"""Reading, changing and undoing real files with real commands."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.tuning.applied import Applied, ChangeFailed
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, AsNobody, Interfering, Server
+from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, FaultyShell, Server, UnprivilegedShell
 
 CHANGED = PREFORK.replace(b'"10"', b'"30"')
 
 
-async def test_reads_a_value(server: Server, shell: Interfering) -> None:
+async def test_value_is_read(server: Server, shell: FaultyShell) -> None:
     assert await Tuner().read(shell, server.knob()) == "10"
     assert await Tuner().read(shell, server.knob("StartServers")) is None
     assert await Tuner().read(shell, server.keep_alive()) == "On"
 
 
-async def test_changes_that_value_and_no_other_byte(server: Server, shell: Interfering) -> None:
+async def test_change_modifies_only_value_bytes(server: Server, shell: FaultyShell) -> None:
     before = server.target.stat()
     applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     after = server.target.stat()
@@ -36,13 +36,13 @@ async def test_changes_that_value_and_no_other_byte(server: Server, shell: Inter
     assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
     assert server.prefork.is_symlink() and server.prefork.readlink() == Path("../available/mpm prefork.conf")
     assert server.entries() == ENTRIES
-    assert server.force.read_bytes() == CHANGED + OTHER and server.reloads == 1
+    assert server.active.read_bytes() == CHANGED + OTHER and server.reloads == 1
     assert applied.settings == (Setting(knob="MaxSpareServers", old="10", new="30"),)
     assert applied.notes == ()
     assert msgspec.json.decode(msgspec.json.encode(applied), type=Applied) == applied
 
 
-async def test_the_backup_is_whole_private_and_outside(server: Server, shell: Interfering) -> None:
+async def test_backup_is_complete_and_private(server: Server, shell: FaultyShell) -> None:
     applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     (file,) = applied.files
     backup = server.backup(applied)
@@ -55,11 +55,11 @@ async def test_the_backup_is_whole_private_and_outside(server: Server, shell: In
     assert (change / "files").read_text() == f"{backup.path.name}\t{server.target}\n"
 
 
-async def test_a_home_that_cannot_be_written_gives_way_to_var_tmp(
-    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+async def test_unwritable_home_falls_back_to_var_tmp(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_the_way = server.root / "state" / "cockpit"
-    in_the_way.symlink_to(server.root)
+    blocked = server.root / "state" / "cockpit"
+    blocked.symlink_to(server.root)
     applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     backup = server.backup(applied)
     try:
@@ -67,12 +67,12 @@ async def test_a_home_that_cannot_be_written_gives_way_to_var_tmp(
         assert backup.content == PREFORK
     finally:
         shutil.rmtree(backup.path.parent)
-        with suppress(OSError):  # not empty: it was there before
+        with suppress(OSError):  # not empty: it existed before
             for directory in list(backup.path.parents)[1:4]:
                 directory.rmdir()
 
 
-async def test_undo_gives_the_original_bytes_and_can_be_undone(server: Server, shell: Interfering) -> None:
+async def test_undo_restores_original_bytes_and_can_be_undone(server: Server, shell: FaultyShell) -> None:
     tuner = Tuner()
     applied = await tuner.apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
     assert server.bytes() == (CHANGED, b"KeepAlive Off")
@@ -83,17 +83,17 @@ async def test_undo_gives_the_original_bytes_and_can_be_undone(server: Server, s
         Setting(knob="MaxSpareServers", old="30", new="10"),
         Setting(knob="KeepAlive", old="Off", new="On"),
     )
-    assert server.force.read_bytes() == PREFORK + OTHER and server.reloads == 2
-    again = await tuner.undo(shell, undone)
+    assert server.active.read_bytes() == PREFORK + OTHER and server.reloads == 2
+    redone = await tuner.undo(shell, undone)
     assert server.bytes() == (CHANGED, b"KeepAlive Off")
-    await tuner.undo(shell, again)
+    await tuner.undo(shell, redone)
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
 
 
-async def test_several_knobs_are_one_change(server: Server, shell: Interfering) -> None:
-    elsewhere = server.knob("MinSpareServers", file=str(server.target))  # the same file by another name
+async def test_several_knobs_are_one_change(server: Server, shell: FaultyShell) -> None:
+    by_other_name = server.knob("MinSpareServers", file=str(server.target))  # the same file by its real path
     applied = await Tuner().apply(
-        shell, "web1", [(server.knob(), "30"), (elsewhere, "15"), (server.keep_alive(), "Off")]
+        shell, "web1", [(server.knob(), "30"), (by_other_name, "15"), (server.keep_alive(), "Off")]
     )
     assert server.bytes() == (CHANGED.replace(b"Servers   5", b"Servers   15"), b"KeepAlive Off")
     assert [setting.new for setting in applied.settings] == ["30", "15", "Off"]
@@ -102,7 +102,7 @@ async def test_several_knobs_are_one_change(server: Server, shell: Interfering) 
     assert server.bytes() == ORIGINAL
 
 
-async def test_a_directive_is_added_and_taken_out(server: Server, shell: Interfering) -> None:
+async def test_directive_is_added_and_removed(server: Server, shell: FaultyShell) -> None:
     tuner = Tuner()
     added = await tuner.apply(shell, "web1", [(server.knob("StartServers"), "7")])
     assert server.target.read_bytes() == PREFORK.replace(b"</If", b"\tStartServers 7\n</If")
@@ -115,7 +115,7 @@ async def test_a_directive_is_added_and_taken_out(server: Server, shell: Interfe
     assert server.bytes() == ORIGINAL
 
 
-async def test_a_value_that_stands_there_already_changes_nothing(server: Server, shell: Interfering) -> None:
+async def test_unchanged_value_changes_nothing(server: Server, shell: FaultyShell) -> None:
     before = server.target.stat()
     applied = await Tuner().apply(shell, "web1", [(server.knob(), "10")])
     assert applied.files == () and "nothing to change" in applied.notes[0]
@@ -128,14 +128,14 @@ async def test_a_value_that_stands_there_already_changes_nothing(server: Server,
     assert (await Tuner().undo(shell, applied)).files == ()
 
 
-async def test_a_directive_that_stands_twice_is_told(server: Server, shell: Interfering) -> None:
+async def test_duplicate_directive_is_noted(server: Server, shell: FaultyShell) -> None:
     server.other.write_bytes(b"KeepAlive On\nKeepAlive On\n")
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive On\nKeepAlive Off\n"
     assert applied.notes == (f"KeepAlive is set 2 times in {server.other}; the last one, on line 2, counts",)
 
 
-async def test_a_failing_test_puts_every_file_back(server: Server, shell: Interfering) -> None:
+async def test_failed_test_rolls_back_all_files(server: Server, shell: FaultyShell) -> None:
     with pytest.raises(ChangeUndone) as undone:
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(test="false"), "Off")])
     assert (
@@ -144,14 +144,16 @@ async def test_a_failing_test_puts_every_file_back(server: Server, shell: Interf
     )
     with pytest.raises(ChangeUndone) as undone:
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "${banana}")])
-    said = str(undone.value)
-    assert said.startswith("MaxSpareServers, KeepAlive: cd ")
-    assert said.endswith(" says: AH00526: Syntax error on line 1 of it: KeepAlive must be On or ·[31mOff; rolled back")
+    message = str(undone.value)
+    assert message.startswith("MaxSpareServers, KeepAlive: cd ")
+    assert message.endswith(
+        " says: AH00526: Syntax error on line 1 of it: KeepAlive must be On or ·[31mOff; rolled back"
+    )
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.reloads == 0
     assert server.prefork.is_symlink()
 
 
-async def test_each_command_runs_once(server: Server, shell: Interfering) -> None:
+async def test_each_command_runs_once(server: Server, shell: FaultyShell) -> None:
     log = server.state / "log"
     test, reload = f"echo test >>'{log}'", f"echo reload >>'{log}'"
     knobs = [server.knob(test=test, reload=reload), server.keep_alive(test=test, reload=reload)]
@@ -159,28 +161,28 @@ async def test_each_command_runs_once(server: Server, shell: Interfering) -> Non
     assert log.read_text() == "test\nreload\n"
 
 
-async def test_a_failing_reload_puts_back_and_reloads_again(server: Server, shell: Interfering) -> None:
+async def test_failed_reload_rolls_back_and_reloads_again(server: Server, shell: FaultyShell) -> None:
     reload = f"{server.reload}; ! grep -q Off '{server.other}' || {{ echo cannot: it says no >&2; exit 3; }}"
     with pytest.raises(ChangeUndone, match="says: cannot: it says no; rolled back and reloaded"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(reload=reload), "Off")])
     assert server.bytes() == ORIGINAL and server.reloads == 2
-    assert server.force.read_bytes() == PREFORK + OTHER
+    assert server.active.read_bytes() == PREFORK + OTHER
 
 
-async def test_a_reload_that_fails_with_the_original_too_is_said(server: Server, shell: Interfering) -> None:
+async def test_reload_failing_after_rollback_is_reported(server: Server, shell: FaultyShell) -> None:
     with pytest.raises(ChangeFailed, match="rolled back, but exit 7 fails with the original files too"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(reload="exit 7"), "Off")])
     assert server.bytes() == ORIGINAL
 
 
-async def test_a_command_that_does_not_end_is_ended(server: Server, shell: Interfering) -> None:
+async def test_hung_command_times_out(server: Server, shell: FaultyShell) -> None:
     tuner = Tuner(patience=Patience(command=0.2))
     with pytest.raises(ChangeUndone, match=r"sleep 1000 says: it did not end within 0\.2 s; rolled back"):
         await tuner.apply(shell, "web1", [(server.keep_alive(test="sleep 1000"), "Off")])
     assert server.bytes() == ORIGINAL
 
 
-async def test_a_daemon_that_keeps_the_output_open_is_not_waited_for(server: Server, shell: Interfering) -> None:
+async def test_daemon_holding_stdout_is_not_waited_for(server: Server, shell: FaultyShell) -> None:
     pid = server.state / "pid"
     reload = f"sleep 1000 & echo $! >'{pid}'"
     try:
@@ -190,30 +192,30 @@ async def test_a_daemon_that_keeps_the_output_open_is_not_waited_for(server: Ser
         os.kill(int(pid.read_text()), 9)
 
 
-async def test_what_comes_into_force_late_is_waited_for(server: Server, shell: Interfering) -> None:
-    seen: list[int] = []
+async def test_delayed_effect_is_waited_for(server: Server, shell: FaultyShell) -> None:
+    reload_counts: list[int] = []
 
     async def probe() -> str:
-        seen.append(server.reloads)
+        reload_counts.append(server.reloads)
         if b'"40"' in server.target.read_bytes():
             return "http://web1/ answers 503"
-        return "http://web1/ answers 503" if seen.count(1) in (1, 2) else ""
+        return "http://web1/ answers 503" if reload_counts.count(1) in (1, 2) else ""
 
     tuner = Tuner(probe, Patience(effect=1.0))
     await tuner.apply(shell, "web1", [(server.knob(), "30")])
-    assert seen[0] == 0 and seen.count(1) == 5  # twice not yet, then three good replies
+    assert reload_counts[0] == 0 and reload_counts.count(1) == 5  # two failures, then three successes
     with pytest.raises(
         ChangeUndone, match=r"it did not become active: http://web1/ answers 503; rolled back and reloaded"
     ):
         await tuner.apply(shell, "web1", [(server.knob(), "40")])
-    assert server.target.read_bytes() == CHANGED and server.force.read_bytes() == CHANGED + OTHER
+    assert server.target.read_bytes() == CHANGED and server.active.read_bytes() == CHANGED + OTHER
 
 
 @pytest.mark.parametrize(
     "value",
     ["3\n0", "30\n</IfModule>", "", " 30", "30\\", '"30', "10 20", "banana", "\x00", "3\x1b[0m0", "30;", "-", "\ud800"],
 )
-async def test_a_value_that_does_not_fit_is_refused(server: Server, shell: Interfering, value: str) -> None:
+async def test_invalid_value_is_refused(server: Server, shell: FaultyShell, value: str) -> None:
     with pytest.raises(ChangeRefused) as refused:
         await Tuner().apply(shell, "web1", [(server.knob(), value)])
     assert str(refused.value).startswith("MaxSpareServers takes a whole number of at least 1, not '")
@@ -221,29 +223,29 @@ async def test_a_value_that_does_not_fit_is_refused(server: Server, shell: Inter
     assert server.bytes() == ORIGINAL and server.changes() == [] and server.reloads == 0
 
 
-# Values that a shell would run, expand or take for an option.
-TEXTS = (
+# Values that a shell would execute, expand or parse as an option.
+SHELL_TEXTS = (
     *("$(touch${IFS}pwned)", '"$(touch pwned)"', "`touch${IFS}pwned`", '"`touch pwned`"', "';touch pwned;'", '"a b"'),
     *("-rf", "--", "%s%n", "it's", "*", "${HOME}", "é", '"a \'b"', "&&", "|x", "~", "!x"),
 )
 
 
-async def test_values_are_text_and_never_run(server: Server, shell: Interfering) -> None:
+async def test_values_are_never_executed(server: Server, shell: FaultyShell) -> None:
     tuner = Tuner()
-    names = [f"Timeout{number}" for number in range(len(TEXTS))]
+    names = [f"Timeout{number}" for number in range(len(SHELL_TEXTS))]
     before = "".join(f"{name} 1\n" for name in names)
     server.other.write_text(before)
     knobs = [server.knob(name, section=None, file=str(server.other)) for name in names]
-    applied = await tuner.apply(shell, "web1", list(zip(knobs, TEXTS, strict=True)))
-    assert server.other.read_text().splitlines() == [f"{n} {t}" for n, t in zip(names, TEXTS, strict=True)]
-    assert [await tuner.read(shell, knob) for knob in knobs] == [*TEXTS]
+    applied = await tuner.apply(shell, "web1", list(zip(knobs, SHELL_TEXTS, strict=True)))
+    assert server.other.read_text().splitlines() == [f"{n} {t}" for n, t in zip(names, SHELL_TEXTS, strict=True)]
+    assert [await tuner.read(shell, knob) for knob in knobs] == [*SHELL_TEXTS]
     assert not any("pwned" in command for command, _ in shell.commands)
     await tuner.undo(shell, applied)
     assert server.other.read_text() == before
     assert not server.pwned()
 
 
-async def test_names_of_files_are_never_run(server: Server, shell: Interfering) -> None:
+async def test_file_names_are_never_executed(server: Server, shell: FaultyShell) -> None:
     file = server.directory / "-a'$(touch pwned)\"`touch pwned` *.conf"
     file.write_bytes(b"Timeout 1\n")
     knob = server.knob("Timeout", section=None, file=str(file))
@@ -300,7 +302,7 @@ def _no_directive(server: Server) -> Knob:
 
 
 @pytest.mark.parametrize(
-    ("broken", "reason"),
+    ("make_knob", "reason"),
     [
         (_missing, r"web1:.*/none\.conf: No such file or directory"),
         (_dangling, r"web1:.*/mpm\.conf: No such file or directory"),
@@ -314,84 +316,82 @@ def _no_directive(server: Server) -> Knob:
         (_no_directive, r"MaxSpareServers: '<Foo' cannot be the name of a directive"),
     ],
 )
-async def test_what_cannot_be_changed_is_refused(
-    server: Server, shell: Interfering, broken: object, reason: str
-) -> None:
-    knob = broken(server)  # type: ignore[operator]
-    server_before = {path: path.lstat().st_mtime_ns for path in server.directory.iterdir()}
+async def test_unchangeable_knob_is_refused(server: Server, shell: FaultyShell, make_knob: object, reason: str) -> None:
+    knob = make_knob(server)  # type: ignore[operator]
+    mtimes = {path: path.lstat().st_mtime_ns for path in server.directory.iterdir()}
     with pytest.raises(ChangeRefused, match=reason):
         await Tuner().apply(shell, "web1", [(knob, "30")])
-    assert {path: path.lstat().st_mtime_ns for path in server.directory.iterdir()} == server_before
+    assert {path: path.lstat().st_mtime_ns for path in server.directory.iterdir()} == mtimes
     assert server.changes() == [] and server.reloads == 0
 
 
-async def test_the_same_directive_twice_in_one_change_is_refused(server: Server, shell: Interfering) -> None:
+async def test_same_directive_twice_in_change_is_refused(server: Server, shell: FaultyShell) -> None:
     with pytest.raises(ChangeRefused, match="MaxSpareServers and other are the same directive"):
         await Tuner().apply(
             shell, "web1", [(server.knob(), "30"), (server.knob(name="other", directive="maxspareservers"), "40")]
         )
 
 
-async def test_a_file_that_may_not_be_read_is_refused(server: Server, nobody: AsNobody) -> None:
+async def test_unreadable_file_is_refused(server: Server, unprivileged: UnprivilegedShell) -> None:
     server.other.chmod(0)
     with pytest.raises(ChangeRefused, match=r"web1:.*/other\.conf: Permission denied"):
-        await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+        await Tuner().apply(unprivileged, "web1", [(server.keep_alive(), "Off")])
     with pytest.raises(ChangeRefused, match=r"web1:.*/other\.conf: Permission denied"):
-        await Tuner().read(nobody, server.keep_alive())
+        await Tuner().read(unprivileged, server.keep_alive())
 
 
-async def test_a_read_only_file_is_refused(server: Server, nobody: AsNobody) -> None:
+async def test_read_only_file_is_refused(server: Server, unprivileged: UnprivilegedShell) -> None:
     server.other.chmod(0o444)
     with pytest.raises(ChangeRefused, match=r"KeepAlive: web1:.*: it is read-only for this user; nothing was changed"):
-        await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+        await Tuner().apply(unprivileged, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.changes() == []
 
 
-async def test_a_directory_that_may_not_be_written_is_refused(server: Server, nobody: AsNobody) -> None:
+async def test_unwritable_directory_is_refused(server: Server, unprivileged: UnprivilegedShell) -> None:
     server.other.chmod(0o666)
     server.directory.chmod(0o555)
     with pytest.raises(ChangeRefused, match=r"KeepAlive: web1:.*: Permission denied; nothing was changed"):
-        await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+        await Tuner().apply(unprivileged, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.changes() == []
 
 
-async def test_a_second_file_that_is_refused_leaves_the_first_alone(server: Server, nobody: AsNobody) -> None:
+async def test_refused_second_file_leaves_first_unchanged(server: Server, unprivileged: UnprivilegedShell) -> None:
     server.target.chmod(0o666)
     server.other.chmod(0o444)
     if os.geteuid() == 0:
         os.chown(server.target, 65534, 65534)
     with pytest.raises(ChangeRefused, match=r"other\.conf: it is read-only for this user; nothing was changed"):
-        await Tuner().apply(nobody, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
+        await Tuner().apply(unprivileged, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.changes() == []
 
 
-async def test_an_owner_that_cannot_be_kept_is_refused(server: Server, nobody: AsNobody) -> None:
+async def test_unkeepable_owner_is_refused(server: Server, unprivileged: UnprivilegedShell) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can make a file that belongs to somebody else")
     server.other.chmod(0o666)
     with pytest.raises(ChangeRefused, match="its owner and mode cannot be kept by this user; nothing was changed"):
-        await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+        await Tuner().apply(unprivileged, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.changes() == []
 
 
-async def test_an_ordinary_user_changes_a_file_of_his_own(server: Server, nobody: AsNobody) -> None:
+async def test_unprivileged_user_changes_own_file(server: Server, unprivileged: UnprivilegedShell) -> None:
     if os.geteuid() == 0:
         os.chown(server.other, 65534, 65534)
     server.target.chmod(0o644)
-    applied = await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+    applied = await Tuner().apply(unprivileged, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive Off"
-    await Tuner().undo(nobody, applied)
+    await Tuner().undo(unprivileged, applied)
     assert server.bytes() == ORIGINAL
 
 
-async def test_changes_of_one_host_wait_for_each_other(server: Server, shell: Interfering) -> None:
+async def test_changes_of_one_host_are_serialized(server: Server, shell: FaultyShell) -> None:
     tuner = Tuner()
     knobs = [(server.knob(), "30"), (server.knob("MinSpareServers"), "15"), (server.keep_alive(), "Off")]
-    done = await asyncio.gather(*(tuner.apply(shell, "web1", [one]) for one in knobs))
+    done = await asyncio.gather(*(tuner.apply(shell, "web1", [assignment]) for assignment in knobs))
     assert [len(applied.files) for applied in done] == [1, 1, 1]
     assert server.bytes() == (CHANGED.replace(b"Servers   5", b"Servers   15"), b"KeepAlive Off")
 
 
-async def test_a_change_directory_has_a_name_that_tells_when(server: Server, shell: Interfering) -> None:
+async def test_change_directory_name_has_timestamp(server: Server, shell: FaultyShell) -> None:
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     assert re.fullmatch(r"\d{8}T\d{6}Z-\w{6}", server.changes()[0].name)

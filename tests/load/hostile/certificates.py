@@ -1,4 +1,4 @@
-"""Certificates for hostile servers: made once, in a directory that goes with the process."""
+"""Certificates for hostile servers: made once, in a directory that is removed with the process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _directory() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def certificate(name: str, *, address: str = "127.0.0.1", days: int = 2) -> Path:
-    """A PEM file with a key and its own certificate, for this address, over after `days`."""
+    """Return a PEM file with a key and its self-signed certificate for this address, valid for `days`."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -49,7 +49,7 @@ def certificate(name: str, *, address: str = "127.0.0.1", days: int = 2) -> Path
 
 
 def good() -> Path:
-    """One that a client who trusts it has nothing against."""
+    """Return a valid certificate."""
     return certificate("good")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.load.hostile.bodies import CHUNKS, LENGTHS
+from tests.load.hostile.cases import HostileCase
 from tests.load.hostile.connections import CONNECTIONS
 from tests.load.hostile.heads import HEADS
-from tests.load.hostile.rows import Row
-from tests.load.hostile.secure import SECURE
+from tests.load.hostile.tls import TLS_CASES
 
-ROWS: dict[str, Row] = {row.name: row for row in (*HEADS, *LENGTHS, *CHUNKS, *CONNECTIONS, *SECURE)}
+CASES: dict[str, HostileCase] = {case.name: case for case in (*HEADS, *LENGTHS, *CHUNKS, *CONNECTIONS, *TLS_CASES)}

@@ -1,5 +1,4 @@
-"""Whatever a server does, a run ends, each of its requests is counted once and under the right name, and no worker
-falls over it."""
+"""For any behaviour of a server, a run ends, each request is counted once with the right kind, and no worker fails."""
 
 from __future__ import annotations
 
@@ -13,15 +12,15 @@ import pytest
 
 from cockpit.model.load import LoadPlan, Request
 from tests.load.hostile.bodies import CHUNKS, LENGTHS
+from tests.load.hostile.cases import OK, SHORT, HostileCase
 from tests.load.hostile.connections import CONNECTIONS
 from tests.load.hostile.heads import HEADS
-from tests.load.hostile.registry import ROWS
-from tests.load.hostile.rows import OK, SHORT, Row
-from tests.load.hostile.secure import SECURE
-from tests.load.servers import DEADLINE, Conversation, Outcome, begin, engine_load, plan, serving
+from tests.load.hostile.registry import CASES
+from tests.load.hostile.tls import TLS_CASES
+from tests.load.servers import DEADLINE, ClientConnection, Outcome, begin, engine_load, plan, serving
 
 REQUESTS = 5
-# Runs at a time, each a worker process.
+# Concurrent runs, each with a worker process.
 PARALLEL = 6
 
 Outcomes = dict[tuple[str, bool], Outcome]
@@ -29,42 +28,42 @@ Outcomes = dict[tuple[str, bool], Outcome]
 
 @pytest.fixture(scope="module")
 def outcomes(request: pytest.FixtureRequest) -> Outcomes:
-    """A run against every behaviour that a test here was asked for, several side by side."""
-    asked = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    cases = [(params.get("name"), params.get("keepalive")) for params in asked]
-    wanted = {case for case in cases if case[0] in ROWS and case[1] is not None}
-    return asyncio.run(_run_all(sorted(wanted)))
+    """Run load against all cases that the selected tests need, several runs at a time."""
+    parameters = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    cases = [(params.get("name"), params.get("keepalive")) for params in parameters]
+    requested = {case for case in cases if case[0] in CASES and case[1] is not None}
+    return asyncio.run(_run_all(sorted(requested)))
 
 
-async def _run_all(wanted: list[tuple[str, bool]]) -> Outcomes:
-    # Two ways: worker processes for the one half; for the other an engine in a thread, with the other poller, and one
-    # at a time, because engines of one process share a buffer.
+async def _run_all(requested: list[tuple[str, bool]]) -> Outcomes:
+    # Half of the runs use worker processes. The other half use an engine in a thread with the other poller, one run at
+    # a time, because engines of a process share a buffer.
     processes, thread = asyncio.Semaphore(PARALLEL), asyncio.Semaphore(1)
 
     async def run(name: str, keepalive: bool) -> Outcome:
-        row = ROWS[name]
-        async with processes if keepalive else thread, row.serve() as server:
-            load_plan = _plan(row, server.url, keepalive=keepalive)
+        case = CASES[name]
+        async with processes if keepalive else thread, case.serve() as server:
+            load_plan = _plan(case, server.url, keepalive=keepalive)
             return await (bounded(load_plan) if keepalive else engine_load(load_plan, "level-triggered"))
 
-    done = await asyncio.gather(*(run(*case) for case in wanted))
-    return dict(zip(wanted, done, strict=True))
+    done = await asyncio.gather(*(run(*case) for case in requested))
+    return dict(zip(requested, done, strict=True))
 
 
-def _plan(row: Row, url: str, *, keepalive: bool) -> LoadPlan:
+def _plan(case: HostileCase, url: str, *, keepalive: bool) -> LoadPlan:
     values = {
         "requests": REQUESTS,
         "concurrency": 3,
-        "timeout": row.timeout,
+        "timeout": case.timeout,
         "keepalive": keepalive,
-        "tls": row.tls(),
-        **row.plan,
+        "tls": case.tls(),
+        **case.plan,
     }
     return plan(url, **values)
 
 
 async def bounded(load_plan: LoadPlan) -> Outcome:
-    """A whole run; one that hangs is stopped, and counts as stopped."""
+    """Run a plan; stop it at the deadline, so that it counts as stopped."""
     outcome = Outcome()
     run = await begin(load_plan, outcome)
     try:
@@ -82,7 +81,7 @@ def check_end(outcome: Outcome) -> None:
 
 
 def check_counts(outcome: Outcome) -> None:
-    """Nothing counted twice, nothing lost, and the latencies agree with the counts."""
+    """Check that each request is counted exactly once, and that the latencies agree with the counts."""
     errors = outcome.errors
     assert outcome.total("sent") == outcome.total("completed") + sum(errors.values()) + outcome.total("abandoned")
     assert outcome.total("completed") == sum(outcome.statuses.values())
@@ -93,28 +92,28 @@ def check_counts(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("keepalive", [True, False], ids=["kept", "unkept"])
-@pytest.mark.parametrize("name", ROWS)
-def test_each_request_is_counted_once_under_its_name(name: str, keepalive: bool, outcomes: Outcomes) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_each_request_is_counted_once_as_expected(name: str, keepalive: bool, outcomes: Outcomes) -> None:
     outcome = outcomes[name, keepalive]
     check_counts(outcome)
     if keepalive:
         check_end(outcome)
     assert outcome.total("sent") == REQUESTS
     assert outcome.total("abandoned") == 0
-    assert {*outcome.statuses, *outcome.errors} <= set(ROWS[name].ends)
+    assert {*outcome.statuses, *outcome.errors} <= set(CASES[name].expected)
 
 
-def test_there_are_many_and_no_two_of_one_name() -> None:
-    assert len(ROWS) == len((*HEADS, *LENGTHS, *CHUNKS, *CONNECTIONS, *SECURE)) >= 40
+def test_names_of_cases_are_unique() -> None:
+    assert len(CASES) == len((*HEADS, *LENGTHS, *CHUNKS, *CONNECTIONS, *TLS_CASES)) >= 40
 
 
-def _talkers() -> list[Row]:
-    """Rows that any plain request provokes."""
-    return [row for row in ROWS.values() if row.behave and not row.plan]
+def _plain_cases() -> list[HostileCase]:
+    """Return the cases that any plain request provokes."""
+    return [case for case in CASES.values() if case.behave and not case.plan]
 
 
-class Brief(Conversation):
-    """A connection that takes three requests and is closed, so that others get their turn."""
+class ShortConnection(ClientConnection):
+    """A connection that is closed after three requests, so that all cases have their turn."""
 
     async def request(self) -> bytes:
         if self.requests == 3:
@@ -136,28 +135,28 @@ GOOD_ENDS = {200, 204, 304, 408, 999}
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_all_of_them_in_turn(model: str) -> None:
-    rows = _talkers()
-    turns: Iterator[Row] = itertools.cycle(rows)
-    met: set[str] = set()
+async def test_all_cases_in_turn(model: str) -> None:
+    cases = _plain_cases()
+    turns: Iterator[HostileCase] = itertools.cycle(cases)
+    seen: set[str] = set()
 
-    async def behave(talk: Conversation) -> None:
-        row = next(turns)
-        met.add(row.name)
-        assert row.behave
-        await row.behave(Brief(talk.reader, talk.writer, talk.came))
+    async def behave(client: ClientConnection) -> None:
+        case = next(turns)
+        seen.add(case.name)
+        assert case.behave
+        await case.behave(ShortConnection(client.reader, client.writer, client.request_arrived))
 
-    requests = 6 * len(rows)
+    requests = 6 * len(cases)
     ended: set[int | str] = set()
     async with serving(behave) as server:
-        # On a busy machine good replies may come too late for a short time-out.
+        # On a busy machine valid responses may be too late for a short time-out.
         for timeout in (SHORT, 1.0, 3.0, 10.0):
             outcome = await bounded(plan(server.url, requests=requests, timeout=timeout, **MODELS[model]))
             check_counts(outcome)
             check_end(outcome)
             assert outcome.total("sent") == requests
             assert outcome.total("abandoned") == 0
-            assert met == {row.name for row in rows}
+            assert seen == {case.name for case in cases}
             assert set(outcome.errors) <= BAD_ENDS
             ended |= {*outcome.errors, *outcome.statuses}
             if ended >= BAD_ENDS | GOOD_ENDS:
@@ -165,29 +164,29 @@ async def test_all_of_them_in_turn(model: str) -> None:
     assert ended >= BAD_ENDS | GOOD_ENDS
 
 
-IDLE_TALK: dict[str, bytes] = {
+IDLE_BYTES: dict[str, bytes] = {
     "closes": b"",
-    "says it was too slow": b"HTTP/1.1 408 Too Slow\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    "sends 408": b"HTTP/1.1 408 Too Slow\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     "sends garbage": b"\x00\x01\x02",
-    "replies again": OK,
+    "responds again": OK,
 }
 
 
-@pytest.mark.parametrize("idle", IDLE_TALK)
-async def test_what_comes_over_an_idle_connection_is_no_reply_to_the_next_request(idle: str) -> None:
-    """Open load keeps connections that nothing is under way on: the next request begins on a new one.
+@pytest.mark.parametrize("idle", IDLE_BYTES)
+async def test_bytes_on_idle_connection_are_no_response(idle: str) -> None:
+    """Open load keeps idle connections; after unexpected bytes, the next request uses a new connection.
 
-    Only a request that is sent before that talk arrives may be hit by it.
+    Only a request that is sent before these bytes arrive may be affected.
     """
     hit = 0
 
-    async def behave(talk: Conversation) -> None:
+    async def behave(client: ClientConnection) -> None:
         nonlocal hit
-        await talk.request()
-        await talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        await talk.send(IDLE_TALK[idle])
+        await client.request()
+        await client.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await client.send(IDLE_BYTES[idle])
         if idle != "closes":
-            await talk.request()
+            await client.request()
             hit += 1
 
     async with serving(behave) as server:
@@ -198,8 +197,8 @@ async def test_what_comes_over_an_idle_connection_is_no_reply_to_the_next_reques
     assert outcome.total("body_bytes") <= hit * len(OK)
 
 
-class Asked(Conversation):
-    """A connection whose first request has been read already."""
+class PrereadConnection(ClientConnection):
+    """A connection whose first request is already read."""
 
     first: bytes = b""
 
@@ -208,30 +207,30 @@ class Asked(Conversation):
         return first or await super().request()
 
 
-async def test_each_is_counted_under_the_name_of_its_request() -> None:
-    """A mix with a request for every behaviour: the figures of one do not get into those of another."""
-    rows = _talkers()
+async def test_mix_counts_each_request_under_its_name() -> None:
+    """A mix with a request per case: the metrics of different requests are not mixed up."""
+    cases = _plain_cases()
 
-    async def behave(talk: Conversation) -> None:
-        asked = Asked(talk.reader, talk.writer, talk.came)
-        asked.first = await talk.request()
-        row = rows[int(asked.first.split(b" ", 2)[1].rpartition(b"/")[2])]
-        assert row.behave
-        await row.behave(asked)
+    async def behave(client: ClientConnection) -> None:
+        connection = PrereadConnection(client.reader, client.writer, client.request_arrived)
+        connection.first = await client.request()
+        case = cases[int(connection.first.split(b" ", 2)[1].rpartition(b"/")[2])]
+        assert case.behave
+        await case.behave(connection)
 
     async with serving(behave) as server:
-        mix = tuple(Request(name=row.name, url=f"{server.url}/{number}") for number, row in enumerate(rows))
+        mix = tuple(Request(name=case.name, url=f"{server.url}/{number}") for number, case in enumerate(cases))
         outcome = await bounded(
-            plan(server.url, mix=mix, requests=2 * len(rows), concurrency=16, timeout=1.0, keepalive=False)
+            plan(server.url, mix=mix, requests=2 * len(cases), concurrency=16, timeout=1.0, keepalive=False)
         )
     check_counts(outcome)
     check_end(outcome)
-    for row in rows:
-        groups = [tick.groups[row.name] for tick in outcome.ticks]
+    for case in cases:
+        groups = [tick.groups[case.name] for tick in outcome.ticks]
         ended: Counter[int | str] = Counter()
         for group in groups:
             ended.update(group.statuses)
             ended.update(group.errors)
-        assert sum(group.sent for group in groups) == ended.total() == 2, row.name
-        # In one process with all the others a good reply may come too late.
-        assert set(ended) <= {*row.ends, "timeout"}, row.name
+        assert sum(group.sent for group in groups) == ended.total() == 2, case.name
+        # With all cases in a single process, a valid response may be too late.
+        assert set(ended) <= {*case.expected, "timeout"}, case.name

@@ -1,7 +1,7 @@
-"""A truth server with a generator beside it, as little disturbed as this machine lets us, and how much it was.
+"""Runs against a truth server with as little disturbance as this machine allows, and the remaining disturbance.
 
-What a busy machine does to the server is in the server's log. What it does to the generator is not the server's doing
-and not the generator's either: a bystander on the generator's CPU, of the same priority, notes it.
+Delays of the server by a busy machine are in the server's log. Delays of the generator are caused neither by the server
+nor by the generator: a probe on the generator's CPU, with the same priority, measures them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _STEP = 0.001
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value at or below which `percent` % of the values lie; 0 when there are none."""
+    """Return the nearest-rank percentile of the values; 0 if there are none."""
     ordered = sorted(values)
     return ordered[max(1, ceil(len(ordered) * percent / 100 - 1e-9)) - 1] if ordered else 0.0
 
 
-class Bystander:
-    """Asks to be woken every millisecond and notes how late it was (s).
+class WakeupProbe:
+    """Measures wake-up latency (s): a thread that is due every millisecond.
 
-    One that slept through many of its instants counts each of them, or a long stall would weigh as little as one wake.
+    Each missed wake-up counts, since otherwise a long stall would have the weight of a single wake-up.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Bystander:
         self._over = threading.Event()
 
     def watch(self) -> None:
-        _undisturbed(0, generator_cpu())
+        _prioritize(0, generator_cpu())
         due = time.monotonic() + _STEP
         while not self._over.is_set():
             time.sleep(max(0.0, due - time.monotonic()))
@@ -67,20 +67,20 @@ class Bystander:
             thread.join()
 
     def slack(self, percent: float) -> float:
-        """What the machine may have added to this percentile (s), half of what lies above it being its doing."""
+        """Bound what the machine added to this percentile (s), if it caused half of the values above it."""
         return percentile(self._late, 100 - (100 - percent) / 2)
 
 
-def _undisturbed(pid: int, cpu: int) -> None:
-    """Puts a process (0: this thread) on a CPU, and before all others there if that is allowed."""
+def _prioritize(pid: int, cpu: int) -> None:
+    """Pin a process (0: this thread) to a CPU, with real-time priority if permitted."""
     os.sched_setaffinity(pid, {cpu})
     with suppress(PermissionError):
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
 @contextmanager
-def _children_undisturbed() -> Iterator[None]:
-    """What is started meanwhile comes before all others on its CPU, if that is allowed."""
+def _children_prioritized() -> Iterator[None]:
+    """Give processes that are started in the block real-time priority, if permitted."""
     policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -92,33 +92,39 @@ def _children_undisturbed() -> Iterator[None]:
 
 @dataclass
 class Truth:
-    """What a run said, what the server did meanwhile, and how late a bystander was. `meant` is for how long (s) a test
-    held the generator up itself."""
+    """A run, the server's log of it, and the wake-up latency of a probe.
+
+    `intended_stall` is the time (s) for which the test itself stopped the generator.
+    """
 
     outcome: Outcome = field(default_factory=Outcome)
     log: Log = field(default_factory=lambda: Log([]))
-    bystander: Bystander = field(default_factory=Bystander)
+    probe: WakeupProbe = field(default_factory=WakeupProbe)
     clock: Clock = field(default_factory=Clock)
-    meant: float = 0.0
+    intended_stall: float = 0.0
 
     def at_least(self, percent: float) -> float:
-        """The server's own percentile (s); no client can have seen less."""
-        return percentile([_seconds(one.arrived, one.leaving) for one in self.log.replies], percent)
+        """Return the server's percentile until the start of the response (s); a lower bound for any client."""
+        return percentile([_seconds(reply.arrived, reply.leaving) for reply in self.log.replies], percent)
 
     def about(self, percent: float) -> float:
-        """The same (s), until the reply was out."""
-        return percentile([_seconds(one.arrived, one.left) for one in self.log.replies], percent)
+        """Return the server's percentile until the end of the response (s)."""
+        return percentile([_seconds(reply.arrived, reply.left) for reply in self.log.replies], percent)
 
     def slack(self, percent: float) -> float:
-        """What may have been added to a percentile (s) by nobody's fault: by the machine, as the bystander noted, by
-        others on the generator's CPU, as the kernel counted, and while the generator stood still, where it says itself
-        that its figures are not to be trusted."""
-        stood = sum(tick.pause for tick in self.outcome.ticks if tick.pause >= SATURATED_LAG)
-        return self.bystander.slack(percent) + self.starved(percent) + max(0.0, stood - self.meant)
+        """Bound the disturbance of a percentile (s).
+
+        By the machine, as measured by the probe; by other processes on the generator's CPU, as counted by the kernel;
+        and by pauses that the generator itself reports as saturation.
+        """
+        paused = sum(tick.pause for tick in self.outcome.ticks if tick.pause >= SATURATED_LAG)
+        return self.probe.slack(percent) + self.starved(percent) + max(0.0, paused - self.intended_stall)
 
     def starved(self, percent: float) -> float:
-        """What the generator's waiting for a CPU may have added to a percentile (s), half of what lies above it being
-        its doing: no reply was read later for that than it waited in the reply's tick and the one before."""
+        """Bound what the generator's wait for a CPU added to a percentile (s), if it caused half of the values above.
+
+        The delay of a response is at most the wait in its tick and in the tick before.
+        """
         late, before = list[float](), 0.0
         for tick in self.outcome.ticks:
             late += [before + tick.cpu_wait] * tick.completed
@@ -126,12 +132,12 @@ class Truth:
         return percentile(late, 100 - (100 - percent) / 2)
 
     def due(self, rate: float) -> list[float]:
-        """When an even schedule of this rate had its arrivals, as many as there were (s, monotonic)."""
+        """Return the due times of all arrivals in an even schedule of this rate (s, monotonic)."""
         began = self.clock.origin + self.outcome.started.t
         return [began + number / rate for number in range(len(self.log.replies))]
 
     def in_order(self) -> list[Reply]:
-        """The log in the order in which requests arrived, which is that in which they were due."""
+        """Return the log in order of arrival, which is the order of due times."""
         return sorted(self.log.replies, key=lambda reply: reply.arrived)
 
 
@@ -141,13 +147,13 @@ def _seconds(begin: int, end: int) -> float:
 
 @asynccontextmanager
 async def _serving(rule: Rule, truth: Truth) -> AsyncIterator[str]:
-    """A truth server in a process of its own. Yields its URL, and leaves its log in `truth`."""
+    """Run a truth server in a separate process; yield its URL, and store its log in `truth`."""
     pipe = asyncio.subprocess.PIPE
     command = (sys.executable, "-m", "tests.load.truth.server", msgspec.json.encode(rule).decode())
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=1 << 28)
     assert process.stdin and process.stdout
     try:
-        _undisturbed(process.pid, server_cpu())
+        _prioritize(process.pid, server_cpu())
         port = int(await process.stdout.readline())
         yield f"http://127.0.0.1:{port}/"
         process.stdin.close()
@@ -158,19 +164,19 @@ async def _serving(rule: Rule, truth: Truth) -> AsyncIterator[str]:
 
 
 async def run_against(
-    rule: Rule, plan: Callable[[str], LoadPlan], meanwhile: Callable[[LoadRun, Outcome], Awaitable[None]] | None = None
+    rule: Rule, plan: Callable[[str], LoadPlan], during: Callable[[LoadRun, Outcome], Awaitable[None]] | None = None
 ) -> Truth:
-    """Carries a plan (made from the server's URL) out, one worker of it."""
+    """Run a plan (made from the server's URL) with a single worker."""
     truth = Truth()
     async with _serving(rule, truth) as url:
-        # Short ticks: between two of them the generator does not notice that it stands still.
+        # Short ticks, because the generator detects a pause only at a tick.
         load_plan = msgspec.structs.replace(plan(url), cpus=(generator_cpu(),), tick=0.02)
-        with truth.bystander.watching():
-            with _children_undisturbed():
+        with truth.probe.watching():
+            with _children_prioritized():
                 run = await launch(load_plan, 1, truth.clock, truth.outcome.emit)
-            if meanwhile:
-                await meanwhile(run, truth.outcome)
-            # A few seconds of load; where others use the machine it may take a while until they are over.
+            if during:
+                await during(run, truth.outcome)
+            # A few seconds of load; on a busy machine longer.
             async with asyncio.timeout(4 * DEADLINE):
                 await run.wait()
     return truth

@@ -1,9 +1,9 @@
-"""A server that delays by a known rule and notes what it really did: `python -m tests.load.truth.server RULE`.
+"""A server that delays by a known rule and logs the actual delays: `python -m tests.load.truth.server RULE`.
 
-RULE is a Rule as JSON. It prints its port, serves until its stdin ends, and then prints a Log as JSON.
-A request's arrival is the kernel's own time stamp of its segment, not the instant at which this process came to read
-it: so what a busy machine adds here is in the log as it is in the client's figures. The kernel stamps by the
-realtime clock only, so all instants are taken by that one and put onto the monotonic one at the end.
+RULE is a Rule as JSON. The server prints its port, serves until its stdin ends, and then prints a Log as JSON.
+The arrival of a request is the kernel's time stamp of its segment, not the time at which this process reads it: delays
+by a busy machine are in the log as well as in the client's latencies. The kernel stamps with the realtime clock only,
+so that all times use this clock and are converted to the monotonic clock at the end.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SECOND = 1_000_000_000
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """Every reply is `delay` s late, and the first of every `slow_every` `slow` s (0: none is).
+    """Each response is delayed by `delay` s; the first of every `slow_every` responses by `slow` s (0: none).
 
-    `stall_at` s after the first request nothing is done at all for `stall` s.
+    `stall_at` s after the first request the server stops for `stall` s.
     """
 
     delay: float
@@ -40,7 +40,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
-    """When a request arrived, and the instants between which its reply left (ns, monotonic)."""
+    """The arrival of a request, and the times before and after its response was sent (ns, monotonic)."""
 
     arrived: int
     leaving: int
@@ -48,14 +48,14 @@ class Reply(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """All replies, in the order in which they left, and when the stall began and ended (ns, monotonic)."""
+    """All responses in the order of sending, and start and end of the stall (ns, monotonic)."""
 
     replies: list[Reply]
     stall: tuple[int, int] = (0, 0)
 
 
 class TruthServer:
-    """One loop, nothing else: a request waits in a heap until its reply is due."""
+    """A single loop: requests wait in a heap until their responses are due."""
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
@@ -73,13 +73,13 @@ class TruthServer:
         self.port = self._listener.getsockname()[1]
 
     def serve(self, control: int) -> Log:
-        """Until `control` (a file descriptor) has something to read, its end too."""
+        """Serve until `control` (a file descriptor) is readable or at its end."""
         epoll = select.epoll()
         epoll.register(control, select.EPOLLIN)
         epoll.register(self._listener.fileno(), select.EPOLLIN)
         while True:
             self._stall_if_due()
-            for fd, _ in epoll.poll(self._patience()):
+            for fd, _ in epoll.poll(self._timeout()):
                 if fd == control:
                     return self._log()
                 if fd == self._listener.fileno():
@@ -88,8 +88,8 @@ class TruthServer:
                     self._read(fd)
             self._reply_all_due()
 
-    def _patience(self) -> float:
-        """Seconds until something is due."""
+    def _timeout(self) -> float:
+        """Return the seconds until the next due response or stall; -1 if there is none."""
         ends = [self._due[0][0]] if self._due else []
         if self._stall_due and not self._stall[1]:
             ends.append(self._stall_due)
@@ -141,7 +141,7 @@ class TruthServer:
 
     def _log(self) -> Log:
         ahead = time.time_ns() - time.monotonic_ns()
-        replies = [Reply(one.arrived - ahead, one.leaving - ahead, one.left - ahead) for one in self._replies]
+        replies = [Reply(reply.arrived - ahead, reply.leaving - ahead, reply.left - ahead) for reply in self._replies]
         return Log(replies, (self._stall[0] - ahead, self._stall[1] - ahead))
 
 

@@ -1,5 +1,5 @@
-"""Random small plans over the real engine and its worker processes: whatever is counted over the ticks adds up to what
-was sent, and to what the server saw."""
+"""Random small plans with the real engine and its worker processes: the counts of all ticks equal the requests sent and
+those that the server received."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan, Request
-from tests.load.servers import SMALL, Conversation, Outcome, Server, load, serving
+from tests.load.servers import SMALL, ClientConnection, Outcome, Server, load, serving
 
 _MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"
 
@@ -55,13 +55,13 @@ def test_counts_add_up(
 async def _counts_add_up(values: dict[str, Any], mix: list[int], kept_for: int) -> None:
     sent: Counter[bytes] = Counter()
 
-    async def behave(talk: Conversation) -> None:
-        """Answers, a path that ends in 1 with 404, and closes after `kept_for` replies."""
+    async def behave(client: ClientConnection) -> None:
+        """Respond, with 404 to paths that end in 1, and close after `kept_for` responses."""
         for _ in range(kept_for):
-            request = await talk.request()
+            request = await client.request()
             reply = _MISSING if request.split(b" ", 2)[1].endswith(b"1") else SMALL
             sent[reply] += 1
-            await talk.send(reply)
+            await client.send(reply)
 
     async with serving(behave) as server:
         requests = tuple(
@@ -105,7 +105,7 @@ def _check_bytes(outcome: Outcome, sent: Counter[bytes]) -> None:
 
 
 def _check_ticks(outcome: Outcome) -> None:
-    """Ticks of a worker leave no gap, and their connections are all closed in the end."""
+    """Check that the ticks of a worker have no gap, and that all connections are closed at the end."""
     for worker in {tick.worker for tick in outcome.ticks}:
         ticks = [tick for tick in outcome.ticks if tick.worker == worker]
         assert all(before.t == after.start for before, after in pairwise(ticks))
@@ -114,7 +114,7 @@ def _check_ticks(outcome: Outcome) -> None:
 
 
 def _check_groups(outcome: Outcome) -> None:
-    """Each tick's groups are all of it."""
+    """Check that the groups of each tick add up to the tick."""
     for tick in outcome.ticks:
         groups = list(tick.groups.values())
         assert sum(group.completed for group in groups) == tick.completed

@@ -1,4 +1,4 @@
-"""The latencies that a run reports, against those that the server knows it caused."""
+"""The latencies of a run compared with those in the log of the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.load.truth.server import Rule
 PERCENTILES = (50, 90, 99, 99.9)
 
 FIXED = Rule(delay=0.010)
-ONE_IN_A_HUNDRED = Rule(delay=0.010, slow_every=100, slow=0.200)
+SLOW_HUNDREDTH = Rule(delay=0.010, slow_every=100, slow=0.200)
 STALL = Rule(delay=0.010, stall_at=0.5, stall=1.0)
 
 
@@ -22,28 +22,28 @@ async def closed(rule: Rule, requests: int) -> Truth:
     return truth
 
 
-def holds(truth: Truth) -> None:
-    """No reply came before it was sent; none seems to have come later than by 2 % or 1 ms, and what the machine did."""
+def check_percentiles(truth: Truth) -> None:
+    """Check percentiles: at least the server's, at most 2% or 1 ms more plus the disturbance by the machine."""
     service = truth.outcome.merged("service")
     for percent in PERCENTILES:
-        ours, least, about = service.percentile(percent), truth.at_least(percent), truth.about(percent)
-        assert ours >= least, f"p{percent}"
-        assert ours <= about + max(0.02 * about, 0.001) + truth.slack(percent), f"p{percent}"
+        measured, lowest, about = service.percentile(percent), truth.at_least(percent), truth.about(percent)
+        assert measured >= lowest, f"p{percent}"
+        assert measured <= about + max(0.02 * about, 0.001) + truth.slack(percent), f"p{percent}"
 
 
 @pytest.mark.parametrize(
     ("rule", "requests"),
-    # One more than whole hundreds: the 99th percentile is then the quickest of the slow, not the slowest of the quick.
-    [(FIXED, 3000), (ONE_IN_A_HUNDRED, 3001), (STALL, 3000)],
+    # One more than whole hundreds: p99 is then the fastest slow response, not the slowest fast response.
+    [(FIXED, 3000), (SLOW_HUNDREDTH, 3001), (STALL, 3000)],
     ids=["fixed", "one in a hundred", "stall"],
 )
-async def test_percentiles_are_the_servers_own(rule: Rule, requests: int) -> None:
-    holds(await closed(rule, requests))
+async def test_percentiles_match_log_of_server(rule: Rule, requests: int) -> None:
+    check_percentiles(await closed(rule, requests))
 
 
-async def test_the_rule_is_what_the_server_did() -> None:
-    """The truth is no invention of the server's log: its delays are those of the rule, and the client sees them."""
-    truth = await closed(ONE_IN_A_HUNDRED, 501)
+async def test_log_of_server_follows_rule() -> None:
+    """The logged delays are those of the rule, and the client measures them."""
+    truth = await closed(SLOW_HUNDREDTH, 501)
     service = truth.outcome.merged("service")
     delays = [reply.leaving - reply.arrived for reply in truth.log.replies]
     assert min(delays) >= 10_000_000
@@ -52,13 +52,13 @@ async def test_the_rule_is_what_the_server_did() -> None:
     assert sum(service.between([199_000_000, 1 << 40])) >= 6
 
 
-async def test_a_stall_holds_up_what_is_in_flight_and_no_more_in_the_closed_model() -> None:
+async def test_stall_delays_only_requests_in_flight_in_closed_load() -> None:
     truth = await closed(STALL, 3000)
     begin, end = truth.log.stall
     assert end - begin >= 1_000_000_000
     replies = truth.log.replies
-    through = [reply for reply in replies if reply.arrived < begin + 100_000_000 and reply.leaving >= end]
-    assert 1 <= len(through) <= 20
-    held = sum(truth.outcome.merged("service").between([900_000_000, 1 << 40]))
+    in_flight = [reply for reply in replies if reply.arrived < begin + 100_000_000 and reply.leaving >= end]
+    assert 1 <= len(in_flight) <= 20
+    delayed = sum(truth.outcome.merged("service").between([900_000_000, 1 << 40]))
     late = 900_000_000 - round(truth.slack(100) * 1e9)
-    assert len(through) <= held <= sum(reply.left - reply.arrived > late for reply in replies)
+    assert len(in_flight) <= delayed <= sum(reply.left - reply.arrived > late for reply in replies)

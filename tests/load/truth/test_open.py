@@ -1,4 +1,4 @@
-"""Open load through a stall: who waited, for how long, and in which of the two latencies it shows."""
+"""Open load through a stall: waiting times in response time and in service time."""
 
 from __future__ import annotations
 
@@ -29,85 +29,87 @@ def plan(url: str) -> LoadPlan:
 
 
 def waits(truth: Truth) -> list[float]:
-    """What each arrival waited by the schedule and the server's log: from when it was due until its reply was out."""
+    """Return the wait per arrival by the schedule and the server's log: from due time to end of the response."""
     pairs = zip(truth.due(RATE), truth.in_order(), strict=True)
     return [reply.left / 1e9 - due for due, reply in pairs]
 
 
-def above(histogram: Histogram, seconds: float) -> int:
-    """How many values lie above."""
+def count_above(histogram: Histogram, seconds: float) -> int:
+    """Count the values above a limit."""
     return histogram.count - sum(histogram.between([0, round(seconds * 1e9)]))
 
 
-def responses_hold(truth: Truth, busy: float = 0.0) -> None:
-    """Response times are those that the schedule and the server's log say; `busy` is for how long (s) the generator
-    had so much to send that it came to replies late."""
-    response, truths = truth.outcome.merged("response"), waits(truth)
+def check_responses(truth: Truth, busy: float = 0.0) -> None:
+    """Check response times against the schedule and the server's log.
+
+    `busy` is the time (s) by which the generator read responses late because it had to send requests.
+    """
+    response, expected_waits = truth.outcome.merged("response"), waits(truth)
     assert response.count == REQUESTS
     for percent in PERCENTILES:
-        ours, wanted = response.percentile(percent), percentile(truths, percent)
-        allowance = max(0.02 * wanted, 0.001)
-        assert wanted - allowance <= ours <= wanted + allowance + busy + truth.slack(percent), f"p{percent}"
+        measured, expected = response.percentile(percent), percentile(expected_waits, percent)
+        allowance = max(0.02 * expected, 0.001)
+        assert expected - allowance <= measured <= expected + allowance + busy + truth.slack(percent), f"p{percent}"
 
 
-def stall_is_arithmetic(truth: Truth, begin: float, end: float, drained: float) -> None:
-    """Of the arrivals due in a stall, evenly spread, R * (S - x) wait longer than x; some more for as long as it took
-    to work off what had piled up."""
+def check_stall(truth: Truth, begin: float, end: float, drained: float) -> None:
+    """Check that R * (S - x) of the evenly spread arrivals due in a stall wait longer than x, and more of them until
+    the queue is drained."""
     response, slack = truth.outcome.merged("response"), truth.slack(99)
     for wait in (0.25, 0.5, 0.75):
         least, most = RATE * (end - begin - wait), RATE * (drained + slack - begin - wait)
-        assert least - 2 <= above(response, wait) <= most + 2, f"longer than {wait} s"
+        assert least - 2 <= count_above(response, wait) <= most + 2, f"waits above {wait} s"
 
 
-def all_sent(truth: Truth) -> None:
+def check_all_sent(truth: Truth) -> None:
     outcome = truth.outcome
     assert outcome.errors == {}
     assert outcome.total("sent") == outcome.total("completed") == len(truth.log.replies) == REQUESTS
     assert outcome.total("queued") == 0
 
 
-async def test_without_a_stall_response_is_service_and_what_the_generator_was_late() -> None:
+async def test_response_time_is_service_time_plus_lag_without_stall() -> None:
     truth = await run_against(QUIET, plan)
-    all_sent(truth)
-    responses_hold(truth)
+    check_all_sent(truth)
+    check_responses(truth)
     outcome = truth.outcome
     late = outcome.merged("response").total_ns - outcome.merged("service").total_ns
     lag = outcome.merged("lag")
-    # How late the ticks came is among it, and nothing else; each is rounded to a nanosecond.
+    # Lag also has the delays of the ticks, and nothing else; each value is rounded to a nanosecond.
     ticks = len(outcome.ticks) * lag.max * 1e9
     assert lag.total_ns - ticks - lag.count <= late <= lag.total_ns + 2 * REQUESTS
 
 
-async def test_a_stall_of_the_server_holds_up_all_that_were_due_in_it() -> None:
-    """All are sent when they are due, so all of them are in flight, and service time has them too."""
+async def test_server_stall_delays_all_arrivals_due_in_it() -> None:
+    """All requests are sent when due: all of them are in flight, so that service time has the stall, too."""
     truth = await run_against(STALL, plan)
-    all_sent(truth)
-    # All the replies come at once when it is over; the generator says itself how late it came to what was due then.
+    check_all_sent(truth)
+    # All responses arrive at once after the stall; the lag is the generator's own delay at that time.
     busy = truth.outcome.merged("lag").max
-    responses_hold(truth, busy)
+    check_responses(truth, busy)
     begin, end = (instant / 1e9 for instant in truth.log.stall)
-    held = [reply for reply in truth.log.replies if begin <= reply.arrived / 1e9 <= end]
-    stall_is_arithmetic(truth, begin, end, max(reply.left for reply in held) / 1e9 + busy)
+    delayed = [reply for reply in truth.log.replies if begin <= reply.arrived / 1e9 <= end]
+    check_stall(truth, begin, end, max(reply.left for reply in delayed) / 1e9 + busy)
     for wait in (0.25, 0.5, 0.75):
-        really = long(truth.log.replies, wait)
-        ours = above(truth.outcome.merged("service"), wait)
-        assert really - 1 <= ours <= really + RATE * (0.002 + busy)
+        logged = count_longer(truth.log.replies, wait)
+        measured = count_above(truth.outcome.merged("service"), wait)
+        assert logged - 1 <= measured <= logged + RATE * (0.002 + busy)
 
 
-def long(replies: list[Reply], seconds: float) -> int:
-    """How many requests the server had for longer than that."""
+def count_longer(replies: list[Reply], seconds: float) -> int:
+    """Count the requests that took the server longer than `seconds`."""
     return sum(reply.left - reply.arrived > seconds * 1e9 for reply in replies)
 
 
-def found_full(truth: Truth, most: int, later: float) -> int:
-    """How many arrivals found `most` requests under way, by the schedule and the server's log, if replies were read so
-    much `later` (s) than they left."""
+def count_arrivals_at_limit(truth: Truth, most: int, later: float) -> int:
+    """Count the arrivals with `most` requests in flight, by the schedule and the server's log, if responses are read
+    `later` (s) than they are sent."""
     left = sorted(reply.leaving / 1e9 + later for reply in truth.log.replies)
     return sum(number - bisect_right(left, due) >= most for number, due in enumerate(truth.due(RATE)))
 
 
-async def test_a_stall_that_finds_the_cap_is_in_response_time_and_not_in_service_time() -> None:
-    """What was due while so many were under way waits its turn: only those in flight see the stall in service time."""
+async def test_stall_at_limit_in_flight_is_not_in_service_time() -> None:
+    """Arrivals beyond the limit are queued: only requests in flight have the stall in service time."""
     most = 20
     truth = await run_against(STALL, lambda url: msgspec.structs.replace(plan(url), max_in_flight=most))
     outcome = truth.outcome
@@ -115,26 +117,30 @@ async def test_a_stall_that_finds_the_cap_is_in_response_time_and_not_in_service
     assert outcome.total("sent") == outcome.total("completed") == len(truth.log.replies) == REQUESTS
     assert outcome.total("unsent") == 0
     busy = outcome.merged("lag").max
-    responses_hold(truth, busy)
+    check_responses(truth, busy)
     begin, end = (instant / 1e9 for instant in truth.log.stall)
     overdue = [reply for due, reply in zip(truth.due(RATE), truth.in_order(), strict=True) if begin <= due <= end]
-    stall_is_arithmetic(truth, begin, end, max(reply.left for reply in overdue) / 1e9 + busy)
+    check_stall(truth, begin, end, max(reply.left for reply in overdue) / 1e9 + busy)
     late = busy + truth.slack(100)
     replies = truth.log.replies
     assert 1 <= sum(reply.arrived / 1e9 < end <= reply.leaving / 1e9 for reply in replies) <= most
-    really = sum(reply.leaving - reply.arrived > 0.9e9 for reply in replies)
-    # Twenty at the most, but where the server was away once more for so long.
-    assert 1 <= really <= above(outcome.merged("service"), 0.9) <= long(replies, 0.9 - late)
-    assert found_full(truth, most, 0.0) <= outcome.total("queued") <= found_full(truth, most, 0.001 + late) + 1
-    # Waiting for room is waiting for the server.
-    assert above(outcome.merged("lag"), 0.1 + truth.slack(100)) == 0
+    logged = sum(reply.leaving - reply.arrived > 0.9e9 for reply in replies)
+    # At most twenty, unless the server was stopped again for as long.
+    assert 1 <= logged <= count_above(outcome.merged("service"), 0.9) <= count_longer(replies, 0.9 - late)
+    assert (
+        count_arrivals_at_limit(truth, most, 0.0)
+        <= outcome.total("queued")
+        <= count_arrivals_at_limit(truth, most, 0.001 + late) + 1
+    )
+    # A wait for a slot is a wait for the server, not lag of the generator.
+    assert count_above(outcome.merged("lag"), 0.1 + truth.slack(100)) == 0
 
 
-async def test_a_stall_of_the_generator_is_in_response_time_and_not_in_service_time() -> None:
-    """What was due in it was sent late: the server saw nothing of the wait, whoever waited for a reply did."""
+async def test_generator_stall_is_not_in_service_time() -> None:
+    """Requests due in the stall are sent late: the wait is in response time, not in the server's log."""
     stopped = resumed = 0.0
 
-    async def hold_up(run: LoadRun, outcome: Outcome) -> None:
+    async def stop_generator(run: LoadRun, outcome: Outcome) -> None:
         nonlocal stopped, resumed
         await outcome.until(lambda seen: seen.total("completed") > 400)
         os.kill(run.pids[0], signal.SIGSTOP)
@@ -143,17 +149,17 @@ async def test_a_stall_of_the_generator_is_in_response_time_and_not_in_service_t
         resumed = time.monotonic()
         os.kill(run.pids[0], signal.SIGCONT)
 
-    truth = await run_against(QUIET, plan, hold_up)
-    truth.meant = resumed - stopped
-    all_sent(truth)
+    truth = await run_against(QUIET, plan, stop_generator)
+    truth.intended_stall = resumed - stopped
+    check_all_sent(truth)
     pairs = zip(truth.due(RATE), truth.in_order(), strict=True)
     overdue = [reply for due, reply in pairs if stopped <= due <= resumed]
     busy = max(reply.arrived for reply in overdue) / 1e9 - resumed
-    responses_hold(truth, busy)
-    stall_is_arithmetic(truth, stopped, resumed, max(reply.left for reply in overdue) / 1e9 + busy)
+    check_responses(truth, busy)
+    check_stall(truth, stopped, resumed, max(reply.left for reply in overdue) / 1e9 + busy)
     outcome = truth.outcome
-    # Two milliseconds at this rate are one request in flight, or a few where the machine is slow, each time it stood.
-    stood = sum(tick.pause >= 0.2 for tick in outcome.ticks)
-    assert above(outcome.merged("service"), 0.25) <= 5 * stood
-    assert above(outcome.merged("lag"), 0.25) >= RATE * (resumed - stopped - 0.25) - 2
+    # Two milliseconds at this rate are one request in flight, or a few on a slow machine, per pause.
+    pauses = sum(tick.pause >= 0.2 for tick in outcome.ticks)
+    assert count_above(outcome.merged("service"), 0.25) <= 5 * pauses
+    assert count_above(outcome.merged("lag"), 0.25) >= RATE * (resumed - stopped - 0.25) - 2
     assert max(tick.pause for tick in outcome.ticks) >= resumed - stopped - 0.01

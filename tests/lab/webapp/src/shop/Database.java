@@ -10,7 +10,7 @@ import javax.naming.InitialContext;
 import javax.naming.NamingException;
 import javax.sql.DataSource;
 
-/** The shop's tables, made and filled when the application starts; the same rows every time. */
+/** The shop's tables, created with the same rows at every start of the application. */
 public class Database implements ServletContextListener {
     static final int CUSTOMERS = 200;
     static final int ARTICLES = 100;

@@ -12,11 +12,11 @@ import org.xml.sax.ErrorHandler;
 import org.xml.sax.SAXException;
 import org.xml.sax.helpers.DefaultHandler;
 
-/** What a client asks for: a customer, an article and how many of it. */
+/** A client's request: customer, article and quantity. */
 record QuoteRequest(int customer, int article, int quantity) {
     private static final ErrorHandler QUIET = new DefaultHandler();
 
-    /** Reads a SOAP envelope; what is wrong with it is an exception's message. */
+    /** Reads a SOAP envelope; the message of an exception describes its fault. */
     static QuoteRequest read(InputStream body) throws SAXException, IOException {
         Document document = builder().parse(body);
         return new QuoteRequest(

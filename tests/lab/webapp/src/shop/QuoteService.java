@@ -14,7 +14,7 @@ import javax.naming.NamingException;
 import javax.sql.DataSource;
 import org.xml.sax.SAXException;
 
-/** A SOAP 1.1 service: a quote for a customer, worked out from three database queries. */
+/** A SOAP 1.1 service: a quote for a customer from three database queries. */
 public class QuoteService extends HttpServlet {
     private DataSource source;
 

@@ -1,6 +1,6 @@
 package shop;
 
-/** The envelope around every reply. */
+/** The envelope of every response. */
 final class Soap {
     private Soap() {}
 

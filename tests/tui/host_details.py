@@ -1,4 +1,4 @@
-"""What stands below a host's figures, as lines of text."""
+"""Details below a host's metrics as lines of text, and draw contexts that show them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.tui.topology import topology
 
 
 def with_host(context: DrawContext, name: str, **values: object) -> DrawContext:
-    """The context with some of a host's state put in the place of what the fold made."""
+    """Return the context with fields of a host's state replaced."""
     changed = replace(context.state.hosts[name], **values)
     state = replace(context.state, hosts={**context.state.hosts, name: changed})
     return DrawContext(state=state, view=context.view, mode=context.mode)
@@ -22,5 +22,5 @@ def detail(context: DrawContext, width: int = 100, height: int = 20) -> list[str
     return plain(draw_detail(context.host, context, "", width, height).lines)
 
 
-def looking_at(kind: str, place: int = 0, **view: object) -> DrawContext:
+def detail_context(kind: str, place: int = 0, **view: object) -> DrawContext:
     return context_of(topology(), details={"web1": Detail(kind, place)}, **view)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
-"""One go of one generator, and what it came to: ours through the pool as `cockpit run` makes it, others as commands.
+"""A run of one generator and its measurement: cockpit through the pool of `cockpit run`, its peers as commands.
 
-CPU is user + system of the whole generating process, its start included.
+CPU is user + system time of all generator processes, including their start.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cockpit.model.load import LoadPlan
 from tests.lab.cpus import generator_cpu, on_generator_cpu
 
 
-class Figure(NamedTuple):
-    """One go of one generator: requests done (0: it did not end), CPU seconds used, requests a second, failures."""
+class Measurement(NamedTuple):
+    """A run of a generator: completed requests (0: it did not end), CPU time (s), requests/s, errors."""
 
     requests: int
     cpu: float
@@ -35,8 +35,8 @@ class Figure(NamedTuple):
         return self.cpu / self.requests * 1e6 if self.requests else inf
 
 
-class Run:
-    """All ticks of a run of ours, and the CPU seconds of its workers."""
+class CockpitRun:
+    """The ticks of a run of cockpit, and the CPU time (s) of its workers."""
 
     def __init__(self) -> None:
         self.ticks: list[Tick] = []
@@ -64,67 +64,69 @@ class Run:
         return max(tick.t for tick in self.ticks) - min(tick.start for tick in self.ticks)
 
     @property
-    def figure(self) -> Figure:
+    def measurement(self) -> Measurement:
         completed = self.total("completed")
-        return Figure(completed, self.cpu, completed / self.seconds, self.errors)
+        return Measurement(completed, self.cpu, completed / self.seconds, self.errors)
 
 
-Watch = Callable[[LoadRun, Run], None]
+OnTick = Callable[[LoadRun, CockpitRun], None]
 
 
-def ours(plan: LoadPlan, watch: Watch | None = None) -> Run:
-    """Carries the plan out on the generator's CPU, if it names none. `watch` is called with every tick."""
+def run_cockpit(plan: LoadPlan, on_tick: OnTick | None = None) -> CockpitRun:
+    """Run the plan, on the generator's CPU unless it names CPUs. `on_tick` is called with every tick."""
     if not plan.cpus:
         plan = plan_on(plan, generator_cpu())
-    done = Run()
+    run = CockpitRun()
 
-    async def go() -> None:
+    async def start() -> None:
         launched: list[LoadRun] = []
 
         def emit(event: AnyEvent) -> None:
-            done.emit(event)
-            if watch and launched:
-                watch(launched[0], done)
+            run.emit(event)
+            if on_tick and launched:
+                on_tick(launched[0], run)
 
         launched.append(await launch(plan, 1, Clock(), emit))
         await launched[0].wait()
 
-    before = _children()
-    asyncio.run(go())
-    done.cpu = _children() - before
-    if done.reason != "completed":
-        raise RuntimeError(f"our own run ended as {done.reason}")
-    return done
+    before = _cpu_of_children()
+    asyncio.run(start())
+    run.cpu = _cpu_of_children() - before
+    if run.reason != "completed":
+        raise RuntimeError(f"run of cockpit ended: {run.reason}")
+    return run
 
 
 def plan_on(plan: LoadPlan, *cpus: int) -> LoadPlan:
-    """The plan, its workers on these CPUs."""
+    """Return the plan with its workers on these CPUs."""
     return LoadPlan(**{**{name: getattr(plan, name) for name in plan.__struct_fields__}, "cpus": cpus})
 
 
-def _children() -> float:
+def _cpu_of_children() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
-class Said(NamedTuple):
-    """What a command printed, and the CPU seconds it took."""
+class CommandOutput(NamedTuple):
+    """The stdout of a command, and its CPU time (s)."""
 
     text: str
     cpu: float
 
     def number(self, pattern: str) -> float:
-        """The number that the pattern's first group holds."""
+        """Return the number in the first group of the pattern."""
         match = re.search(pattern, self.text)
         if match is None:
             raise ValueError(f"no {pattern!r} in: {self.text}")
         return float(match[1].replace(",", ""))
 
 
-def theirs(command: Sequence[str], patience: float = 120.0) -> Said:
-    """Runs another generator on the generator's CPU. Raises subprocess.SubprocessError when it fails, or does not end
-    within `patience` s."""
-    before = _children()
+def run_peer(command: Sequence[str], timeout: float = 120.0) -> CommandOutput:
+    """Run another generator on the generator's CPU.
+
+    Raises subprocess.SubprocessError if it fails or does not end within `timeout` (s).
+    """
+    before = _cpu_of_children()
     pinned = on_generator_cpu(list(command))
-    done = subprocess.run(pinned, capture_output=True, text=True, check=True, timeout=patience)
-    return Said(done.stdout, _children() - before)
+    done = subprocess.run(pinned, capture_output=True, text=True, check=True, timeout=timeout)
+    return CommandOutput(done.stdout, _cpu_of_children() - before)

@@ -1,10 +1,10 @@
-"""A host of the lab, entered by a command as a container is, without its sshd."""
+"""A host of the lab that is reached by a command like a container, without its sshd."""
 
 from cockpit.model.hosts import HostConfig
 from tests.lab.lab import Host
 
 
-def entered(host: Host) -> HostConfig:
-    """As `docker exec -i` enters a container: with a clean environment, and what runs there outlives its client."""
+def by_command(host: Host) -> HostConfig:
+    """Reach the host as `docker exec -i` does: a clean environment, and commands that outlive their client."""
     enter = f"nsenter --target {host.pid} --mount --uts --ipc --net --pid --wd=/ setsid --wait"
     return HostConfig(name=host.name, via=f"{enter} env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin")

@@ -1,4 +1,4 @@
-"""A client that is killed in the middle of a change."""
+"""A client that is killed during a change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from cockpit.hosts.shell import SH, Completed, Shell
 from cockpit.model.errors import HostError
 
 
-class Killed:
-    """A shell whose client is killed while its n-th command runs; the way is closed from then on."""
+class KilledClient:
+    """A shell whose client is killed during command number `at`; later commands fail."""
 
     def __init__(self, shell: Shell, at: int) -> None:
         self.shell = shell
@@ -17,7 +17,7 @@ class Killed:
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         if self.left == 0:
-            raise HostError("web1: no way there")
+            raise HostError("web1: unreachable")
         self.left -= 1
         running = asyncio.ensure_future(self.shell.run(program, input=input, timeout=timeout, interpreter=interpreter))
         if self.left:
@@ -25,4 +25,4 @@ class Killed:
         await asyncio.wait([running], timeout=0.05)
         running.cancel()
         await asyncio.wait([running])
-        raise HostError("web1: the way there is gone")
+        raise HostError("web1: the connection is lost")

@@ -1,4 +1,4 @@
-"""Visitors who think, at a real Apache; and access logs that real servers wrote, replayed against the same servers."""
+"""Think time on a real Apache, and access logs of real servers replayed on the same servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REQUESTS = 60
 
 
 class Site(NamedTuple):
-    """A server of the lab with an access log: its host, port, paths, and a Host header that its log has."""
+    """A server of the lab with an access log: host, port, log, paths, and Host header."""
 
     host: str
     port: int
@@ -41,23 +41,23 @@ SITES = {
 }
 
 
-async def test_visitors_who_think_and_reconnect(plain_web1: Host) -> None:
+async def test_think_time_and_reconnects(plain_web1: Host) -> None:
     plan = read_profile(REPOSITORY / "profiles" / "real-visitors.toml").plan
     assert plan.cookies and plan.requests_per_connection == 10 and plan.think_time is not None
     think = ThinkTime(distribution="uniform", seconds=0.02, most=0.1)
     plan = replace(plan, concurrency=15, requests=600, duration=None, think_time=think, cpus=(generator_cpu(),))
     outcome = await load(located(plan, {"web1": plain_web1.address}))
     assert outcome.statuses == {200: 600} and outcome.errors == {}
-    # Ten requests per connection: 40 each, and a last one of each visitor with fewer.
+    # Ten requests per connection; the last connection of each visitor may have fewer.
     assert 60 <= outcome.merged("connect").count <= 60 + 15
-    assert {name: sum(one.completed for one in found) for name, found in outcome.groups.items()} == {
+    assert {name: sum(group.completed for group in groups) for name, groups in outcome.groups.items()} == {
         "page": 150,
         "text": 450,
     }
 
 
 @pytest.mark.parametrize("name", SITES)
-async def test_a_log_of_a_real_server_is_replayed_against_it(name: str, whole_lab: Lab, tmp_path: Path) -> None:
+async def test_log_of_real_server_is_replayed(name: str, whole_lab: Lab, tmp_path: Path) -> None:
     site = SITES[name]
     host = whole_lab.hosts[site.host]
     plan = LoadPlan(
@@ -75,7 +75,7 @@ async def test_a_log_of_a_real_server_is_replayed_against_it(name: str, whole_la
 
 
 async def logged(host: Host, site: Site, plan: LoadPlan, file: Path) -> LogReplay:
-    """Load the site, and return its log of that load, to be replayed twice as fast."""
+    """Load the site, and return its log of that load for a replay at speed 2."""
     before = length(host, site)
     outcome = await load(plan)
     assert outcome.statuses == {200: REQUESTS} and outcome.errors == {}

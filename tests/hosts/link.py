@@ -1,4 +1,4 @@
-"""A line between the cockpit and a server that can be slow, or dead without saying so."""
+"""A TCP proxy that delays data, or drops it silently, between cockpit and a server."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import asyncio
 from contextlib import suppress
 
 
-class Line:
-    """Listens on `port` of loopback and passes everything on to the server's port.
+class Link:
+    """Listens on `port` of loopback and forwards all connections to the server's port.
 
-    `there` and `back` (s) is how long that takes each way; `cut`: nothing passes, and nobody is told.
+    `request_delay` and `response_delay` are added per direction, in seconds. `drops`: all data is lost, and
+    connections stay open.
     """
 
     def __init__(self) -> None:
-        self.there = 0.0
-        self.back = 0.0
-        self.cut = False
+        self.request_delay = 0.0
+        self.response_delay = 0.0
+        self.drops = False
         self.port = 0
         self._target = 0
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, target: int) -> Line:
-        """Listen, after a `stop` on the same port again."""
+    async def start(self, target: int) -> Link:
+        """Listen; after `stop`, on the same port."""
         self._target = target
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
@@ -41,26 +42,29 @@ class Line:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._target)
         try:
             with suppress(OSError):
-                await asyncio.gather(self._pass(reader, far_writer, "there"), self._pass(far_reader, writer, "back"))
+                await asyncio.gather(
+                    self._pass(reader, server_writer, "request_delay"),
+                    self._pass(server_reader, writer, "response_delay"),
+                )
         except asyncio.CancelledError:
             return
         finally:
-            for end in (writer, far_writer):
+            for end in (writer, server_writer):
                 end.transport.abort()
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
-        """Everything in order, each piece so much later than it came; what comes while the line is cut is lost."""
-        pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: str) -> None:
+        """Forward data in order, each chunk after the delay; lose chunks that are due while the link drops data."""
+        chunks: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
         async def deliver() -> None:
             while True:
-                due, data = await pieces.get()
+                due, data = await chunks.get()
                 await asyncio.sleep(due - loop.time())
-                if not self.cut:
+                if not self.drops:
                     if not data:
                         writer.close()
                         return
@@ -70,7 +74,7 @@ class Line:
         try:
             while True:
                 data = await reader.read(65536)
-                pieces.put_nowait((loop.time() + getattr(self, way), data))
+                chunks.put_nowait((loop.time() + getattr(self, delay), data))
                 if not data:
                     await delivering
                     return
