@@ -98,7 +98,7 @@ def test_study_progress_is_read_from_last_page(tmp_path: Path, monkeypatch: pyte
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[2:]),
 )
-def test_each_damaged_event_is_reported_with_a_line(
+def test_each_corrupt_event_is_reported_with_a_line(
     arguments: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
