@@ -6,9 +6,9 @@ import pytest
 
 from cockpit.servers import registry
 from cockpit.servers.apache import MODULES
-from cockpit.servers.inventory import Inventory, parse_inventory
+from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
 from cockpit.servers.kind import RunningServer
-from cockpit.servers.registry import running_servers
+from cockpit.servers.registry import instances, running_servers
 from cockpit.tuning.server_discovery import able_to_answer, serving
 
 DEBIAN = f"""\
@@ -55,6 +55,16 @@ def test_the_servers_of_a_debian_host() -> None:
     (java,) = servers["Tomcat10"].candidates
     assert (java.kind, java.key, java.reload) == ("keyvalue", "JAVA_OPTS", "service tomcat10 restart")
     assert servers["squid"].status[0].url == "http://localhost:3128/squid-internal-mgr/counters"
+
+
+@pytest.mark.parametrize("pattern", registry.PROCESSES)
+@pytest.mark.parametrize("has_name", [True, False], ids=["no-options", "no-command-line"])
+def test_a_process_without_options_or_command_line_is_no_error(pattern: str, has_name: bool) -> None:
+    """A packaged mariadbd has no options; a zombie has no command line."""
+    name = pattern.replace("*", "8.2")
+    process = Process(9, 1, name, (f"/usr/sbin/{name}",) if has_name else ())
+    inventory = Inventory("root", (process,), (Listener(name, 9, 80),))
+    assert len(running_servers(inventory)) <= 1 and len(instances(inventory)) <= 1
 
 
 def test_what_is_offered_of_nginx_carries_its_error_log() -> None:
