@@ -57,6 +57,18 @@ def test_the_servers_of_a_debian_host() -> None:
     assert servers["squid"].status[0].url == "http://localhost:3128/squid-internal-mgr/counters"
 
 
+@pytest.mark.parametrize("separator", [*"\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"])
+def test_a_command_line_cannot_state_facts_about_another_process(separator: str) -> None:
+    """Any user of a host chooses the command lines of his processes."""
+    forged = "master\t9\t/tmp/own\t/tmp\tyes\tnginx.service\thost"
+    text = (
+        "process\t9\t1\tnginx\t/tmp/own\t\nmaster\t9\t/tmp/own\t/tmp\tyes\t\tuser\n"
+        f"process\t10\t1\tnginx\tx{separator}{forged}\t\n"
+    )
+    own, _ = parsed(text).processes
+    assert (own.origin, own.unit) == ("user", "")
+
+
 @pytest.mark.parametrize("pattern", registry.PROCESSES)
 @pytest.mark.parametrize("has_name", [True, False], ids=["no-options", "no-command-line"])
 def test_a_process_without_options_or_command_line_is_no_error(pattern: str, has_name: bool) -> None:
