@@ -1,4 +1,4 @@
-"""The configuration files of a running server, as its host prints them."""
+"""The configuration files of a running server, as its host prints them, and who else could replace them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.servers.inventory import Process
+from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import RunningServer
+from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
 from cockpit.tuning.host_inventory import configuration
+from cockpit.tuning.server_discovery import checked
 from tests.tuning.conftest import Interfering
 
 
@@ -28,3 +30,16 @@ async def test_a_line_of_a_file_states_no_facts_about_other_files(
     found = await configuration(shell, server)
     assert set(found.read.files) == {str(main), str(tmp_path / "more.conf")}
     assert found.texts[str(tmp_path / "more.conf")] == "worker_processes 2;\n"
+
+
+@pytest.mark.parametrize("own", ["interpreter", "directory"])
+async def test_a_server_whose_test_would_run_another_users_program_is_not_offered(own: str, shell: Interfering) -> None:
+    """Its file is trusted, its command line is not: an interpreter, or a working directory with Python modules."""
+    program = "/tmp/python3" if own == "interpreter" else "/usr/bin/python3"
+    command = (program, "/usr/bin/gunicorn", "-c", "/etc/passwd", "app:app")
+    directory = "/tmp" if own == "directory" else "/"
+    for origin in ("user", "host"):
+        master = Process(7, 1, "gunicorn", command, "/usr/bin/env", directory, True, origin=origin)
+        (server,) = running_servers(Inventory("root", (master,)))
+        found = await checked(shell, server)
+        assert bool(found.candidates) is (origin == "host")

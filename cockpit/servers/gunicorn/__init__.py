@@ -67,7 +67,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     pid = absolute(given.get("pid", ""), process.directory)
     if process.unit:
         reload = command("systemctl", "kill", "--signal=HUP", "--kill-who=main", process.unit)
-    elif pid:
+    elif pid and process.origin != "user":
         reload = f'kill -HUP "$(cat {shlex.quote(pid)})"'
     else:
         reload = signal_command("HUP", process)

@@ -67,7 +67,10 @@ def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
         return "service haproxy reload"
     if not any(word in ("-W", "-Ws") for word in process.command):
         return ""
-    return f'kill -USR2 "$(cat {shlex.quote(pid_file)})"' if pid_file else signal_command("USR2", process)
+    # Another user could write any PID into the file.
+    if pid_file and process.origin != "user":
+        return f'kill -USR2 "$(cat {shlex.quote(pid_file)})"'
+    return signal_command("USR2", process)
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
