@@ -50,8 +50,9 @@ def write(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def told(awk: str, folder: Path, groups: str) -> dict[str, int]:
-    """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup."""
+def told(awk: str, folder: Path, groups: str, port: str = "") -> dict[str, int]:
+    """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup. With a port,
+    the other process listens there."""
     proc = folder / "proc"
     for pid in (FIRST, SECOND):
         write(
@@ -60,11 +61,17 @@ def told(awk: str, folder: Path, groups: str) -> dict[str, int]:
         )
     write(proc / SECOND, {"cgroup": groups})
     write(proc / FIRST, {"cgroup": "0::/another\n"})
+    (proc / FIRST / "fd").mkdir(exist_ok=True)
+    (proc / FIRST / "fd" / "3").unlink(missing_ok=True)
+    (proc / FIRST / "fd" / "3").symlink_to("socket:[77]")
+    socket = f"0: 00000000:{port or '0050'} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1\n"
+    write(proc / "net", {"tcp": f"sl local_address\n{socket}"})
+    write(proc, {"stat": "cpu 1\n"})
     write(proc / "pressure", {"cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"})
     source = (files("cockpit.hosts") / "probe.awk").read_text()
     environment = {
-        **os.environ, "patterns": "nginx", "regex": "", "port": "", "nuls": "y", "line_bytes": "100", "round": "10",
-        "slow_round": "30", "most_shares": "1", "queue_round": "5", "readable": " pressure/cpu",
+        **os.environ, "patterns": "nginx", "regex": "", "port": port, "nuls": "y", "line_bytes": "100", "round": "10",
+        "slow_round": "30", "most_shares": "1", "queue_round": "5", "readable": " pressure/cpu net/tcp",
         "groups": str(folder / "cgroup"),
     }  # fmt: skip
     ticks = "".join(f"list\n{tick}\nchanges\n1\n{FIRST}\n{SECOND}\nend\n" for tick in range(1, 7))
@@ -100,6 +107,14 @@ def test_version_1(awk: str, tmp_path: Path, lines: str, cpu: str, usage: str, m
     write(tmp_path / "cgroup" / usage, V1_CPU)
     write(tmp_path / "cgroup" / memory, V1_MEMORY)
     assert told(awk, tmp_path, lines) == OF_V1
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_of_two_servers_the_group_of_the_one_on_the_targets_port_is_read(awk: str, tmp_path: Path) -> None:
+    write(tmp_path / f"cgroup{UNIT}", V2)
+    write(tmp_path / "cgroup/another", V2 | {"cpu.max": "30000 100000\n"})
+    assert told(awk, tmp_path, f"0::{UNIT}\n")["quota"] == 1500
+    assert told(awk, tmp_path, f"0::{UNIT}\n", port="0050")["quota"] == 300
 
 
 @pytest.mark.parametrize("awk", AWKS)
