@@ -45,7 +45,8 @@ class CarriedShell:
         words = f"{self._command} {interpreter}"
         done = await self._outer.run(told, input=input, timeout=timeout, interpreter=words)
         stderr, found, status = done.stderr.rpartition(f"\n{mark} ".encode())
-        if not found or not status.strip().isdigit():
+        status = status.strip()
+        if not found or not status.isdigit() or len(status) > 3:
             raise HostError("the way there was cut while a command ran", subject=self._name)
         return Completed(int(status), done.stdout, stderr)
 

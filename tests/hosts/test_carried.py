@@ -78,6 +78,13 @@ async def test_a_way_that_is_cut_is_an_error_whatever_its_status(tmp_path: Path)
     await shell.close()
 
 
+async def test_a_status_that_is_no_exit_status_is_an_error(tmp_path: Path) -> None:
+    shell = await behind(tmp_path, f'sed "s/ [$]? >&2/ {"9" * 5000} >\\&2/" | "$@"')
+    with pytest.raises(HostError, match="web1: the way there was cut while a command ran"):
+        await shell.run("true")
+    await shell.close()
+
+
 @pytest.mark.parametrize(
     ("script", "why"),
     [
