@@ -135,6 +135,13 @@ def test_its_statistics() -> None:
     assert not page.is_counter("frontend.scur") and not page.is_counter("app/app1 rtime")
 
 
+def test_a_listener_is_no_server() -> None:
+    """The rows of `option socket-stats`, with the status OPEN."""
+    rows = "web,sock-1,OPEN,3,1,\nweb,FRONTEND,OPEN,0,1,\napp,app1,UP,2,1,\napp,app2,DOWN,2,0,\n"
+    values, _ = registry.STATUS_PAGES["haproxy"].parse(f"# pxname,svname,status,type,scur,\n{rows}")
+    assert (values["servers.up"], values["servers.down"], values["web/sock-1 scur"]) == (1, 1, 1)
+
+
 @pytest.mark.parametrize("text", ["# pxname,svname,x\n" + "a" * 200_000, "# pxname,svname,x\n\0\n", "# pxname,svname,"])
 def test_a_malformed_row_is_no_error_of_ours(text: str) -> None:
     try:
