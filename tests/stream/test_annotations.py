@@ -61,7 +61,9 @@ async def test_a_webhook_that_is_not_there_is_trouble() -> None:
     assert stream.trouble.startswith("--annotate: 127.0.0.1: ")
 
 
-@pytest.mark.parametrize("url", ["", "grafana.example/api", "ftp://grafana.example/", "http://", "http://[::1"])
+@pytest.mark.parametrize(
+    "url", ["", "grafana.example/api", "ftp://grafana.example/", "http://", "http://[::1", "http://[::1]:65536/"]
+)
 def test_a_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--annotate"):
         AnnotationStream(url)
