@@ -161,7 +161,9 @@ class DaskCrew:
                         await machine.ping()
             except TimeoutError:
                 raise HostError(f"no answer within {_PLACE:.0f} s", subject=machine.name) from None
-            except (OSError, RuntimeError, ImportError) as error:
+            except CockpitError:
+                raise
+            except Exception as error:  # another cockpit there raises of any kind
                 raise HostError(_reason(error), subject=machine.name) from None
 
     def take(self, event: tuple[float, Any]) -> None:
@@ -175,9 +177,9 @@ class DaskCrew:
                     except HostError as error:
                         self._lose(machine, error.problem)
 
-    def _note(self, event: tuple[float, dict[str, Any]]) -> None:
-        """A message of the scheduler on its workers."""
-        if event[1].get("action") == "remove-worker":
+    def _note(self, event: tuple[float, Any]) -> None:
+        """A message of the scheduler on its workers; generators can send others."""
+        if isinstance(event[1], dict) and event[1].get("action") == "remove-worker":
             for machine in self.generators:
                 if machine.address == event[1].get("worker"):
                     self._lose(machine, "its Dask worker ended")
@@ -192,7 +194,7 @@ class DaskCrew:
             except TimeoutError:
                 if machine.silence > machine.patience:
                     self._lose(machine, f"no answer for {machine.silence:.1f} s")
-            except (OSError, RuntimeError, HostError) as error:
+            except Exception as error:  # of Dask, or of any kind from the generator
                 self._lose(machine, _reason(error))
             else:
                 self._report_clock(machine)

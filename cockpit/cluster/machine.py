@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from math import isfinite
 from time import monotonic
 from typing import Any
 
@@ -26,6 +25,8 @@ _BACKLOG, _LINE_COST = 64 * 1024 * 1024, 200
 REASON = 200
 # Timeout (s) for the load workers to end.
 _CLOSING = 5.0
+# Seconds that no machine has run.
+_UPTIME_LIMIT = 1e10
 
 
 class WorkerLine(msgspec.Struct, frozen=True):
@@ -81,7 +82,7 @@ class Machine:
         sent = monotonic()
         there = await self.carrier.moment()
         self._heard = monotonic()
-        if not isinstance(there, float) or not isfinite(there):
+        if not isinstance(there, float) or not 0 <= there < _UPTIME_LIMIT:
             raise HostError("its answer is no instant", subject=self.name)
         self.clock.take(Ping(sent, there, self._heard))
 
@@ -93,7 +94,10 @@ class Machine:
     async def begin(self, workers: Sequence[RemoteWorker]) -> None:
         """Start the load workers there. Raises CockpitError."""
         self.expect(workers)
-        problem = await self.carrier.begin([protocol.encode(worker.assignment) for worker in workers])
+        try:
+            problem = await self.carrier.begin([protocol.encode(worker.assignment) for worker in workers])
+        except Exception as error:  # of Dask, or of any kind from the generator
+            problem = str(error) or type(error).__name__
         if problem:
             raise CockpitError(f"{self.name}: {neutral(str(problem), REASON)}")
 
@@ -121,7 +125,7 @@ class Machine:
         while self._outgoing and not self.lost:
             batch, self._outgoing = self._outgoing, []
             # A machine that cannot be told is lost, which its pings find.
-            with suppress(OSError, RuntimeError):
+            with suppress(Exception):
                 await self.carrier.tell(batch)
         self._sending = None
 
@@ -146,7 +150,7 @@ class Machine:
         if self._sending is not None:
             self._sending.cancel()
         if self.carrier is not None and not self.lost:
-            with suppress(OSError, RuntimeError, TimeoutError):
+            with suppress(Exception):
                 async with asyncio.timeout(_CLOSING):
                     await self.carrier.end()
         self.carrier = None
