@@ -60,3 +60,19 @@ async def test_a_change_is_not_confirmed_by_a_truncated_record(server: Server) -
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     await shell.close()
     assert server.bytes() == ORIGINAL
+
+
+class Killing(Interfering):
+    """This machine's shell, whose commit is killed right after it replaced the file."""
+
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        done = await super().run(program, input=input, timeout=timeout, interpreter=interpreter)
+        return Completed(-9, b"", b"") if "\nswap 0 " in program and "claim" not in program else done
+
+
+async def test_a_file_that_a_killed_commit_replaced_is_rolled_back(server: Server) -> None:
+    shell = Killing()
+    with pytest.raises(ChangeUndone, match="rolled back"):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    await shell.close()
+    assert server.bytes() == ORIGINAL
