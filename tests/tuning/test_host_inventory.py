@@ -43,3 +43,21 @@ async def test_a_server_whose_test_would_run_another_users_program_is_not_offere
         (server,) = running_servers(Inventory("root", (master,)))
         found = await checked(shell, server)
         assert bool(found.candidates) is (origin == "host")
+
+
+async def test_an_included_pipe_or_endless_file_does_not_stop_discovery(tmp_path: Path, shell: Interfering) -> None:
+    """As a local user can have in the configuration of a server of his own."""
+    pipe, endless, more = (tmp_path / name for name in ("pipe.conf", "endless.conf", "more.conf"))
+    os.mkfifo(pipe)
+    with endless.open("wb") as file:
+        file.truncate(1 << 40)
+    more.write_text("worker_processes 2;\n")
+    main = tmp_path / "main.conf"
+    main.write_text("".join(f"include {path};\n" for path in (pipe, endless, "/dev/zero", more)))
+    startup = Startup("nginx", (str(main),), str(tmp_path))
+    server = RunningServer(
+        "nginx", "nginx", 1, (80,), (), master=Process(os.getpid(), 1, "nginx", ("nginx",)), startup=startup
+    )
+    found = await configuration(shell, server)
+    assert set(found.read.files) == {str(main), str(endless), str(more)}
+    assert found.texts[str(more)] == "worker_processes 2;\n"
