@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -141,4 +142,28 @@ async def test_a_connection_is_made_by_what_is_there(tmp_path: Path, program: st
         else:
             assert (await wire.read(100)).startswith(b"HTTP/1.1 200")
         wire.close()
+    await shell.close()
+
+
+@pytest.mark.skipif(shutil.which("socat") is None, reason="socat is not installed")
+async def test_an_ipv6_address_is_connected_to(tmp_path: Path) -> None:
+    shell = await behind(tmp_path, 'exec "$@"')
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "::1", 0) as server:
+        wire = await shell.open_stream("::1", server.sockets[0].getsockname()[1])
+        assert await wire.read(100) == b"hello"
+        wire.close()
+    await shell.close()
+
+
+@pytest.mark.parametrize("host", ["v1.localhost:80!!exec:id", "-e", "a,b", "", "a b"])
+async def test_a_host_that_a_program_would_take_for_more_is_refused(tmp_path: Path, host: str) -> None:
+    shell = await behind(tmp_path, 'exec "$@"')
+    with pytest.raises(HostError, match="is no host name"):
+        await shell.open_stream(host, 80)
     await shell.close()
