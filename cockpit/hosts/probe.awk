@@ -230,9 +230,16 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
     group_version = 2
     memory_group = cpu_group
   }
+  group_anew = 0
+  if (cpu_group != known_group) {
+    # What another group has counted is continued by none of its own, and what was told of it is forgotten.
+    for (line in told) if (index(line, "cgroup ") == 1) delete told[line]
+    group_anew = known_group != "" && cpu_group != ""
+    known_group = cpu_group
+    if (group_anew) group_version = 0
+  }
   if (group_version) say_group_limits()
   say_changed("cgroup", "cgroup.version " group_version)
-  group_anew = 0
 }
 
 # The directory of a group that has this file, which the root of all has not: a container sees its own as the root.

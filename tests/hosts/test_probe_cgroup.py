@@ -53,6 +53,13 @@ def write(folder: Path, files: dict[str, str]) -> None:
 def told(awk: str, folder: Path, groups: str, port: str = "") -> dict[str, int]:
     """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup. With a port,
     the other process listens there."""
+    return each_told(awk, folder, groups, [(FIRST, SECOND)] * 6, port)[-1]
+
+
+def each_told(
+    awk: str, folder: Path, groups: str, there: list[tuple[str, ...]], port: str = ""
+) -> list[dict[str, int]]:
+    """As `told`, for each tick, in which these processes are there."""
     proc = folder / "proc"
     for pid in (FIRST, SECOND):
         write(
@@ -74,14 +81,16 @@ def told(awk: str, folder: Path, groups: str, port: str = "") -> dict[str, int]:
         "slow_round": "30", "most_shares": "1", "queue_round": "5", "readable": " pressure/cpu net/tcp",
         "groups": str(folder / "cgroup"),
     }  # fmt: skip
-    ticks = "".join(f"list\n{tick}\nchanges\n1\n{FIRST}\n{SECOND}\nend\n" for tick in range(1, 7))
+    ticks = "".join("\n".join(("list", f"{at}", "changes", "1", *pids, "end\n")) for at, pids in enumerate(there, 1))
     done = subprocess.run(
         [*awk.split(), source], cwd=proc, env=environment, input=ticks, capture_output=True, text=True, check=True
     )
-    lines = [line.partition(":")[2] for line in done.stdout.splitlines() if line.startswith("/proc/cgroup:")]
-    table = CounterTable()
-    table.take(Frame(1, files={"/proc/cgroup": "\n".join(lines).encode()}))
-    return {name.removeprefix("cgroup."): value for name, value in table.counters.items()}
+    table, found = CounterTable(), []
+    for frame in done.stdout.split("#cockpit begin ")[1:]:
+        lines = [line.partition(":")[2] for line in frame.splitlines() if line.startswith("/proc/cgroup:")]
+        table.take(Frame(1, files={"/proc/cgroup": "\n".join(lines).encode()}, there=()))
+        found.append({name.removeprefix("cgroup."): value for name, value in table.counters.items()})
+    return found
 
 
 @pytest.mark.parametrize("awk", AWKS)
@@ -115,6 +124,23 @@ def test_of_two_servers_the_group_of_the_one_on_the_targets_port_is_read(awk: st
     write(tmp_path / "cgroup/another", V2 | {"cpu.max": "30000 100000\n"})
     assert told(awk, tmp_path, f"0::{UNIT}\n")["quota"] == 1500
     assert told(awk, tmp_path, f"0::{UNIT}\n", port="0050")["quota"] == 300
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_limits_are_told_again_after_a_restart(awk: str, tmp_path: Path) -> None:
+    write(tmp_path / f"cgroup{UNIT}", V2)
+    there = [(SECOND,)] * 5 + [()] * 5 + [(SECOND,)] * 6
+    found = each_told(awk, tmp_path, f"0::{UNIT}\n", there)
+    assert (found[4], found[9], found[-1]) == (FOUND, {}, FOUND)
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_counters_of_another_group_do_not_continue_those_of_the_one_before(awk: str, tmp_path: Path) -> None:
+    write(tmp_path / f"cgroup{UNIT}", V2)
+    write(tmp_path / "cgroup/another", V2 | {"cpu.stat": "usage_usec 9000000000\n"})
+    found = each_told(awk, tmp_path, f"0::{UNIT}\n", [(SECOND,)] * 5 + [(FIRST,)] * 6)
+    assert [one.get("cpu") for one in found] == [7000001] * 5 + [None] + [9000000000] * 5
+    assert found[-1]["quota"] == 1500
 
 
 @pytest.mark.parametrize("awk", AWKS)
