@@ -9,13 +9,17 @@ from time import monotonic
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.cluster.clocks import MachineClock, Ping
 from cockpit.load import protocol
 from cockpit.load.protocol import Assignment, Done, Extend, Start
 from cockpit.load.workers import Message
+from cockpit.model import events
 from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.events import Tick
 from cockpit.model.text import neutral
+from cockpit.recording.validity import is_valid
 
 # Seconds without any message after which a machine is lost; load workers send a tick ten times per second.
 _PATIENCE = 1.0
@@ -25,6 +29,8 @@ _BACKLOG, _LINE_COST = 64 * 1024 * 1024, 200
 REASON = 200
 # Timeout (s) for the load workers to end.
 _CLOSING = 5.0
+# Replaces a line that no load worker sends.
+_NO_MESSAGE = b"{}"
 # Seconds that no machine has run.
 _UPTIME_LIMIT = 1e10
 
@@ -176,7 +182,9 @@ class RemoteWorker:
         self.machine.send(self.assignment.worker, protocol.encode(message))
 
     async def line(self) -> bytes:
-        return await self.machine.line(self.assignment.worker)
+        """The next line; one that a recording would not keep is replaced, so that live and replay are the same."""
+        line = await self.machine.line(self.assignment.worker)
+        return line if not line or line.startswith(protocol.SAYING) or _is_tick(line) else _NO_MESSAGE
 
     def here(self, instant: float) -> float:
         return self.machine.clock.here(instant)
@@ -189,3 +197,12 @@ class RemoteWorker:
 
     async def reap(self) -> None:
         self.kill()
+
+
+def _is_tick(line: bytes) -> bool:
+    """Whether it is a tick that can have happened, at any instant."""
+    try:
+        tick = events.decode(line)
+        return isinstance(tick, Tick) and is_valid(replace(tick, t=0.0, start=0.0))
+    except (msgspec.MsgspecError, TypeError):
+        return False

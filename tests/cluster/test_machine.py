@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from cockpit.cluster.crew import DaskCrew
-from cockpit.cluster.machine import Machine
+from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
 from cockpit.load.protocol import assignments
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
-from cockpit.model.events import AnyEvent
+from cockpit.model.events import AnyEvent, decode
 from cockpit.model.generator_events import GeneratorLost
 from tests.load.servers import plan
 
@@ -108,6 +110,34 @@ def test_any_message_to_all_is_no_error(message: Any) -> None:
     events: list[AnyEvent] = []
     crew_of(machine_with(Telling(1.0)), events)._note((0.0, message))
     assert not events
+
+
+TICK = {"event": "tick", "t": 5e8, "run": 1, "worker": 0, "start": 4.9e8, "sent": 2, "completed": 2}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"service": [3, 1, 2, 10**30, 1]},
+        {"service": [3, 1, 2, 10**17, 1]},
+        {"service": [3, 1, 2, 5, -1]},
+        {"service": ["x", 1, 2, 5, 1]},
+        {"stage": -5},
+        {"statuses": {"9" * 20: 1}},
+        {"errors": {"timeout": 10**40}},
+    ],
+)
+async def test_a_tick_that_cannot_have_happened_is_no_message(changed: dict[str, Any]) -> None:
+    """A recording would leave it out, so that a replay would differ."""
+    machine = Machine("gen1", "tls://127.0.0.1:1")
+    worker = RemoteWorker(assignments(plan("http://127.0.0.1/"), 1, ())[0], machine)
+    machine.expect([worker])
+    good = json.dumps(TICK).encode()
+    for line in (good, json.dumps(TICK | changed).encode(), b'{"say":"ready"}', b""):
+        machine.take(WorkerLine("tls://127.0.0.1:1", 0, 0, line, ""))
+    assert [await worker.line() for _ in range(4)] == [good, b"{}", b'{"say":"ready"}', b""]
+    with pytest.raises(msgspec.MsgspecError):
+        decode(json.dumps(TICK | {"service": [3, 1, 2, 10**30, 1]}))
 
 
 class _Scheduler:
