@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.servers.editing import ConfigError, ConfigValue
+from cockpit.servers.editing import ConfigError, ConfigValue, UndecidedValue
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import GRAMMARS
 from cockpit.servers.startup import absolute
@@ -112,8 +112,11 @@ def _knob(candidate: CandidateKnob, host: str, section: str | None) -> Knob:
 
 
 def _value(knob: Knob, file: HostFile | None) -> ConfigValue | None:
-    """None: the file, or the section of the knob in it, does not exist."""
+    """None: the file, or the section of the knob in it, does not exist. A value that cannot be told is there: the knob
+    stays in that file, which refuses it."""
     try:
         return configuration.read(knob, file.data) if file else None
+    except UndecidedValue as error:
+        return ConfigValue("", b"", error.line, 1)
     except ConfigError:
         return None

@@ -24,10 +24,12 @@ MAIN = "[mysqld]\nmax_connections = 100\n"
         (MAIN, "!includedir {0}/conf.d/\n", "[mariadb]\nmax_connections = 500\n", "included"),
         (MAIN, "[mysqld]\nmax_connections = 7\n!includedir {0}/conf.d/\n", "[mysqld]\n", "second"),
         (MAIN, "[mysqld]\n!includedir {0}/conf.d/\n", "[mysqld]\n", "first"),
+        (f"{MAIN}!includedir {{0}}/conf.d/\n", "", "[mariadb-10.11]\nmax_connections = 500\n", "included"),
+        (f"{MAIN}!includedir {{0}}/conf.d/\n", "", "[mysqld]\nloose-max_connections = 500\n", "included"),
         ("[client]\n", "!includedir {0}/conf.d/\n", "[mysqld]\n", "included"),
         ("[mysqld]\n", "!includedir {0}/conf.d/\n", "[mysqld]\n", "first"),
     ],
-    ids=["dashes", "later-include", "later-main", "only-first", "first-place", "first-of-two-places"],
+    ids=["dashes", "later-include", "later-main", "only-first", "version", "loose", "first-place", "first-of-places"],
 )
 async def test_the_last_file_that_sets_it_counts(
     first: str, second: str, included: str, active: str, tmp_path: Path, shell: Interfering
