@@ -100,11 +100,17 @@ class DaskCrew:
             RemoteWorker(_pinned(share, at // len(machines)), machines[at % len(machines)])
             for at, share in enumerate(assigned(len(machines)))
         ]
+        begun: list[BaseException | None]
         try:
             async with asyncio.timeout(_PLACE):
-                await asyncio.gather(*(machine.begin(_on(machine, workers)) for machine in machines))
+                beginning = (machine.begin(_on(machine, workers)) for machine in machines)
+                begun = await asyncio.gather(*beginning, return_exceptions=True)
         except TimeoutError:
-            raise CockpitError(f"load workers of a generator did not start within {_PLACE:.0f} s") from None
+            begun = [CockpitError(f"load workers of a generator did not start within {_PLACE:.0f} s")]
+        if problem := next(filter(None, begun), None):
+            for worker in workers:
+                worker.kill()
+            raise problem
         self.machines = tuple(worker.machine.name for worker in workers)
         return workers
 

@@ -70,6 +70,24 @@ async def test_load_workers_that_cannot_be_started_are_one_line(error: Exception
         await crew.workers(lambda machines: assignments(plan("http://127.0.0.1/"), 1, ()))
 
 
+async def test_if_one_generator_starts_no_load_workers_those_of_others_are_ended() -> None:
+    told: list[Any] = []
+
+    class Willing(Telling):
+        async def begin(self, lines: Any) -> str:
+            return ""
+
+        async def tell(self, messages: Any) -> None:
+            told.extend(messages)
+
+    crew = crew_of(machine_with(Failing(ERRORS[0])), [])
+    crew.generators.append(machine_with(Willing(1.0)))
+    with pytest.raises(CockpitError, match="gen1: Unable to contact"):
+        await crew.workers(lambda machines: assignments(plan("http://127.0.0.1/", workers=2, concurrency=2), 1, ()))
+    await _idle(crew.generators[1])
+    assert told == [(1, b"")]
+
+
 @pytest.mark.parametrize("error", ERRORS)
 async def test_a_generator_whose_ping_fails_is_lost(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.cluster.crew._PING", 0.0)
