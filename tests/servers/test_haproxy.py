@@ -158,3 +158,12 @@ def test_what_is_offered() -> None:
     assert timeouts[0].directive == "timeout connect" and timeouts[0].name == "timeout-connect"
     for one in server.candidates:
         assert HAPROXY.names.fullmatch(one.directive)
+
+
+def test_a_limit_of_the_command_line_is_not_offered_in_the_file() -> None:
+    offered = {}
+    for options in ("", "-n\t100\t"):
+        text = f"process\t5\t1\thaproxy\t/usr/sbin/haproxy\t{options}\n"
+        (server,) = registry.running_servers(parse_inventory(text, registry.FILES))
+        offered[options] = {one.directive for one in server.candidates}
+    assert offered[""] - offered["-n\t100\t"] == {"maxconn"}

@@ -80,7 +80,9 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         sections = _sections(inventory.text(_CONFIG)) if is_packaged else []
         main = ConfigFile("haproxy", startup.file, startup.test, startup.reload)
         candidates = (
-            *main.candidates("maxconn nbthread", usual=True, section="global"),
+            # -n wins over maxconn.
+            *(main.candidates("maxconn", usual=True, section="global") if "-n" not in master.command else ()),
+            *main.candidates("nbthread", usual=True, section="global"),
             *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
             *main.candidates(_DEFAULTS, usual=False, section="defaults"),
         )
