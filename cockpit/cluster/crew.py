@@ -100,11 +100,17 @@ class DaskCrew:
             RemoteWorker(_pinned(share, at // len(machines)), machines[at % len(machines)])
             for at, share in enumerate(assigned(len(machines)))
         ]
+        begun: list[BaseException | None]
         try:
             async with asyncio.timeout(_PLACE):
-                await asyncio.gather(*(machine.begin(_on(machine, workers)) for machine in machines))
+                beginning = (machine.begin(_on(machine, workers)) for machine in machines)
+                begun = await asyncio.gather(*beginning, return_exceptions=True)
         except TimeoutError:
-            raise CockpitError(f"load workers of a generator did not start within {_PLACE:.0f} s") from None
+            begun = [CockpitError(f"load workers of a generator did not start within {_PLACE:.0f} s")]
+        if problem := next(filter(None, begun), None):
+            for worker in workers:
+                worker.kill()
+            raise problem
         self.machines = tuple(worker.machine.name for worker in workers)
         return workers
 
@@ -161,7 +167,9 @@ class DaskCrew:
                         await machine.ping()
             except TimeoutError:
                 raise HostError(f"no answer within {_PLACE:.0f} s", subject=machine.name) from None
-            except (OSError, RuntimeError, ImportError) as error:
+            except CockpitError:
+                raise
+            except Exception as error:  # another cockpit there raises of any kind
                 raise HostError(_reason(error), subject=machine.name) from None
 
     def take(self, event: tuple[float, Any]) -> None:
@@ -175,9 +183,9 @@ class DaskCrew:
                     except HostError as error:
                         self._lose(machine, error.problem)
 
-    def _note(self, event: tuple[float, dict[str, Any]]) -> None:
-        """A message of the scheduler on its workers."""
-        if event[1].get("action") == "remove-worker":
+    def _note(self, event: tuple[float, Any]) -> None:
+        """A message of the scheduler on its workers; generators can send others."""
+        if isinstance(event[1], dict) and event[1].get("action") == "remove-worker":
             for machine in self.generators:
                 if machine.address == event[1].get("worker"):
                     self._lose(machine, "its Dask worker ended")
@@ -192,7 +200,7 @@ class DaskCrew:
             except TimeoutError:
                 if machine.silence > machine.patience:
                     self._lose(machine, f"no answer for {machine.silence:.1f} s")
-            except (OSError, RuntimeError, HostError) as error:
+            except Exception as error:  # of Dask, or of any kind from the generator
                 self._lose(machine, _reason(error))
             else:
                 self._report_clock(machine)

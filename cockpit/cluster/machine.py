@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from math import isfinite
 from time import monotonic
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.cluster.clocks import MachineClock, Ping
 from cockpit.load import protocol
 from cockpit.load.protocol import Assignment, Done, Extend, Start
 from cockpit.load.workers import Message
+from cockpit.model import events
 from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.events import Tick
 from cockpit.model.text import neutral
+from cockpit.recording.validity import is_valid
 
 # Seconds without any message after which a machine is lost; load workers send a tick ten times per second.
 _PATIENCE = 1.0
@@ -26,6 +29,10 @@ _BACKLOG, _LINE_COST = 64 * 1024 * 1024, 200
 REASON = 200
 # Timeout (s) for the load workers to end.
 _CLOSING = 5.0
+# Replaces a line that no load worker sends.
+_NO_MESSAGE = b"{}"
+# Seconds that no machine has run.
+_UPTIME_LIMIT = 1e10
 
 
 class WorkerLine(msgspec.Struct, frozen=True):
@@ -81,7 +88,7 @@ class Machine:
         sent = monotonic()
         there = await self.carrier.moment()
         self._heard = monotonic()
-        if not isinstance(there, float) or not isfinite(there):
+        if not isinstance(there, float) or not 0 <= there < _UPTIME_LIMIT:
             raise HostError("its answer is no instant", subject=self.name)
         self.clock.take(Ping(sent, there, self._heard))
 
@@ -93,7 +100,10 @@ class Machine:
     async def begin(self, workers: Sequence[RemoteWorker]) -> None:
         """Start the load workers there. Raises CockpitError."""
         self.expect(workers)
-        problem = await self.carrier.begin([protocol.encode(worker.assignment) for worker in workers])
+        try:
+            problem = await self.carrier.begin([protocol.encode(worker.assignment) for worker in workers])
+        except Exception as error:  # of Dask, or of any kind from the generator
+            problem = str(error) or type(error).__name__
         if problem:
             raise CockpitError(f"{self.name}: {neutral(str(problem), REASON)}")
 
@@ -121,7 +131,7 @@ class Machine:
         while self._outgoing and not self.lost:
             batch, self._outgoing = self._outgoing, []
             # A machine that cannot be told is lost, which its pings find.
-            with suppress(OSError, RuntimeError):
+            with suppress(Exception):
                 await self.carrier.tell(batch)
         self._sending = None
 
@@ -146,7 +156,7 @@ class Machine:
         if self._sending is not None:
             self._sending.cancel()
         if self.carrier is not None and not self.lost:
-            with suppress(OSError, RuntimeError, TimeoutError):
+            with suppress(Exception):
                 async with asyncio.timeout(_CLOSING):
                     await self.carrier.end()
         self.carrier = None
@@ -172,7 +182,9 @@ class RemoteWorker:
         self.machine.send(self.assignment.worker, protocol.encode(message))
 
     async def line(self) -> bytes:
-        return await self.machine.line(self.assignment.worker)
+        """The next line; one that a recording would not keep is replaced, so that live and replay are the same."""
+        line = await self.machine.line(self.assignment.worker)
+        return line if not line or line.startswith(protocol.SAYING) or _is_tick(line) else _NO_MESSAGE
 
     def here(self, instant: float) -> float:
         return self.machine.clock.here(instant)
@@ -185,3 +197,12 @@ class RemoteWorker:
 
     async def reap(self) -> None:
         self.kill()
+
+
+def _is_tick(line: bytes) -> bool:
+    """Whether it is a tick that can have happened, at any instant."""
+    try:
+        tick = events.decode(line)
+        return isinstance(tick, Tick) and is_valid(replace(tick, t=0.0, start=0.0))
+    except (msgspec.MsgspecError, TypeError):
+        return False

@@ -7,6 +7,7 @@ ports, so that a program there makes a connection. A program there ends with its
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 from contextlib import suppress
@@ -15,10 +16,14 @@ from cockpit.hosts.shell import SH, Channel, Completed, Shell
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
+# A host's name or address: no option or further address of the program that connects to it.
+_HOST = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*")
+
 # A connection to $1 port $2, by what the host has; it prints to standard error only if there is none.
 _CONNECT = r"""
 connect() {
   if command -v socat; then
+    case $1 in *:*) set -- "[$1]" "$2" ;; esac
     socat - "TCP:$1:$2" >&3 2>&4 <&5
   elif command -v nc; then
     nc "$1" "$2" >&3 2>&4 <&5
@@ -45,7 +50,8 @@ class CarriedShell:
         words = f"{self._command} {interpreter}"
         done = await self._outer.run(told, input=input, timeout=timeout, interpreter=words)
         stderr, found, status = done.stderr.rpartition(f"\n{mark} ".encode())
-        if not found or not status.strip().isdigit():
+        status = status.strip()
+        if not found or not status.isdigit() or len(status) > 3:
             raise HostError("the way there was cut while a command ran", subject=self._name)
         return Completed(int(status), done.stdout, stderr)
 
@@ -53,6 +59,8 @@ class CarriedShell:
         return await self._outer.open(program, f"{self._command} {interpreter}")
 
     async def open_stream(self, host: str, port: int) -> ProgramWire:
+        if not _HOST.fullmatch(host):
+            raise HostError(f"{neutral(host, 80)!r} is no host name", subject=self._name)
         refused = "|| echo 'unreachable from there' >&2"
         program = f"{_CONNECT}connect {shlex.quote(host)} {port:d} 3>&1 4>&2 5<&0 >/dev/null {refused}"
         return ProgramWire(self._name, f"{host}:{port}", await self.open(program))

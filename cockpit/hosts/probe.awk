@@ -186,8 +186,9 @@ function say_listeners(   command, line, pid, holder, listeners, n) {
   put("/proc/net/listeners:" listeners)
 }
 
-# CPU, memory, limits and waits of the control group (container, unit) of the server, which is that of the watched
-# process with the lowest PID; told by names of ours, as versions 1 and 2 have others. KiB and microseconds.
+# CPU, memory, limits and waits of the control group (container, unit) of the server: that of the process that listens on
+# the target's port, else of the watched one with the lowest PID. Told by names of ours, as versions 1 and 2 have others.
+# KiB and microseconds.
 function say_group(   line) {
   if (tick % queue_round == 1 || group_anew) find_group()
   if (group_version == 2) {
@@ -204,7 +205,8 @@ function say_group(   line) {
 
 function find_group(   pid, first, line, at, names, where, two, nested, root) {
   cpu_group = usage_group = memory_group = two = first = ""
-  for (pid in head) if (first == "" || pid + 0 < first) first = pid + 0
+  if (listener in head) first = listener
+  else for (pid in head) if (first == "" || pid + 0 < first) first = pid + 0
   while (first != "" && (getline line < (first "/cgroup")) > 0) {
     sub(/^[0-9]+:/, "", line)
     at = index(line, ":")
@@ -228,9 +230,16 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
     group_version = 2
     memory_group = cpu_group
   }
+  group_anew = 0
+  if (cpu_group != known_group) {
+    # What another group has counted is continued by none of its own, and what was told of it is forgotten.
+    for (line in told) if (index(line, "cgroup ") == 1) delete told[line]
+    group_anew = known_group != "" && cpu_group != ""
+    known_group = cpu_group
+    if (group_anew) group_version = 0
+  }
   if (group_version) say_group_limits()
   say_changed("cgroup", "cgroup.version " group_version)
-  group_anew = 0
 }
 
 # The directory of a group that has this file, which the root of all has not: a container sees its own as the root.

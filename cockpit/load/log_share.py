@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections import deque
 from math import inf
 
 import msgspec
@@ -36,6 +37,11 @@ class LoggedArrivals:
         self._start = at
         self._advance_to(self._next)
 
+    @property
+    def place(self) -> int:
+        """The number of arrivals before the next one."""
+        return self._next
+
     def advance(self) -> None:
         self._advance_to(self._next + 1)
 
@@ -58,10 +64,20 @@ class LoggedOrder:
 
     def __init__(self, plan: LoadPlan, share: LogShare) -> None:
         self._lines = share.requests.split(b"\n")
-        self._numbers = iter(array("I", share.numbers))
+        self._numbers = array("I", share.numbers)
+        self._next = 0
+        self._dropped: deque[range] = deque()
         _, _, self._after = request_parts(requests_of(plan)[0], keepalive=plan.keepalive)
         self.largest = max(map(len, self._lines)) + len(self._after)
 
+    def drop(self, place: int, count: int) -> None:
+        """Leave out `count` requests from this place on, whose arrivals were dropped while earlier ones wait."""
+        first = self._dropped.pop().start if self._dropped and self._dropped[-1].stop == place else place
+        self._dropped.append(range(first, place + count))
+
     def next_request(self, connection: object = None) -> PlannedRequest:
-        line = self._lines[next(self._numbers)]
+        if self._dropped and self._next == self._dropped[0].start:
+            self._next = self._dropped.popleft().stop
+        line = self._lines[self._numbers[self._next]]
+        self._next += 1
         return PlannedRequest(int(line.startswith(b"HEAD")), line + self._after)

@@ -16,7 +16,7 @@ from time import monotonic
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, grain
 from cockpit.load.idle_connection import IdleConnection, RequestLimit
-from cockpit.load.log_share import LoggedArrivals
+from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
@@ -143,7 +143,10 @@ class Open(Engine):
 
     def _drop(self, until: float) -> None:
         """Count the arrivals due before this instant that find the queue full."""
-        dropped = min(self._arrivals.skip(until), self._limit - self._drawn)
+        skipped = self._arrivals.skip(until)
+        if isinstance(self._arrivals, LoggedArrivals) and isinstance(self.order, LoggedOrder) and skipped:
+            self.order.drop(self._arrivals.place - skipped, skipped)
+        dropped = min(skipped, self._limit - self._drawn)
         self._drawn += dropped
         self._dropped += dropped
         self.tally.dropped += dropped

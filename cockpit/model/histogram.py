@@ -250,7 +250,10 @@ class Histogram:
             raise ValueError("a histogram is [total, min, max] and pairs of gap and count")
         if len(wire) == 3:
             return EMPTY
-        pairs = np.asarray(wire[3:], dtype=np.int64)
+        try:
+            pairs = np.asarray(wire[3:], dtype=np.int64)
+        except OverflowError:
+            raise ValueError("a histogram has a number of more than 64 bits") from None
         return cls(pairs[0::2].cumsum(), pairs[1::2], wire[0], wire[1], wire[2])
 
 

@@ -30,6 +30,11 @@ class ConfigError(Exception):
         self.line = line
 
 
+class UndecidedValue(ConfigError):
+    """A setting whose value in the text depends on more than the text: the version of the server, the host that is
+    requested."""
+
+
 class ConfigValue(NamedTuple):
     """A setting in a text: `value` (None: not set), its bytes `raw`, the `line`, and the number of its statements."""
 

@@ -137,7 +137,7 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     builds: dict[str, str] = {}
     sockets: list[UnixListener] = []
     addresses: set[str] = set()
-    for line in text.splitlines():
+    for line in lines_of(text):
         match line.split("\t"):
             case ["user", name]:
                 user = name
@@ -168,6 +168,12 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
         tuple(dict.fromkeys(sockets)),
         frozenset(addresses),
     )
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines that a program on a host printed. Other separators, which str.splitlines knows too, are characters of a
+    line: a command line or a configuration that contains one begins no line of its own."""
+    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def _with_facts(process: Process, facts: Sequence[str] | None) -> Process:

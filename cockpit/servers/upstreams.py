@@ -48,7 +48,7 @@ class Hop(NamedTuple):
 def upstreams(text: str, pattern: re.Pattern[str]) -> tuple[Upstream, ...]:
     """The addresses in a configuration without comments, by the kind's pattern. Names with addresses of their own are
     resolved by those; addresses with variables are left out."""
-    named = set(_NAMED.findall(text))
+    named = {name.lower() for name in _NAMED.findall(text)}
     found = (_upstream(":".join(filter(None, match.groups()))) for match in pattern.finditer(text))
     return tuple(dict.fromkeys(one for one in found if one is not None and one.host not in named))
 

@@ -39,6 +39,8 @@ class LiveReplay:
         self._recorder = session.recorder
         self._live = session.source.controls
         self._past: _Past | None = None
+        # A key may be pressed again before the past is shown.
+        self._turn = asyncio.Lock()
         self._notes: tuple[Note, ...] = ()
         self._present = State(), State()
         self._beginnings = tuple(self._beginning(*action) for action in _BEGIN)
@@ -103,10 +105,11 @@ class LiveReplay:
         return (Action("end", "back to live", self._leave), *others)
 
     async def close(self) -> None:
-        past, self._past = self._past, None
-        if past is not None:
-            self._notes, self._present = past.notes, (State(), State())
-            await past.close()
+        async with self._turn:
+            past, self._past = self._past, None
+            if past is not None:
+                self._notes, self._present = past.notes, (State(), State())
+                await past.close()
 
     def _beginning(self, name: str, label: str, prompt: str = "") -> Action:
         async def run(answer: str) -> None:
@@ -117,13 +120,17 @@ class LiveReplay:
     async def _begin(self, name: str, answer: str) -> None:
         if self._recorder is None or not self._recorder.path:
             raise UsageError("nothing is recorded, so there is no past to show: start without --no-record")
-        past = _Past(Recording(Path(self._recorder.path)))
-        try:
-            await past.do(name, answer)
-        except BaseException:
-            await past.close()
-            raise
-        self._past = past
+        async with self._turn:
+            if self._past is not None:
+                await self._past.do(name, answer)
+                return
+            past = _Past(Recording(Path(self._recorder.path)))
+            try:
+                await past.do(name, answer)
+            except BaseException:
+                await past.close()
+                raise
+            self._past = past
 
     async def _leave(self, _: str) -> None:
         await self.close()
@@ -152,5 +159,7 @@ class _Past:
 
     async def close(self) -> None:
         await self._source.close()
-        await self._running
-        self._recording.close()
+        try:
+            await self._running
+        finally:
+            self._recording.close()

@@ -17,6 +17,7 @@ from cockpit.model.text import neutral
 TOKEN = "COCKPIT_ANNOTATE_TOKEN"
 # Seconds that the webhook may take, and how often in a row it may fail before it is left alone.
 _TIMEOUT, _GIVEN_UP = 5.0, 3
+_LAST_PORT = (1 << 16) - 1
 
 
 class AnnotationStream:
@@ -30,7 +31,7 @@ class AnnotationStream:
             self._url = httpx.URL(url)
         except httpx.InvalidURL as error:
             raise UsageError(f"--annotate: {error}") from None
-        if self._url.scheme not in ("http", "https") or not self._url.host:
+        if self._url.scheme not in ("http", "https") or not self._url.host or (self._url.port or 1) > _LAST_PORT:
             raise UsageError(f"--annotate {neutral(url, 200)}: write it as https://grafana.example/api/annotations")
         token = os.environ.get(TOKEN, "")
         headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -32,12 +32,13 @@ async def followed(session: Session, streams: Sequence[Stream]) -> AsyncIterator
     if not streams:
         yield
         return
-    following = [asyncio.create_task(_follow(session, stream)) for stream in streams]
+    over = asyncio.Event()
+    following = [asyncio.create_task(_follow(session, stream, over)) for stream in streams]
     try:
         yield
     finally:
-        for task in following:
-            task.cancel()
+        # Not cancelled: what is being sent would be lost.
+        over.set()
         ended = await asyncio.gather(*following, return_exceptions=True)
         for stream in streams:
             await stream.close(session.state)
@@ -46,10 +47,11 @@ async def followed(session: Session, streams: Sequence[Stream]) -> AsyncIterator
                 raise failure
 
 
-async def _follow(session: Session, stream: Stream) -> None:
+async def _follow(session: Session, stream: Stream, over: asyncio.Event) -> None:
     seen = -1
-    while True:
+    while not over.is_set():
         if session.revision != seen:
             seen = session.revision
             await stream.take(session.state)
-        await asyncio.sleep(_PACE)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), _PACE)

@@ -143,7 +143,9 @@ async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[
     steps = [line.split(" ") for line in done.stdout.decode("ascii", "replace").splitlines()]
     at = next((number for word, number in steps if word == "at"), "")
     culprit = next((r for r in replacements if str(r.number) == at), replacements[0])
-    replaced = [r for r in replacements if ["did", str(r.number)] in steps]
+    # A program that was killed may have replaced a file without saying so.
+    refused = done.exit_status in (scripts.REFUSED, scripts.FOREIGN)
+    replaced = [r for r in replacements if not refused or ["did", str(r.number)] in steps]
     raise CommitRefused(_refusal(culprit.before, done), culprit.before.host, replaced)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.servers.inventory import Inventory, parse_inventory, safe_path
+from cockpit.servers.inventory import Inventory, lines_of, parse_inventory, safe_path
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import FILES, INCLUDES, PROCESSES, TEXTS, VERSIONS
 from cockpit.servers.startup import Instance, absolute
@@ -81,7 +81,7 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
             break
         done = await files.run(remote, READ_INCLUDES, str(instance.process.pid), instance.process.root, *wanted)
         wanted = []
-        for line in done.stdout.decode("utf-8", "replace").splitlines():
+        for line in lines_of(done.stdout.decode("utf-8", "replace")):
             match line.split("\t", 3):
                 case ["file", name, real, same] if safe_path(real):
                     found[name] = real
@@ -106,7 +106,7 @@ async def configuration(remote: Remote, server: RunningServer) -> Configuration:
     reals = list(dict.fromkeys(read.files.values()))
     done = await files.run(remote, _TEXTS, *reals)
     texts: dict[str, str] = {}
-    for row in done.stdout.decode("utf-8", "replace").splitlines():
+    for row in lines_of(done.stdout.decode("utf-8", "replace")):
         number, _, line = row.partition(" ")
         if number.isascii() and number.isdigit() and len(number) < 5 and int(number) < len(reals):
             line = "" if line.lstrip().startswith("#") else line

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.servers.editing import ConfigError, ConfigValue
+from cockpit.servers.editing import ConfigError, ConfigValue, UndecidedValue
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import GRAMMARS
 from cockpit.servers.startup import absolute
@@ -42,9 +42,10 @@ async def _naming(
 ) -> dict[str, HostFile]:
     """Those of the files that contain the name of a candidate's directive."""
     named = {one.directive for one in candidates}
-    # A file may have a section without any of the settings.
-    named |= {one.section for one in candidates if one.section and GRAMMARS[one.kind].keeps_section}
-    names = "|".join(sorted(name.replace(".", "[.]") for name in named))
+    # A file may have a section without any of the settings, or nothing but files that it includes.
+    named |= {one.section for one in candidates if one.section and GRAMMARS[one.kind].keeps_section} | {"!include"}
+    # MariaDB's names are written with either sign.
+    names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in named))
     wanted = sorted(reals)
     done = await files.run(remote, _NAMING, names, *wanted) if wanted else None
     found = done.stdout.decode("utf-8", "replace").splitlines() if done else []
@@ -59,13 +60,19 @@ def _followed(
     mains: Sequence[str],
     root: str,
 ) -> CandidateKnob:
-    """The candidate in the last file that sets it: an included one, or a later main file."""
+    """The candidate in the last file that sets it, of the main files and those that they include; not set anywhere: in
+    the first one that has its section."""
     if candidate.file not in mains:
         return candidate
-    found = _active(candidate, host, main, included, root) if candidate.file == main.file else candidate
-    for name in mains[mains.index(candidate.file) + 1 :]:
-        later = _value(_knob(candidate, host, candidate.section), included.get(name))
-        found = candidate._replace(file=name) if later and later.value is not None else found
+    known = {**included, **{file.real: file for file in included.values()}, main.file: main}
+    found, is_set, has_place = candidate, False, False
+    for name in mains[mains.index(candidate.file) :]:
+        if name not in known:
+            continue
+        moved = _active(candidate._replace(file=name), host, known[name], included, root)
+        value = _value(_knob(moved, host, moved.section), known[moved.file])
+        if value and (value.value is not None or not (is_set or has_place)):
+            found, is_set, has_place = moved, is_set or value.value is not None, True
     return found
 
 
@@ -105,8 +112,11 @@ def _knob(candidate: CandidateKnob, host: str, section: str | None) -> Knob:
 
 
 def _value(knob: Knob, file: HostFile | None) -> ConfigValue | None:
-    """None: the file, or the section of the knob in it, does not exist."""
+    """None: the file, or the section of the knob in it, does not exist. A value that cannot be told is there: the knob
+    stays in that file, which refuses it."""
     try:
         return configuration.read(knob, file.data) if file else None
+    except UndecidedValue as error:
+        return ConfigValue("", b"", error.line, 1)
     except ConfigError:
         return None

@@ -34,14 +34,15 @@ done </proc/self/mountinfo
 [ "$found" ] || { echo "$point: nothing is mounted there" >&2; exit 1; }
 """
 
-# mount(8) adds the mount's current options, so the other two have to be removed.
+# mount(8) adds the mount's current options, so the other two have to be removed. `bind` alters the mount alone: without
+# it, the `ro` of a read-only bind mount would make the whole file system read-only.
 _REMOUNT = """
 case $1 in
     noatime) atime=norelatime,noatime ;;
     relatime) atime=atime,relatime ;;
     *) atime=atime,norelatime,strictatime ;;
 esac
-mount -o "remount,$flags$atime" -- "$point"
+mount -o "remount,bind,$flags$atime" -- "$point"
 """
 _TRY = 'try() { if sh -c "$1" >/dev/null 2>&1 </dev/null; then printf "%s\\n" "$2"; exit; fi; }'
 

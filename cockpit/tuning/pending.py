@@ -109,7 +109,7 @@ async def poll_workers(shell: Remote, change: str, lease: int, workers: str) -> 
 
 async def confirm(shell: Remote, change: str, applied: bytes) -> None:
     """Confirm the change, with its record. Raises ChangeRefused if the host has rolled it back."""
-    done = await files.run(shell, undo_program.CONFIRM, change, input=applied)
+    done = await files.run(shell, undo_program.CONFIRM, change, sha256(applied), input=applied)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
 

@@ -63,21 +63,30 @@ async def undo(
 async def _confirmed(shell: Remote, change: str) -> Applied:
     """The record of a change whose confirmation arrived although its response was lost."""
     kept = await files.read(shell, "", f"{change}/applied")
-    return msgspec.json.decode(kept.data, type=Applied)
+    try:
+        return msgspec.json.decode(kept.data, type=Applied)
+    except msgspec.MsgspecError as error:
+        raise ChangeRefused(f"it was confirmed, but {kept.file} cannot be read: {error}") from None
 
 
 async def _settled(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
     """After the rollback: the problem that is left, and a remark."""
     for word, number, why in outcome.failed:
         if word == "reload":
-            return plan.redacted(f"{neutral(plan.reloads[number], 200)} fails with the original files too: {why}"), ""
+            command = _command(plan.reloads, number, "the reload")
+            return plan.redacted(f"{command} fails with the original files too: {why}"), ""
     if outcome.reloaded:
         if wrong := await serving(options.probe, options.patience.effect):
             return f"the server does not answer well: {wrong}", ""
         return "", " and reloaded"
     for _, number, _ in outcome.failed:
-        return "", plan.redacted(f" ({neutral(plan.tests[number], 200)} fails without the change too)")
+        return "", plan.redacted(f" ({_command(plan.tests, number, 'the test')} fails without the change too)")
     return "", ""
+
+
+def _command(commands: Sequence[str], number: int, name: str) -> str:
+    """The command with this number, or its `name` if the host reported a number that there is not."""
+    return neutral(commands[number], 200) if number < len(commands) else name
 
 
 def _reason(plan: Plan, error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import PurePosixPath
@@ -56,7 +57,7 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     """Discover the servers and knobs of a host. `answers`: the target is this host, so only servers that may listen on
     its port are preselected. Raises HostError, ChangeRefused if no command can be run there."""
     inventory = await take_inventory(remote, host)
-    found = [await _checked(remote, server) for server in running_servers(inventory)]
+    found = [await checked(remote, server) for server in running_servers(inventory)]
     configurations = {server.master: await configuration(remote, server) for server in found}
     servers = [await with_own_log(remote, server, configurations[server.master]) for server in found]
     able = able_to_answer(inventory, servers, port) if answers else servers
@@ -116,12 +117,14 @@ def _names(one: Offered, taken: Mapping[str, RunningServer | None]) -> Iterator[
     yield from (f"{name}-{number}" for number in count(2))
 
 
-async def _checked(remote: Remote, server: RunningServer) -> RunningServer:
+async def checked(remote: Remote, server: RunningServer) -> RunningServer:
     """Without candidates if another user could have chosen the configuration that their commands would run."""
     master, startup = server.master, server.startup
     if master is None or startup is None or master.origin != "user":
         return server
-    paths = [path for path in (*startup.files, master.program) if path]
+    # Its command line may name a directory or an interpreter, of which the test runs programs.
+    named = (*startup.files, master.program, *shlex.split(startup.test))
+    paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
     if not (foreign := await untrusted(remote, paths)):
         return server
     doubt = f"another user started it and can replace {foreign[0]}: log in as that user"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -78,6 +79,13 @@ async def test_killed_carrier_is_error_despite_exit_status_0(tmp_path: Path) -> 
     await shell.close()
 
 
+async def test_a_status_that_is_no_exit_status_is_an_error(tmp_path: Path) -> None:
+    shell = await shell_via(tmp_path, f'sed "s/ [$]? >&2/ {"9" * 5000} >\\&2/" | "$@"')
+    with pytest.raises(HostError, match="web1: the way there was cut while a command ran"):
+        await shell.run("true")
+    await shell.close()
+
+
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
@@ -134,4 +142,28 @@ async def test_stream_uses_available_program(tmp_path: Path, program: str, probl
         else:
             assert (await stream.read(100)).startswith(b"HTTP/1.1 200")
         stream.close()
+    await shell.close()
+
+
+@pytest.mark.skipif(shutil.which("socat") is None, reason="socat is not installed")
+async def test_an_ipv6_address_is_connected_to(tmp_path: Path) -> None:
+    shell = await shell_via(tmp_path, 'exec "$@"')
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "::1", 0) as server:
+        wire = await shell.open_stream("::1", server.sockets[0].getsockname()[1])
+        assert await wire.read(100) == b"hello"
+        wire.close()
+    await shell.close()
+
+
+@pytest.mark.parametrize("host", ["v1.localhost:80!!exec:id", "-e", "a,b", "", "a b"])
+async def test_a_host_that_a_program_would_take_for_more_is_refused(tmp_path: Path, host: str) -> None:
+    shell = await shell_via(tmp_path, 'exec "$@"')
+    with pytest.raises(HostError, match="is no host name"):
+        await shell.open_stream(host, 80)
     await shell.close()

@@ -50,8 +50,16 @@ def write(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def counters(awk: str, folder: Path, groups: str) -> dict[str, int]:
-    """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup."""
+def counters(awk: str, folder: Path, groups: str, port: str = "") -> dict[str, int]:
+    """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup. With a port,
+    the other process listens there."""
+    return counters_by_tick(awk, folder, groups, [(FIRST, SECOND)] * 6, port)[-1]
+
+
+def counters_by_tick(
+    awk: str, folder: Path, groups: str, there: list[tuple[str, ...]], port: str = ""
+) -> list[dict[str, int]]:
+    """As `counters`, for each tick, in which these processes are there."""
     proc = folder / "proc"
     for pid in (FIRST, SECOND):
         write(
@@ -60,21 +68,29 @@ def counters(awk: str, folder: Path, groups: str) -> dict[str, int]:
         )
     write(proc / SECOND, {"cgroup": groups})
     write(proc / FIRST, {"cgroup": "0::/another\n"})
+    (proc / FIRST / "fd").mkdir(exist_ok=True)
+    (proc / FIRST / "fd" / "3").unlink(missing_ok=True)
+    (proc / FIRST / "fd" / "3").symlink_to("socket:[77]")
+    socket = f"0: 00000000:{port or '0050'} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1\n"
+    write(proc / "net", {"tcp": f"sl local_address\n{socket}"})
+    write(proc, {"stat": "cpu 1\n"})
     write(proc / "pressure", {"cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"})
     source = (files("cockpit.hosts") / "probe.awk").read_text()
     environment = {
-        **os.environ, "patterns": "nginx", "regex": "", "port": "", "nuls": "y", "line_bytes": "100", "round": "10",
-        "slow_round": "30", "most_shares": "1", "queue_round": "5", "readable": " pressure/cpu",
+        **os.environ, "patterns": "nginx", "regex": "", "port": port, "nuls": "y", "line_bytes": "100", "round": "10",
+        "slow_round": "30", "most_shares": "1", "queue_round": "5", "readable": " pressure/cpu net/tcp",
         "groups": str(folder / "cgroup"),
     }  # fmt: skip
-    ticks = "".join(f"list\n{tick}\nchanges\n1\n{FIRST}\n{SECOND}\nend\n" for tick in range(1, 7))
+    ticks = "".join("\n".join(("list", f"{at}", "changes", "1", *pids, "end\n")) for at, pids in enumerate(there, 1))
     done = subprocess.run(
         [*awk.split(), source], cwd=proc, env=environment, input=ticks, capture_output=True, text=True, check=True
     )
-    lines = [line.partition(":")[2] for line in done.stdout.splitlines() if line.startswith("/proc/cgroup:")]
-    table = CounterTable()
-    table.take(Frame(1, files={"/proc/cgroup": "\n".join(lines).encode()}))
-    return {name.removeprefix("cgroup."): value for name, value in table.counters.items()}
+    table, found = CounterTable(), []
+    for frame in done.stdout.split("#cockpit begin ")[1:]:
+        lines = [line.partition(":")[2] for line in frame.splitlines() if line.startswith("/proc/cgroup:")]
+        table.take(Frame(1, files={"/proc/cgroup": "\n".join(lines).encode()}, there=()))
+        found.append({name.removeprefix("cgroup."): value for name, value in table.counters.items()})
+    return found
 
 
 @pytest.mark.parametrize("awk", AWKS)
@@ -100,6 +116,31 @@ def test_version_1(awk: str, tmp_path: Path, lines: str, cpu: str, usage: str, m
     write(tmp_path / "cgroup" / usage, V1_CPU)
     write(tmp_path / "cgroup" / memory, V1_MEMORY)
     assert counters(awk, tmp_path, lines) == V1_COUNTERS
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_of_two_servers_the_group_of_the_one_on_the_targets_port_is_read(awk: str, tmp_path: Path) -> None:
+    write(tmp_path / f"cgroup{UNIT}", V2)
+    write(tmp_path / "cgroup/another", V2 | {"cpu.max": "30000 100000\n"})
+    assert counters(awk, tmp_path, f"0::{UNIT}\n")["quota"] == 1500
+    assert counters(awk, tmp_path, f"0::{UNIT}\n", port="0050")["quota"] == 300
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_limits_are_told_again_after_a_restart(awk: str, tmp_path: Path) -> None:
+    write(tmp_path / f"cgroup{UNIT}", V2)
+    there = [(SECOND,)] * 5 + [()] * 5 + [(SECOND,)] * 6
+    found = counters_by_tick(awk, tmp_path, f"0::{UNIT}\n", there)
+    assert (found[4], found[9], found[-1]) == (V2_COUNTERS, {}, V2_COUNTERS)
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_counters_of_another_group_do_not_continue_those_of_the_one_before(awk: str, tmp_path: Path) -> None:
+    write(tmp_path / f"cgroup{UNIT}", V2)
+    write(tmp_path / "cgroup/another", V2 | {"cpu.stat": "usage_usec 9000000000\n"})
+    found = counters_by_tick(awk, tmp_path, f"0::{UNIT}\n", [(SECOND,)] * 5 + [(FIRST,)] * 6)
+    assert [one.get("cpu") for one in found] == [7000001] * 5 + [None] + [9000000000] * 5
+    assert found[-1]["quota"] == 1500
 
 
 @pytest.mark.parametrize("awk", AWKS)

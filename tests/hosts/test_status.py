@@ -278,3 +278,20 @@ async def test_haproxy_stats_socket_is_read(tmp_path: Path) -> None:
     with pytest.raises(HostError, match=f"^{path}: .*No such file"):
         await read_page(shell, page)
     await shell.close()
+
+
+async def test_the_path_of_a_socket_is_no_command(tmp_path: Path) -> None:
+    """socat would run the words behind `!!EXEC:`."""
+    path, written = tmp_path / "admin.sock", tmp_path / "written"
+    shell = await open_shell(HostConfig(name="web1"))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(pages.HAPROXY.encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_unix_server(serve, path):
+        with pytest.raises(HostError):
+            await read_page(shell, StatusPage(kind="haproxy", url=f"unix:{path}!!EXEC:tee {written}"))
+    await shell.close()
+    assert not written.exists()

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
+from msgspec.structs import replace
+
+from cockpit.load.log_reader import read_log
 from cockpit.load.poller import Poller, SelectorPoller, best_poller
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.protocol import assignments
@@ -240,6 +243,8 @@ POLLERS: dict[str, Callable[[], Poller]] = {
 async def engine_load(load_plan: LoadPlan, poller: str = "best", address: tuple[str, int] | None = None) -> Outcome:
     """Run a plan in an engine alone, in a thread of this process."""
     [assignment] = assignments(load_plan, 1, address or ("127.0.0.1", target_of(load_plan.url).port))
+    if load_plan.replay is not None:
+        assignment = replace(assignment, log=read_log(load_plan).share(0, 1))
     outcome = Outcome()
     since = monotonic()
 

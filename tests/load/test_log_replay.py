@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cockpit.load import open as open_load
 from cockpit.load.log_reader import LoggedLoad, read_log
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.preflight import preflight
@@ -18,7 +19,7 @@ from cockpit.load.protocol import Assignment, decode_assignment, encode
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
 from cockpit.profiles.plan import Wrong, check_plan
-from tests.load.servers import SMALL, ClientConnection, Outcome, begin, load, plan, serving
+from tests.load.servers import SMALL, ClientConnection, Outcome, begin, engine_load, load, plan, serving
 
 Write = Callable[..., LogReplay]
 HEAD_ONLY = SMALL.removesuffix(b"hello")
@@ -146,6 +147,16 @@ def test_skipped_arrivals_are_counted(write: Write) -> None:
     assert arrivals.skip(99.0) == 2 and arrivals.due == float("inf")
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_requests_of_dropped_arrivals_are_left_out(write: Write, at_once: bool) -> None:
+    log = read(write(*(line(number + 0.5, f"GET /{number} HTTP/1.1") for number in range(9))))
+    order = LoggedOrder(LoadPlan(url="http://a/", replay=log.replay), log.share(0, 1))
+    for place, count in ((3, 2),) if at_once else ((3, 1), (4, 1)):
+        order.drop(place, count)
+    order.drop(7, 1)
+    assert [order.next_request().request.split(b" ")[1] for _ in range(6)] == [b"/0", b"/1", b"/2", b"/5", b"/6", b"/8"]
+
+
 # --- replaying ---
 
 
@@ -195,6 +206,19 @@ async def test_intervals_of_log_are_divided_by_speed(write: Write) -> None:
             await load(plan(server.url, replay=replay))
         assert received.lines == ["GET /a", "GET /b"]
         assert received.instants[1] - started >= shortest
+
+
+async def test_after_dropped_arrivals_each_request_is_sent_at_its_own_instant(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten at one instant, one is sent, three wait and six are dropped."""
+    monkeypatch.setattr(open_load, "BACKLOG_LIMIT", 3)
+    replay = write(*(line(1.5, f"GET /{number} HTTP/1.1") for number in range(10)), line(2.5, "GET /late HTTP/1.1"))
+    received = Received()
+    async with serving(received) as server:
+        outcome = await engine_load(plan(server.url, replay=replay, requests=11, max_in_flight=1))
+    assert outcome.total("dropped") == 6
+    assert received.lines == ["GET /0", "GET /1", "GET /2", "GET /3", "GET /late"]
 
 
 async def test_latency_counts_from_time_in_log(write: Write) -> None:

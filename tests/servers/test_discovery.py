@@ -6,9 +6,9 @@ import pytest
 
 from cockpit.servers import registry
 from cockpit.servers.apache import MODULES
-from cockpit.servers.inventory import Inventory, parse_inventory
+from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
 from cockpit.servers.kind import RunningServer
-from cockpit.servers.registry import running_servers
+from cockpit.servers.registry import instances, running_servers
 from cockpit.tuning.server_discovery import able_to_answer, serving
 
 DEBIAN = f"""\
@@ -55,6 +55,28 @@ def test_servers_of_debian_host_are_discovered() -> None:
     (java,) = servers["Tomcat10"].candidates
     assert (java.kind, java.key, java.reload) == ("keyvalue", "JAVA_OPTS", "service tomcat10 restart")
     assert servers["squid"].status[0].url == "http://localhost:3128/squid-internal-mgr/counters"
+
+
+@pytest.mark.parametrize("separator", [*"\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"])
+def test_a_command_line_cannot_state_facts_about_another_process(separator: str) -> None:
+    """Any user of a host chooses the command lines of his processes."""
+    forged = "master\t9\t/tmp/own\t/tmp\tyes\tnginx.service\thost"
+    text = (
+        "process\t9\t1\tnginx\t/tmp/own\t\nmaster\t9\t/tmp/own\t/tmp\tyes\t\tuser\n"
+        f"process\t10\t1\tnginx\tx{separator}{forged}\t\n"
+    )
+    own, _ = parsed(text).processes
+    assert (own.origin, own.unit) == ("user", "")
+
+
+@pytest.mark.parametrize("pattern", registry.PROCESSES)
+@pytest.mark.parametrize("has_name", [True, False], ids=["no-options", "no-command-line"])
+def test_a_process_without_options_or_command_line_is_no_error(pattern: str, has_name: bool) -> None:
+    """A packaged mariadbd has no options; a zombie has no command line."""
+    name = pattern.replace("*", "8.2")
+    process = Process(9, 1, name, (f"/usr/sbin/{name}",) if has_name else ())
+    inventory = Inventory("root", (process,), (Listener(name, 9, 80),))
+    assert len(running_servers(inventory)) <= 1 and len(instances(inventory)) <= 1
 
 
 def test_nginx_candidates_have_its_error_log() -> None:

@@ -61,11 +61,22 @@ def test_new_setting_is_appended_and_can_be_removed() -> None:
         (b"(" * 5000, "workers", "no Python file"),
         (b"x = 1\n" * 60000, "workers", "more than 256 KiB"),
         (b'worker_class = "a\\nb"\n', "worker_class", "no plain text"),
+        (b"# c\rx = 1\nworkers = 4\nthreads = 22\n", "workers", "carriage return"),
+        (b"# coding: latin-1\nx = '\xe9'; workers = 4; threads = 2\n", "workers", "no Python file"),
     ],
 )
 def test_unchangeable_setting_is_refused(text: bytes, name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         GRAMMAR.read(text, name)
+
+
+def test_a_declared_encoding_does_not_move_the_place_of_a_value() -> None:
+    text = "# coding: latin-1\nx = '\u00e9'; workers = 4; threads = 2\n".encode()
+    assert GRAMMAR.change(text, "workers", b"5") == text.replace(b"workers = 4", b"workers = 5")
+
+
+def test_a_warning_of_python_about_the_file_is_not_shown() -> None:
+    assert GRAMMAR.read(b"x = 1if 1 else 2\nworkers = 4\n", "workers").value == "4"
 
 
 @pytest.mark.parametrize("value", ['a"b', "a\\nb", "a\nb", ""])

@@ -135,6 +135,13 @@ def test_statistics_are_parsed() -> None:
     assert not page.is_counter("frontend.scur") and not page.is_counter("app/app1 rtime")
 
 
+def test_a_listener_is_no_server() -> None:
+    """The rows of `option socket-stats`, with the status OPEN."""
+    rows = "web,sock-1,OPEN,3,1,\nweb,FRONTEND,OPEN,0,1,\napp,app1,UP,2,1,\napp,app2,DOWN,2,0,\n"
+    values, _ = registry.STATUS_PAGES["haproxy"].parse(f"# pxname,svname,status,type,scur,\n{rows}")
+    assert (values["servers.up"], values["servers.down"], values["web/sock-1 scur"]) == (1, 1, 1)
+
+
 @pytest.mark.parametrize("text", ["# pxname,svname,x\n" + "a" * 200_000, "# pxname,svname,x\n\0\n", "# pxname,svname,"])
 def test_malformed_row_raises_only_page_error(text: str) -> None:
     try:
@@ -151,3 +158,12 @@ def test_candidates_are_offered() -> None:
     assert timeouts[0].directive == "timeout connect" and timeouts[0].name == "timeout-connect"
     for candidate in server.candidates:
         assert HAPROXY.names.fullmatch(candidate.directive)
+
+
+def test_a_limit_of_the_command_line_is_not_offered_in_the_file() -> None:
+    offered = {}
+    for options in ("", "-n\t100\t"):
+        text = f"process\t5\t1\thaproxy\t/usr/sbin/haproxy\t{options}\n"
+        (server,) = registry.running_servers(parse_inventory(text, registry.FILES))
+        offered[options] = {one.directive for one in server.candidates}
+    assert offered[""] - offered["-n\t100\t"] == {"maxconn"}

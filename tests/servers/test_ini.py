@@ -90,6 +90,12 @@ def test_server_groups_are_one_section_last_line_wins() -> None:
     assert MARIADB.read(OPTIONS.replace(b"[mariadb]", b"[mysql]"), "max_connections", "mysqld").value == "100"
 
 
+def test_an_option_that_may_be_unknown_is_the_option() -> None:
+    text = OPTIONS + b"loose-max_connections = 300\n"
+    assert MARIADB.read(text, "max_connections", "mysqld").value == "300"
+    assert MARIADB.change(text, "max_connections", b"400", "mysqld") == text.replace(b"300", b"400")
+
+
 def test_version_specific_group_is_not_changed() -> None:
     with pytest.raises(ConfigError, match=r"max_connections is in \[mariadb-10\.11\], which only that version reads"):
         MARIADB.read(OPTIONS.replace(b"[mariadb]", b"[mariadb-10.11]"), "max_connections", "mysqld")

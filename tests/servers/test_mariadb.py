@@ -65,3 +65,13 @@ def test_status_is_parsed() -> None:
     assert (values["Threads_connected"], values["Queries"]) == (3, 1234)
     assert text == {"Innodb_buffer_pool_dump_status": "done"}
     assert page.is_counter("Queries") and not page.is_counter("Threads_running")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_counter"),
+    [("flushed", True), ("made_young", True), ("lru_freed", True), ("data", False), ("dirty", False), ("total", False)],
+)
+def test_pages_of_the_buffer_pool_are_gauges_and_what_was_done_with_them_is_counted(
+    name: str, is_counter: bool
+) -> None:
+    assert registry.STATUS_PAGES["mariadb"].is_counter(f"Innodb_buffer_pool_pages_{name}") is is_counter

@@ -69,6 +69,18 @@ def test_master_without_known_file_offers_nothing() -> None:
     assert server.candidates == () and server.startup is not None and server.startup.file == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("include=/etc/php/8.2/fpm/pool.d/*.conf", "/etc/php/8.2/fpm/pool.d/*.conf"),
+        (" include = /srv/a b/*.conf ; the pools\r", "/srv/a b/*.conf"),
+        ('include = "/srv/a;b/*.conf";', '"/srv/a;b/*.conf"'),
+    ],
+)
+def test_a_comment_is_no_part_of_an_included_path(line: str, path: str) -> None:
+    assert registry.INCLUDES["php-fpm"].findall(line) == [path]
+
+
 PAGE = (
     '{"pool":"www","process manager":"dynamic","start time":1700000000,"start since":60,"accepted conn":12,'
     '"listen queue":3,"max listen queue":4,"listen queue len":511,"idle processes":1,"active processes":4,'

@@ -55,6 +55,28 @@ def test_nginx_file_and_reload(arguments: str, file: str, reload: str) -> None:
     assert (found.file, found.reload, found.doubt) == (file, reload, "")
 
 
+def test_directives_of_another_users_command_line_are_in_no_command() -> None:
+    """A test would load his modules."""
+    title = "nginx: master process nginx -c /etc/nginx/nginx.conf -g {};"
+    found = startup("nginx", title.format("load_module /tmp/own.so"), build=NGINX_BUILD, origin="user")
+    assert (found.file, found.test, found.reload) == ("", "", "")
+    assert found.doubt.startswith("another user started it, with directives on its command line")
+    found = startup("nginx", title.format("daemon off"), build=NGINX_BUILD, origin="user")
+    assert found.test == "nginx -t -c /etc/nginx/nginx.conf"
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "reload"),
+    [
+        ("haproxy", ("haproxy", "-W", "-f", "/a.cfg", "-p", "/tmp/own.pid"), "pkill -USR2 -o -x -f -- "),
+        ("gunicorn", ("/usr/bin/python3", "/usr/bin/gunicorn", "-p", "/tmp/own.pid"), "pkill -HUP -o -x -f -- "),
+    ],
+)
+def test_a_pid_in_another_users_file_is_not_signalled(name: str, command: tuple[str, ...], reload: str) -> None:
+    assert startup(name, *command, origin="user").reload.startswith(reload)
+    assert startup(name, *command).reload.endswith('"$(cat /tmp/own.pid)"')
+
+
 def test_nginx_without_build_options_has_default_prefix() -> None:
     build = "built\t{program}\tconfigure arguments:\n"
     found = startup("nginx", "nginx: master process nginx", program="/opt/nginx", build=build)

@@ -10,7 +10,7 @@ from cockpit.servers.upstreams import Upstream, hops, upstreams
 
 NGINX = """
 http { upstream app { server 127.0.0.1:9000 weight=2; server unix:/var/run/a.sock; }
-upstream two {
+upstream Two {
     server 10.0.0.5;
 }
 server {
@@ -22,6 +22,7 @@ server {
     location /w { proxy_pass http://unix:/run/$name.sock; }
     location /s { proxy_pass http://unix:/run/s.sock:/uri/; }
     location /t { proxy_pass https://[::1]; }
+    location /u { proxy_pass http://Two; }
 }}
 """
 APACHE = r"""

@@ -57,6 +57,27 @@ async def do(session: Session, name: str, answer: str = "") -> None:
     await next(action for action in session.controls.actions if action.name == name).run(answer)
 
 
+async def test_a_key_that_is_pressed_again_at_once_opens_one_past(
+    live: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Recording] = []
+
+    class Opened(Recording):
+        def __init__(self, file: Path) -> None:
+            super().__init__(file)
+            opened.append(self)
+
+    monkeypatch.setattr("cockpit.session.live_replay.Recording", Opened)
+    await do(live, "toggle")
+    await wait_until(live, lambda: len(live.state.seconds) >= 3)
+    await asyncio.gather(*(do(live, "back") for _ in range(3)))
+    assert len(opened) == 1
+    position, extent = live.controls.position, live.controls.extent
+    assert position is not None and extent is not None and position <= max(0.0, extent[1] - 2)
+    await do(live, "end")
+    assert live.controls.mode is Mode.LIVE
+
+
 async def wait_until(session: Session, condition: Callable[[], bool]) -> None:
     await asyncio.wait_for(session.until(lambda _: condition()), 60)
 

@@ -61,7 +61,9 @@ async def test_unreachable_webhook_is_reported() -> None:
     assert stream.trouble.startswith("--annotate: 127.0.0.1: ")
 
 
-@pytest.mark.parametrize("url", ["", "grafana.example/api", "ftp://grafana.example/", "http://", "http://[::1"])
+@pytest.mark.parametrize(
+    "url", ["", "grafana.example/api", "ftp://grafana.example/", "http://", "http://[::1", "http://[::1]:65536/"]
+)
 def test_invalid_webhook_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--annotate"):
         AnnotationStream(url)

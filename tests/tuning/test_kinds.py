@@ -283,6 +283,28 @@ def test_mount_option_is_read(busybox: bool) -> None:
     assert done.returncode == 1 and b"nothing is mounted there" in done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize("mount", ["mount", "busybox mount"])
+def test_the_access_time_of_a_read_only_mount_leaves_its_file_system_writable(mount: str, tmp_path: Path) -> None:
+    """A read-only bind mount of a directory of a file system that is mounted elsewhere too."""
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    whole.mkdir()
+    part.mkdir()
+    setter = live.setter(Knob(name="m", host="web1", kind="mount", mount=str(part)), "noatime")
+    steps = f"""
+        mount -t tmpfs whole {whole} && mkdir {whole}/part && mount --bind {whole}/part {part} &&
+        mount -o remount,bind,ro {part} || exit 9
+        mount() {{ command {mount} "$@"; }}
+        change() {{ {setter}
+        }}
+        for option in strictatime noatime relatime noatime; do change "$option" || exit 8; done
+        touch {whole}/written || exit 7
+        grep ' {part} ' /proc/self/mountinfo | cut -d ' ' -f 6
+    """
+    done = subprocess.run(["unshare", "-m", "sh", "-c", steps], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "ro,noatime\n"), done.stderr
+
+
 async def test_live_value_is_set_after_file_passes_test(server: Server, shell: FaultyShell) -> None:
     file, level, calls = server.directory / "my.cnf", server.state / "level", server.state / "calls"
     file.write_text("[mysqld]\nmax_connections = 50\n")

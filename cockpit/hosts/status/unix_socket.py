@@ -8,9 +8,11 @@ from cockpit.hosts.shell import Shell
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
-# "$1" is the socket, "$2" the request. Servers close the connection after their response.
+# "$1" is the socket, "$2" the request. Servers close the connection after their response. For socat, characters of a
+# path may begin options, or another address such as a command.
 _PROGRAM = """
-if command -v socat >/dev/null; then printf '%s\\n' "$2" | socat -t 5 - "UNIX-CONNECT:$1"
+case $1 in *[!A-Za-z0-9_./@-]*) plain= ;; *) plain=y ;; esac
+if [ "$plain" ] && command -v socat >/dev/null; then printf '%s\\n' "$2" | socat -t 5 - "UNIX-CONNECT:$1"
 elif nc -h 2>&1 | grep -q -e '-[A-Za-z0-9]*U'; then printf '%s\\n' "$2" | nc -U "$1"
 elif command -v python3 >/dev/null; then python3 -c '
 import socket, sys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 
 from cockpit.servers.gunicorn.editor import GunicornGrammar
 from cockpit.servers.gunicorn.settings import SETTINGS
@@ -37,8 +38,7 @@ config.worker_class
 def _given(process: Process) -> dict[str, str]:
     """The options of its command line by the names of settings, with `config` and `pid`."""
     found: dict[str, str] = {}
-    words = process.command[1:]
-    for word, following in zip(words, (*words[1:], ""), strict=True):
+    for word, following in pairwise((*process.command[1:], "")):
         # Some options have no value.
         after = "" if following.startswith("-") else following
         if word.startswith("--"):
@@ -67,11 +67,11 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     pid = absolute(given.get("pid", ""), process.directory)
     if process.unit:
         reload = command("systemctl", "kill", "--signal=HUP", "--kill-who=main", process.unit)
-    elif pid:
+    elif pid and process.origin != "user":
         reload = f'kill -HUP "$(cat {shlex.quote(pid)})"'
     else:
         reload = signal_command("HUP", process)
-    python = process.command[0] if process.command[0].startswith("/") else process.program
+    python = next((word for word in process.command[:1] if word.startswith("/")), process.program)
     test = f"cd {shlex.quote(process.directory or '/')} && {command(python, '-c', _CHECK, file)}"
     root = posixpath.dirname(file) if file else ""
     return Startup("gunicorn", (file,) if file else (), root, test, reload, doubt(process, file, False))

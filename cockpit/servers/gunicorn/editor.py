@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 
 from cockpit.servers.editing import (
@@ -52,8 +53,12 @@ class GunicornGrammar(Grammar):
 def _module(text: bytes) -> ast.Module:
     if len(text) > _LIMIT:
         raise ConfigError(f"it has more than {_LIMIT // 1024} KiB")
+    if b"\r" in text.replace(b"\r\n", b""):
+        raise ConfigError("it has a carriage return that Python takes for a line end; change it by hand")
     try:
-        return ast.parse(text)
+        # As UTF-8 whatever its first line says: then columns are bytes of the text. Warnings would go to the screen.
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(text.decode())
     except SyntaxError as error:
         raise ConfigError("it is no Python file: its grammar is wrong there", error.lineno or 0) from None
     except (ValueError, RecursionError, MemoryError):

@@ -67,7 +67,10 @@ def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
         return "service haproxy reload"
     if not any(word in ("-W", "-Ws") for word in process.command):
         return ""
-    return f'kill -USR2 "$(cat {shlex.quote(pid_file)})"' if pid_file else signal_command("USR2", process)
+    # Another user could write any PID into the file.
+    if pid_file and process.origin != "user":
+        return f'kill -USR2 "$(cat {shlex.quote(pid_file)})"'
+    return signal_command("USR2", process)
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
@@ -77,7 +80,9 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         sections = _sections(inventory.text(_CONFIG)) if is_packaged else []
         main = ConfigFile("haproxy", startup.file, startup.test, startup.reload)
         candidates = (
-            *main.candidates("maxconn nbthread", usual=True, section="global"),
+            # -n wins over maxconn.
+            *(main.candidates("maxconn", usual=True, section="global") if "-n" not in master.command else ()),
+            *main.candidates("nbthread", usual=True, section="global"),
             *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
             *main.candidates(_DEFAULTS, usual=False, section="defaults"),
         )

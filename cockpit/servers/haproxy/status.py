@@ -10,6 +10,8 @@ from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, num
 
 _HINT = "the URL should end in ;csv, as http://localhost:8404/stats;csv"
 _TOTALS = {"FRONTEND": "frontend", "BACKEND": "backend"}
+# The type of a row of a listener, as `option socket-stats` adds them.
+_LISTENER = "3"
 _GAUGES = ("qcur", "scur", "rate", "req_rate", "conn_rate", "act", "bck")
 _COUNTERS = (
     *("stot", "req_tot", "conn_tot", "bin", "bout", "dreq", "dresp", "ereq", "econ", "eresp", "wretr", "wredis"),
@@ -38,7 +40,7 @@ def _count(row: Mapping[str, str | None], values: dict[str, float], single: dict
     """Add a row to the totals and to the metrics of single rows, unless its name is overlong."""
     kind = row["svname"] or ""
     total = _TOTALS.get(kind)
-    if total is None:
+    if total is None and row.get("type") != _LISTENER:
         values["servers.up" if (row.get("status") or "").startswith(("UP", "no check")) else "servers.down"] += 1
     label = f"{row['pxname']}/{kind}"
     for name in (*_GAUGES, *_COUNTERS, *_TIMES):

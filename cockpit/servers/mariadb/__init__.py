@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 
 from cockpit.servers.inventory import Inventory, Process, safe_path
 from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusAddress, running
@@ -28,8 +29,7 @@ _SET = 'case $1 in "" | *[!A-Za-z0-9_]*) echo "no value of a variable" >&2; exit
 def _given(process: Process) -> dict[str, str]:
     """The options of its command line, as `--name=value` and `--name value`, with underscores."""
     found: dict[str, str] = {}
-    words = process.command[1:]
-    for word, following in zip(words, (*words[1:], ""), strict=True):
+    for word, following in pairwise((*process.command[1:], "")):
         if word.startswith("--"):
             name, sign, value = word[2:].partition("=")
             found[name.replace("-", "_")] = value if sign or following.startswith("-") else following

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.editing import ConfigError, check_text, line_number
+from cockpit.servers.editing import UndecidedValue, check_text, line_number
 from cockpit.servers.ini import IniGrammar
 
 # https://mariadb.com/kb/en/configuring-mariadb-with-option-files/: groups that every version of the server reads.
@@ -17,11 +17,11 @@ class MariadbGrammar(IniGrammar):
     comments = b"#"
 
     def same_key(self, one: str, other: str) -> bool:
-        return one.replace("-", "_") == other.replace("-", "_")
+        return _plain(one) == _plain(other)
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if _VERSIONED.fullmatch(section):
-            raise ConfigError(f"{key} is in [{section}], which only that version reads; change it by hand")
+            raise UndecidedValue(f"{key} is in [{section}], which only that version reads; change it by hand")
         return section in GROUPS if wanted in GROUPS else section == wanted
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
@@ -33,3 +33,8 @@ class MariadbGrammar(IniGrammar):
             )
             for found in _INCLUDE.finditer(text)
         ]
+
+
+def _plain(name: str) -> str:
+    """Without the prefix by which an unknown option is no error."""
+    return name.replace("-", "_").removeprefix("loose_")

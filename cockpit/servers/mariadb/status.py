@@ -11,7 +11,9 @@ _NAMES = (
 )
 _GAUGES = (
     *("Threads_cached", "Threads_connected", "Threads_running", "Open_tables", "Max_used_", "Uptime", "Qcache_free"),
-    *("Qcache_queries", "Qcache_total", "Innodb_buffer_pool_pages", "Innodb_buffer_pool_bytes", "Innodb_data_pending"),
+    *("Qcache_queries", "Qcache_total", "Innodb_buffer_pool_bytes", "Innodb_data_pending"),
+    # Others of these names count pages: flushed, made_young, lru_freed.
+    *(f"Innodb_buffer_pool_pages_{name}" for name in ("data", "dirty", "free", "misc", "old", "total")),
     *("Innodb_row_lock_current", "Innodb_row_lock_time_avg", "Innodb_row_lock_time_max", "Innodb_buffer_pool_dump"),
     *("Innodb_buffer_pool_load", "Innodb_buffer_pool_resize", "Table_open_cache_active"),
 )

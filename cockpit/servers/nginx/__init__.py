@@ -43,7 +43,11 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     own += ["-c", file] if "c" in given else []
     directives = given.get("g", "")
     names = [name for directive in directives.split(";") for name in directive.split()[:1]]
-    own += ["-g", directives] if set(names).difference(_DAEMON) else []
+    if set(names).difference(_DAEMON):
+        if process.origin == "user":
+            why = "another user started it, with directives on its command line: log in as that user"
+            return Startup("nginx", (), "", doubt=why)
+        own += ["-g", directives]
     # Debian's program is in every PATH.
     program = process.program if process.program not in ("", "/usr/sbin/nginx") else "nginx"
     needs_build = not given.get("c", "").startswith("/")

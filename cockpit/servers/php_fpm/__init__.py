@@ -111,6 +111,6 @@ KIND = ServerKind(
     reload_replaces=("php-fpm",),
     startup=_startup,
     version="-i",
-    include=r"^\s*include\s*=\s*(.+?)\s*$",
+    include=r"^\s*include\s*=\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s;]+(?:[ \t]+[^\s;]+)*)\s*(?:;.*)?$",
     settings=SETTINGS,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.editing import ConfigError
+from cockpit.servers.editing import UndecidedValue
 from cockpit.servers.ini import IniGrammar
 
 # Sections of php.ini that hold for a single host or directory.
@@ -17,5 +17,5 @@ class PhpFpmGrammar(IniGrammar):
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if section.upper().startswith(_SCOPED):
-            raise ConfigError(f"{key} is set in [{section[:80]}], for a part of the requests; change it by hand")
+            raise UndecidedValue(f"{key} is set in [{section[:80]}], for a part of the requests; change it by hand")
         return section == wanted

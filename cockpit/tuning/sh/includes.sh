@@ -11,6 +11,8 @@ one() {
         for inner in "$1"/*; do [ ! -f "$inner" ] || one "$inner"; done
         return 0
     fi
+    # Reading a pipe or a device would not end.
+    [ -f "$1" ] || return 0
     # Links of another root lead elsewhere from here.
     real=$1
     [ "$root" ] || real=$(readlink -f -- "$1") || return 0
@@ -24,9 +26,8 @@ one() {
         [ -e "/proc/$server/root$1" ] || [ "$(readlink "/proc/$server/ns/mnt")" != "$mounts" ] || same=yes
     fi
     printf 'file\t%s\t%s\t%s\n' "$1" "$real" "$same"
-    grep -iE 'include|serverroot|jkworkersfile|^[[:space:]]*import[[:space:]]' -- "$1" | head -c 65536 | while read -r line || [ "$line" ]; do
-        printf 'line\t%s\n' "$line"
-    done
+    head -c 8388608 -- "$1" | grep -iE 'include|serverroot|jkworkersfile|^[[:space:]]*import[[:space:]]' | head -c 65536 |
+        while read -r line || [ "$line" ]; do printf 'line\t%s\n' "$line"; done
 }
 for pattern; do
     found=

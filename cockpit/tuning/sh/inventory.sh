@@ -45,7 +45,7 @@ for at in /proc/[0-9]*/comm; do
     read -r line <"$at/stat" || continue
     set -f; set -- ${line##*) }; set +f
     printf 'process\t%s\t%s\t%s\t' "${at#/proc/}" "$2" "$name"
-    tr '\0\n\t' '\t  ' <"$at/cmdline"
+    head -c 65536 -- "$at/cmdline" | tr '\0\n\t' '\t  '
     echo
     read -r parent <"/proc/$2/comm" || parent=
     [ "$parent" = "$name" ] || master "${at#/proc/}" "$name"

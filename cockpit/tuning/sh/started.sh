@@ -6,6 +6,7 @@ while read -r name value; do [ "$name" != btime ] || boot=$value; done </proc/st
 for pid; do
     read -r line <"/proc/$pid/stat" || continue
     set -f; set -- ${line##*) }; set +f
+    [ "$#" -ge 20 ] || continue
     shift 19
     echo "$((boot + $1 / hertz))"
 done 2>/dev/null

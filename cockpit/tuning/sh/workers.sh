@@ -11,7 +11,8 @@ for at in /proc/[0-9]*/comm; do
     at=${at%/comm}
     read -r line <"$at/stat" || continue
     set -f; set -- ${line##*) }; set +f
-    [ "$1" != Z ] || continue
+    # A name with a line end cuts the line.
+    [ "$#" -ge 20 ] && [ "$1" != Z ] || continue
     own="$own${at#/proc/} "
     shift
     parent=$1

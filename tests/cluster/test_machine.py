@@ -1,0 +1,181 @@
+"""A generator that answers with errors of any kind, or with nonsense: it is named, and lost alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from cockpit.cluster.crew import DaskCrew
+from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
+from cockpit.load.protocol import assignments
+from cockpit.model.clock import Clock
+from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.events import AnyEvent, decode
+from cockpit.model.generator_events import GeneratorLost
+from tests.load.servers import plan
+
+ERRORS = (OSError("Unable to contact Actor's worker"), ValueError("nonsense"), KeyError("begin"))
+
+
+class Failing:
+    """A carrier whose methods fail."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def begin(self, lines: Any) -> str:
+        raise self._error
+
+    async def moment(self) -> float:
+        raise self._error
+
+    async def tell(self, messages: Any) -> None:
+        raise self._error
+
+    async def end(self) -> None:
+        raise self._error
+
+
+class Telling(Failing):
+    """A carrier with this clock."""
+
+    def __init__(self, there: Any) -> None:
+        self._there = there
+
+    async def moment(self) -> Any:
+        return self._there
+
+
+def machine_with(carrier: Failing) -> Machine:
+    machine = Machine("gen1", "tls://127.0.0.1:1")
+    machine.carrier = carrier
+    return machine
+
+
+def crew_of(machine: Machine, events: list[AnyEvent]) -> DaskCrew:
+    crew = DaskCrew("tls://127.0.0.1:1")
+    crew.generators = [machine]
+    crew.attach(Clock(), events.append)
+    return crew
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_load_workers_that_cannot_be_started_are_one_line(error: Exception) -> None:
+    crew = crew_of(machine_with(Failing(error)), [])
+    with pytest.raises(CockpitError, match="gen1: "):
+        await crew.workers(lambda machines: assignments(plan("http://127.0.0.1/"), 1, ()))
+
+
+async def test_if_one_generator_starts_no_load_workers_those_of_others_are_ended() -> None:
+    told: list[Any] = []
+
+    class Willing(Telling):
+        async def begin(self, lines: Any) -> str:
+            return ""
+
+        async def tell(self, messages: Any) -> None:
+            told.extend(messages)
+
+    crew = crew_of(machine_with(Failing(ERRORS[0])), [])
+    crew.generators.append(machine_with(Willing(1.0)))
+    with pytest.raises(CockpitError, match="gen1: Unable to contact"):
+        await crew.workers(lambda machines: assignments(plan("http://127.0.0.1/", workers=2, concurrency=2), 1, ()))
+    await _idle(crew.generators[1])
+    assert told == [(1, b"")]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_a_generator_whose_ping_fails_is_lost(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cockpit.cluster.crew._PING", 0.0)
+    events: list[AnyEvent] = []
+    crew = crew_of(machine_with(Failing(error)), events)
+    async with asyncio.timeout(30):
+        await crew._watch(crew.generators[0])
+    assert isinstance(events[0], GeneratorLost) and events[0].machine == "gen1"
+
+
+@pytest.mark.parametrize("there", [1.7e308, -1.7e308, -1.0, float("nan"), float("inf"), 5, "5", None])
+async def test_an_instant_that_no_clock_shows_is_refused(there: Any) -> None:
+    """Of two such instants, offset and drift would be infinite, and the recording could not be read."""
+    with pytest.raises(HostError, match="gen1: its answer is no instant"):
+        await machine_with(Telling(there)).ping()
+
+
+async def _idle(machine: Machine) -> None:
+    if machine._sending is not None:
+        await asyncio.wait([machine._sending])
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_commands_are_sent_after_one_that_failed(error: Exception) -> None:
+    machine = machine_with(Failing(error))
+    machine.send(0, b"x")
+    await _idle(machine)
+    sent: list[Any] = []
+    machine.carrier.tell = lambda messages: asyncio.sleep(0, sent.append(messages))
+    machine.send(0, b"y")
+    await _idle(machine)
+    assert sent == [[(0, b"y")]]
+    await machine.close()
+
+
+@pytest.mark.parametrize("message", ["text", None, [1], {"action": 5}])
+def test_any_message_to_all_is_no_error(message: Any) -> None:
+    events: list[AnyEvent] = []
+    crew_of(machine_with(Telling(1.0)), events)._note((0.0, message))
+    assert not events
+
+
+TICK = {"event": "tick", "t": 5e8, "run": 1, "worker": 0, "start": 4.9e8, "sent": 2, "completed": 2}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"service": [3, 1, 2, 10**30, 1]},
+        {"service": [3, 1, 2, 10**17, 1]},
+        {"service": [3, 1, 2, 5, -1]},
+        {"service": ["x", 1, 2, 5, 1]},
+        {"stage": -5},
+        {"statuses": {"9" * 20: 1}},
+        {"errors": {"timeout": 10**40}},
+    ],
+)
+async def test_a_tick_that_cannot_have_happened_is_no_message(changed: dict[str, Any]) -> None:
+    """A recording would leave it out, so that a replay would differ."""
+    machine = Machine("gen1", "tls://127.0.0.1:1")
+    worker = RemoteWorker(assignments(plan("http://127.0.0.1/"), 1, ())[0], machine)
+    machine.expect([worker])
+    good = json.dumps(TICK).encode()
+    for line in (good, json.dumps(TICK | changed).encode(), b'{"say":"ready"}', b""):
+        machine.take(WorkerLine("tls://127.0.0.1:1", 0, 0, line, ""))
+    assert [await worker.line() for _ in range(4)] == [good, b"{}", b'{"say":"ready"}', b""]
+    with pytest.raises(msgspec.MsgspecError):
+        decode(json.dumps(TICK | {"service": [3, 1, 2, 10**30, 1]}))
+
+
+class _Scheduler:
+    """A client of a scheduler with one worker, on which a carrier cannot be made."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def subscribe_topic(self, topic: str, handler: Any) -> None: ...
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        return {"workers": {"tls://127.0.0.1:1": {"name": "gen1", "host": "127.0.0.1"}}}
+
+    async def submit(self, *_: Any, **__: Any) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [TypeError("__init__() takes 2 positional arguments"), AttributeError("Carrier")])
+async def test_another_cockpit_on_a_worker_of_a_cluster_is_named(error: Exception) -> None:
+    crew = DaskCrew("tls://127.0.0.1:1")
+    crew.client = _Scheduler(error)  # type: ignore[assignment]
+    with pytest.raises(HostError, match=f"gen1: {error.args[0].split('(')[0]}"):
+        await crew._place()
