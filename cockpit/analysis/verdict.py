@@ -284,7 +284,10 @@ def _sides(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[
 
 
 def _short(visits: Visits) -> bool:
-    return any(len(window.seconds) < 2 * BLOCK for visit in visits for window in visit)
+    """Return whether runs are taken whole, as one is too short for blocks. Windows of rounds never are: the segment of
+    one has the next set-up too."""
+    windows = [window for visit in visits for window in visit if not any(one.round for one in window.segments)]
+    return any(len(window.seconds) < 2 * BLOCK for window in windows)
 
 
 def _values(visits: Visits, further: Sequence[str], whole: bool) -> _Values:
