@@ -78,7 +78,8 @@ def test_a_damaged_baseline_is_one_line(file: str, capsys: pytest.CaptureFixture
     assert main(["baseline", "set", "x", file]) == 0
     path = baselines.folder() / "x.json"
     whole = path.read_bytes()
-    for broken in (b"", whole[:500], b"{}", whole.replace(b'"format":2', b'"format":9'), b"\xff\xfe"):
+    empty = json.dumps(json.loads(whole) | {"runs": []}).encode()
+    for broken in (b"", whole[:500], b"{}", whole.replace(b'"format":2', b'"format":9'), b"\xff\xfe", empty):
         path.write_bytes(broken)
         assert main(["baseline", "show", "x"]) == 2
         assert "x.json: " in capsys.readouterr().err.splitlines()[-1]
