@@ -123,6 +123,10 @@ class LiveReplay:
         except BaseException:
             await past.close()
             raise
+        if self._past is not None:
+            # Two keys in a row: the first one showed the past already.
+            await past.close()
+            return
         self._past = past
 
     async def _leave(self, _: str) -> None:

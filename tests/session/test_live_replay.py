@@ -61,6 +61,14 @@ async def holds(session: Session, condition: Callable[[], bool]) -> None:
     await asyncio.wait_for(session.until(lambda _: condition()), 60)
 
 
+async def test_two_keys_at_once_show_one_past(live: Session) -> None:
+    await do(live, "mark", "before")
+    await asyncio.gather(do(live, "home"), do(live, "back"))
+    await do(live, "end")
+    replays = [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "Session.run"]  # type: ignore[union-attr]
+    assert live.controls.mode is Mode.LIVE and len(replays) == 1
+
+
 async def test_the_past_is_shown_and_the_present_goes_on(live: Session, tmp_path: Path) -> None:
     await do(live, "mark", "before")
     await do(live, "toggle")
