@@ -20,14 +20,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.baseline import Baseline, BaselineRun
 from cockpit.analysis.thresholds import Breaker
 from cockpit.cli import main
 from cockpit.cli.check import DEFAULT_CAP, default_cap
 from cockpit.model.errors import TargetError
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
-from cockpit.model.histogram import Histogram
+from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.model.metrics import LATENCIES
 from cockpit.profiles.profile import Profile
 from cockpit.report import baselines
 from cockpit.report.check_result import CheckJson
@@ -377,8 +378,9 @@ def test_quick_is_one_run_of_15_s_against_the_last_baseline_of_the_same_load(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     plan = LoadPlan(url="http://127.0.0.1:1/", duration=10.0)
+    run = BaselineRun(source="x", wall=0.0, metrics={}, histograms=dict.fromkeys(LATENCIES, EMPTY), hosts={})
     for at, (name, found) in enumerate({"old": plan, "new": plan, "other": replace(plan, concurrency=9)}.items()):
-        path = baselines.save(Baseline(name=name, plan=found, runs=()))
+        path = baselines.save(Baseline(name=name, plan=found, runs=(run,)))
         os.utime(path, (1e9 + at, 1e9 + at))
     (tmp_path / "cockpit" / "baselines" / "damaged.json").write_text("{")
     assert (latest := baselines.latest(plan)) is not None and latest.name == "new"
