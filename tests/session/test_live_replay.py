@@ -62,7 +62,8 @@ async def holds(session: Session, condition: Callable[[], bool]) -> None:
 
 
 async def test_two_keys_at_once_show_one_past(live: Session) -> None:
-    await do(live, "mark", "before")
+    await do(live, "toggle")
+    await holds(live, lambda: len(live.state.seconds) >= 3)
     await asyncio.gather(do(live, "home"), do(live, "back"))
     await do(live, "end")
     replays = [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "Session.run"]  # type: ignore[union-attr]
