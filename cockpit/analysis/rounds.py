@@ -97,8 +97,11 @@ def label_of(settings: Sequence[Setting]) -> str:
 
 
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
-    """Return the verdict on the complete rounds, without intervals before the fourth; None before the first."""
+    """Return the verdict on the complete rounds, without intervals before the fourth; None before the first, and if the
+    recording lacks their run."""
     begun = rounds.begun
+    if begun.run not in state.plans:
+        return None
     pairs = [([_window(state, rounds, one)], [_window(state, rounds, two)]) for one, two in rounds.complete]
     if not pairs:
         return None
@@ -122,7 +125,7 @@ def _impression(effect: Effect) -> Effect:
 def progress(state: State, now: float) -> RoundsProgress | None:
     """Return the progress of the running rounds at session time `now`; None without any."""
     rounds = state.running_rounds
-    if rounds is None:
+    if rounds is None or not rounds.budget:
         return None
     sides = sequence(rounds.begun.first)
     done = sum(window.end is not None for window in rounds.windows)
@@ -179,11 +182,11 @@ def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
 
 def _deviation_of_rounds(state: State) -> float | None:
     for rounds in reversed(state.rounds):
-        if len(rounds.complete) >= FIRST_TEST:
+        if len(rounds.complete) >= FIRST_TEST and rounds.begun.run in state.plans:
             pairs = [(_window(state, rounds, one), _window(state, rounds, two)) for one, two in rounds.complete]
             name = _headline(pairs[0][0].segments[0]) if pairs[0][0].segments else "rate"
-            before, after = (window_values([pair[side] for pair in pairs])[name] for side in (0, 1))
-            if bool((before > 0).all() and (after > 0).all()):
+            before, after = (window_values([pair[side] for pair in pairs]).get(name) for side in (0, 1))
+            if before is not None and after is not None and bool((before > 0).all() and (after > 0).all()):
                 return float(np.log(after / before).std(ddof=1))
     return None
 

@@ -83,5 +83,6 @@ def _reason(ended: RoundsEnded, verdict: Verdict | None) -> str:
     if ended.active == "before" and verdict is not None and verdict.outcome is Outcome.WORSE:
         return " again: the new ones are worse"
     if ended.active == "after":
-        return ": they are not worse; ^U: undo"
+        known = verdict is not None and verdict.outcome is not Outcome.INCONCLUSIVE
+        return f": {'they are not worse' if known else 'the rounds do not show that they are worse'}; ^U: undo"
     return ", as at the start"

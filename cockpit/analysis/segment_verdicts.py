@@ -13,7 +13,7 @@ from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
-from cockpit.analysis.windows import Window, counted_range, segment_window
+from cockpit.analysis.windows import GUARD, UNLOADED_LONGEST, Window, counted_range, segment_window
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, RoundsState, Segment, State
 
@@ -22,6 +22,8 @@ _TOO_SHORT = 10
 _KEPT = 1000
 # Seconds after the end of a window within which its last metrics arrive.
 _ARRIVED = 3
+# Seconds after the end of a run within which its readings without load arrive (see Window.unloaded).
+_IDLE = GUARD + round(UNLOADED_LONGEST) + _ARRIVED
 Settings = tuple[tuple[str, str | None], ...]
 
 
@@ -72,7 +74,8 @@ class SegmentVerdicts:
         # The last readings of a host arrive after the window.
         ended = max((window.end or 0.0 for window in complete[-1]), default=0.0) if complete else state.t
         age = min(_ARRIVED, int(state.t - ended))
-        key = ("rounds", rounds.begun.number, rounds.begun.t, len(complete), over, age)
+        idle = _idle_blocks(state, rounds.begun.run)
+        key = ("rounds", rounds.begun.number, rounds.begun.t, len(complete), over, age, idle)
         return self._kept(key, lambda: rounds_verdict(state, rounds))
 
     def _kept(self, key: tuple[object, ...], judged: Callable[[], Verdict | None]) -> Verdict | None:
@@ -88,9 +91,17 @@ def _stamp(state: State, segment: Segment) -> tuple[object, ...]:
     known = (segment.number, segment.start, segment.end, segment.altered, segment.partial)
     if segment.end is None:
         return *known, len(counted_range(state, segment)) // BLOCK
-    # A host's last reading of a segment arrives after the segment's end.
+    # A host's last reading of a segment arrives after the segment's end, those without load after its run's.
     read = tuple(window.seconds for window in segment.hosts.values())
-    return *known, segment.counts.completed, segment.reason, read
+    return *known, segment.counts.completed, segment.reason, read, _idle_blocks(state, segment.run)
+
+
+def _idle_blocks(state: State, run: int) -> int:
+    """Return how many blocks of time without load follow a run; -1: another run follows it."""
+    last = state.segment
+    if last is None or last.run != run:
+        return -1
+    return 0 if last.end is None else min(int(state.t - last.end), _IDLE) // BLOCK
 
 
 def verdicts(state: State) -> tuple[Verdict, ...]:

@@ -18,6 +18,8 @@ from cockpit.model.state import Segment, State
 # A trend counts if it is this unlikely by chance and moves a metric by this share over the window.
 TREND_P = 0.002
 TREND_SHARE = 0.05
+# A longer series is tested by the medians of this many parts: the test compares each pair of values.
+_MOST = 600
 # Share of their median within which stable rates lie.
 TOLERANCE = 0.05
 # A window is checked in parts of at most LONGEST seconds each, at least three of SHORTEST.
@@ -105,6 +107,8 @@ def trend(values: Floats) -> float:
     middle = float(np.median(values)) if len(values) else 0.0
     if len(values) < 5 or middle == 0:
         return 0.0
+    if len(values) > _MOST:
+        values = np.array([np.median(part) for part in np.array_split(values, _MOST)])
     slope, p = _mann_kendall(values)
     moved = slope * (len(values) - 1) / abs(middle)
     return moved if p < TREND_P and abs(moved) >= TREND_SHARE else 0.0

@@ -43,23 +43,26 @@ class Variance(NamedTuple):
     freedom: int
 
 
-def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
-    """Return the effect of a switch with an anytime-valid interval: both arrays have one value per block.
+def effect(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0) -> Interval:
+    """Return the effect of a switch with an anytime-valid interval: both arrays have one value per block, and blocks of
+    other settings lie `between` them.
 
     The interval covers the difference of the means and the step; an end is infinite if a side is too short. It
     excludes 0 only if those of IN_A_ROW tests in a row did. It is what all tests so far have in common, as long as the
     estimate stays in it.
     """
-    *_, (_, found) = effect_over_time(before, after, alpha)
+    *_, (_, found) = effect_over_time(before, after, alpha, between)
     return found
 
 
-def effect_over_time(before: Floats, after: Floats, alpha: float = ALPHA) -> Iterator[tuple[int, Interval]]:
+def effect_over_time(
+    before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0
+) -> Iterator[tuple[int, Interval]]:
     """Yield how many blocks after the switch there were at each test until now, and the effect as it was then."""
     tests: deque[Interval] = deque(maxlen=IN_A_ROW)
     found = Interval(0.0, -math.inf, math.inf)
     for number in _tested(len(after)):
-        tests.append(single_test(before, after[:number], alpha))
+        tests.append(single_test(before, after[:number], alpha, between))
         found = _narrowed(found, _confirmed(tests))
         yield number, found
 
@@ -98,7 +101,7 @@ def first_impression(before: Floats, after: Floats) -> Interval:
     return Interval.around(float(after.mean() - before.mean()), reach * error)
 
 
-def single_test(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
+def single_test(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0) -> Interval:
     """Return the interval of a single test; see effect."""
     if not len(before) or not len(after):
         return Interval(0.0, -math.inf, math.inf)
@@ -106,19 +109,20 @@ def single_test(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval
     if min(len(before), len(after)) < LEAST:
         return Interval(difference, -math.inf, math.inf)
     half = bound(long_run_variance(before, after), len(before), len(after), alpha)
-    step = _step(before, after)
+    step = _step(before, after, between)
     return Interval(difference, min(difference, step) - half, max(difference, step) + half)
 
 
-def _step(before: Floats, after: Floats) -> float:
-    """Return how far the level after the switch is above the one before, beside a slope that both sides share.
+def _step(before: Floats, after: Floats, between: int = 0) -> float:
+    """Return how far the level after the switch is above the one before, beside a slope that both sides share, over the
+    blocks `between` them too.
 
     A slope of the short time before alone, carried on over all the time after, would grow with time out of noise.
     """
     times = [np.arange(len(side)) - (len(side) - 1) / 2 for side in (before, after)]
     rise = sum(float(time @ side) for time, side in zip(times, (before, after), strict=True))
     slope = rise / sum(float(time @ time) for time in times)
-    return float(after.mean() - before.mean()) - slope * (len(before) + len(after)) / 2
+    return float(after.mean() - before.mean()) - slope * ((len(before) + len(after)) / 2 + between)
 
 
 def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> float:
@@ -152,11 +156,11 @@ def long_run_variance(before: Floats, after: Floats) -> Variance:
     return largest
 
 
-def blocks_needed(before: Floats, after: Floats, least: float, alpha: float = ALPHA) -> int | None:
+def blocks_needed(before: Floats, after: Floats, least: float, alpha: float = ALPHA, between: int = 0) -> int | None:
     """Return how many blocks after the switch, more than there are, it takes for the effect to exceed its bound, when
     effect and noise stay as they are; an effect below `least` is taken for that. None: the time before is too short."""
     variance = long_run_variance(before, after)
-    difference, step = float(after.mean() - before.mean()), _step(before, after)
+    difference, step = float(after.mean() - before.mean()), _step(before, after, between)
     wanted = max(least, min(abs(difference), abs(step)) if difference * step > 0 else 0.0)
     for number in range(max(LEAST + IN_A_ROW - 1, len(after) + 1), 2001):
         if bound(variance, len(before), number, alpha) < wanted:

@@ -132,15 +132,21 @@ def _switch(before: Window, after: Window) -> Verdict:
     names = metrics([[sample.blocks] for sample in samples], before.plan.open)
     # While the time after grows, one block gives a first impression, without an interval.
     least = 1 if after.growing else switch.LEAST
+    # Of a setting that came first, time runs backwards: the blocks nearest to the other side are compared first.
+    backwards = after.start < before.start
+    apart = before.start - after.end if backwards else after.start - before.end
+    between = max(0, int(apart // BLOCK))
 
     def measure(name: str, alpha: float) -> MeasuredEffect | None:
         one, two = (sample.blocks[name][~np.isnan(sample.blocks[name])] for sample in samples)
         if len(one) < switch.LEAST or len(two) < least:
             return None
+        if backwards:
+            one, two = one[::-1], two[::-1]
         logarithmic = log_values((one, two))
         scale = 1.0 if logarithmic or name == "errors" else float(one.mean()) or 1.0
         one, two = (np.log(one), np.log(two)) if logarithmic else (one / scale, two / scale)
-        interval = Interval(*(scale * value for value in switch.effect(one, two, alpha)))
+        interval = Interval(*(scale * value for value in switch.effect(one, two, alpha, between)))
         if name == "errors":
             interval = _at_least_as_wide(interval, _counting_error(*samples))
         overall_values = samples[0].overall[name], samples[1].overall[name]
@@ -161,7 +167,7 @@ def _switch(before: Window, after: Window) -> Verdict:
         needs = _seconds_to_first_test(*verdict.values) if after.growing else None
         return replace(verdict, effects=first, needs=needs)
     found = effects(names, measure)
-    needs = _seconds_needed(samples, found[0]) if after.growing else None
+    needs = _seconds_needed(samples, found[0], between) if after.growing else None
     return replace(verdict, effects=found, needs=needs)
 
 
@@ -176,12 +182,13 @@ def _seconds_to_first_test(before: int, after: int) -> float:
     return float((switch.LEAST + switch.IN_A_ROW - 1 - after) * BLOCK)
 
 
-def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect) -> float | None:
+def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect, between: int) -> float | None:
     """Return the seconds that the headline still needs, for its effect or for its margin."""
     if not headline.relative or headline.change is None:
         return None
     one, two = (np.log(sample.blocks[headline.name]) for sample in samples)
-    blocks = switch.blocks_needed(one, two, math.log1p(headline.margin or MARGIN), 1 - headline.level)
+    one, two = one[~np.isnan(one)], two[~np.isnan(two)]
+    blocks = switch.blocks_needed(one, two, math.log1p(headline.margin or MARGIN), 1 - headline.level, between)
     return math.inf if blocks is None else float((blocks - len(two)) * BLOCK)
 
 
@@ -277,7 +284,10 @@ def _sides(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[
 
 
 def _short(visits: Visits) -> bool:
-    return any(len(window.seconds) < 2 * BLOCK for visit in visits for window in visit)
+    """Return whether runs are taken whole, as one is too short for blocks. Windows of rounds never are: the segment of
+    one has the next set-up too."""
+    windows = [window for visit in visits for window in visit if not any(one.round for one in window.segments)]
+    return any(len(window.seconds) < 2 * BLOCK for window in windows)
 
 
 def _values(visits: Visits, further: Sequence[str], whole: bool) -> _Values:

@@ -29,7 +29,8 @@ _TEXTS = {
     WarningKind.UNCLOSED: "the server announced Connection: close {count} times and kept the connection open; cockpit "
     "closed it, so local ports stay in TIME_WAIT here",
     WarningKind.LOAD_ALTERED: "the load was altered during the run: compare segments with one load",
-    WarningKind.ERRORS: "{count} of {total} requests got no complete response: rate and latency are of the others",
+    WarningKind.ERRORS: "{count} of {total} requests got no complete response: rate and latency are of the others, but "
+    "latency includes timeouts",
     WarningKind.FEW_SAMPLES: "few samples ({count} responses): percentiles above p90 are uncertain",
     WarningKind.IN_FLIGHT: "{count} requests were in flight at the end and are not counted",
     WarningKind.SHORT: "short: {seconds:.1f} s; metrics are unreliable below {limit:g} s",

@@ -28,7 +28,7 @@ GUARD = 3
 # A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
 WHOLE = 0.75
 # Samples that a time without load needs, and its longest part (s) next to a compared run.
-_UNLOADED_READINGS, _UNLOADED_LONGEST = 3, 30.0
+_UNLOADED_READINGS, UNLOADED_LONGEST = 3, 30.0
 # Seconds of the longest tick.
 _TICK = 1.0
 # Seconds of a growing window before a share of it is of use: one saturated second may be the first of two.
@@ -120,7 +120,7 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
     flawed: dict[Flaw, int] = {}
     known = state.seconds
     inside = known[bisect_left(known, math.ceil(start), key=_second_of) :]
-    changing = [(begun, over) for begun, over in _at_work(state) if start < begun < end]
+    changing = [(begun, over) for begun, over in _at_work(state) if begun < end and over > start]
     kept, bound, guarded = [], [], 0
     for second in itertools.takewhile(lambda second: second.second < end, inside):
         flaw = _flaw(second, start, end, changing)
@@ -180,17 +180,17 @@ def _idle_times(state: State, start: float, end: float) -> list[tuple[float, flo
     ranges = []
     if not any(begun < t <= start for t in switched):
         before = (spans[at - 1][1] or begun) + GUARD if at else 0.0
-        ranges.append((max(before, begun - _UNLOADED_LONGEST), begun))
+        ranges.append((max(before, begun - UNLOADED_LONGEST), begun))
     # The last tick of a segment may reach beyond the change that ends it.
     if over is not None and not any(end - _TICK <= t <= over for t in switched):
         after = spans[at + 1][0] if at + 1 < len(spans) else state.t
-        ranges.append((over + GUARD, min(after, over + GUARD + _UNLOADED_LONGEST)))
+        ranges.append((over + GUARD, min(after, over + GUARD + UNLOADED_LONGEST)))
     return ranges
 
 
 def counted_range(state: State, segment: Segment) -> range:
     """Return the session seconds from the first counted one of a growing segment to its newest whole one."""
-    changing = [(begun, over) for begun, over in _at_work(state) if segment.start < begun < segment.last]
+    changing = [(begun, over) for begun, over in _at_work(state) if begun < segment.last and over > segment.start]
     seconds = state.seconds
     begun = bisect_left(seconds, math.ceil(segment.start), key=_second_of)
     newest = math.floor(segment.last + 1 - WHOLE)

@@ -12,6 +12,7 @@ from cockpit.analysis.stability import Stability, StabilityKind
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.windows import Flaw
 from cockpit.model.counts import Counts
+from cockpit.model.metrics import LATENCIES, is_latency
 from cockpit.model.text import milliseconds, neutral, si, size
 
 _METRICS = {
@@ -111,9 +112,9 @@ def change_words(effect: Effect) -> str:
 
 
 def _bound(effect: Effect) -> str:
-    """The only end of an interval: `≥ +12%`, `≤ −30%`; of a factor by which it fell `≥ ÷1.7`."""
+    """The only end of an interval: `≥ +12%`, `≤ −30%`; of a factor by which it fell `≥ ÷1.7`, at most `≤ ÷2.5`."""
     end = effect.low if effect.high is None else effect.high
-    sign = "≥" if effect.high is None or _is_quotient(effect, end or 0.0) else "≤"
+    sign = "≥" if (effect.high is None) != _is_quotient(effect, end or 0.0) else "≤"
     return f"{sign} {_amount(effect, end or 0.0)}"
 
 
@@ -252,7 +253,7 @@ _FLAWS = {
 _METHOD = {
     Design.SWITCH: "one change under load: the interval holds at each observation, against the mean before the change "
     "and its trend; blocks of 5 s, variance of batches of up to 30 s",
-    Design.ROUNDS: "each round has both settings, in random order; one value per round",
+    Design.ROUNDS: "each round has both settings, one after the other; one value per round",
     Design.RUNS: "one value per run; the spread between runs is shared over the settings",
     Design.SINGLE_RUNS: "one run each: a spread between runs of 15% (p99: 40%) is assumed; rounds measure it",
 }
@@ -334,13 +335,16 @@ def _factor(value: float) -> str:
 
 
 def _value(name: str, value: float) -> str:
-    if name.endswith("cpu.per_request") or name.startswith("p"):
+    head, _, rest = name.partition(".")
+    if rest == "cpu.per_request" or is_latency(name) or (head in LATENCIES and is_latency(rest)):
         return f"{milliseconds(value)} ms"
     if name == "errors":
         return f"{100 * value:.2f}%"
-    if name.partition(".")[2].startswith(_SIZES):
+    if rest.startswith(_SIZES):
         return f"{size(value)}B"
-    return f"{si(value)}{'%' if name.endswith('cpu.busy') else '/s'}"
+    if rest.startswith("cpu."):
+        return f"{si(value)}%"
+    return f"{si(value)}{'/s' if name == 'rate' or name.endswith('_per_s') else ''}"
 
 
 def connection_words(counts: Counts) -> str:

@@ -19,14 +19,14 @@ def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
     that the profile allows. Raises UsageError if they are none, or if the knob does not take one."""
     if knob.secret:
         raise UsageError(f"{knob.name} is secret; its values cannot be searched")
-    numbers, others = _wanted(knob, wanted)
     unit = knob.unit.strip() or _unit(original)
+    numbers, others = _wanted(knob, wanted, unit)
     own = _number(original, unit)
     if own is not None and (not others or original not in others):
         numbers = sorted({*numbers, own})
     elif original not in others:
         others = (*others, original)
-    for_server = [f"{number:g}{unit}" for number in numbers]
+    for_server = [f"{_spelled(number)}{unit}" for number in numbers]
     if own is not None and own in numbers:
         # As it is written there: 65 and 65s may be the same.
         for_server[list(numbers).index(own)] = original
@@ -49,10 +49,10 @@ def _dimension(knob: SearchedKnob) -> Dimension:
     return Dimension(knob.knob, knob.values, (*places, *(None for _ in knob.values[knob.ordered :])))
 
 
-def _wanted(knob: Knob, wanted: str) -> tuple[Sequence[float], tuple[str, ...]]:
+def _wanted(knob: Knob, wanted: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
     """The numbers, and the values without an order."""
     if not wanted:
-        return _allowed(knob)
+        return _allowed(knob, unit)
     numbers: list[float] = []
     others: list[str] = []
     ranged = False
@@ -65,22 +65,30 @@ def _wanted(knob: Knob, wanted: str) -> tuple[Sequence[float], tuple[str, ...]]:
             ranged = True
         else:
             others.append(part)
-    if not ranged and all(_NUMBER.fullmatch(one) for one in others):
-        return sorted({float(_NUMBER.fullmatch(one)[1]) for one in others}), ()  # type: ignore[index]
-    return numbers, tuple(others)
+    return (numbers, tuple(others)) if ranged else _ordered(others, unit)
 
 
-def _allowed(knob: Knob) -> tuple[Sequence[float], tuple[str, ...]]:
+def _ordered(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+    """Return the values as numbers in order; as they are written if one is no number, or has another unit."""
+    numbers = [_number(one, unit) for one in values]
+    if None in numbers:
+        return (), tuple(values)
+    return sorted({number for number in numbers if number is not None}), ()
+
+
+def _allowed(knob: Knob, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
     choices = knob.choices or (knob.known.form.choices if knob.known and knob.known.form else ())
-    if choices and all(_NUMBER.fullmatch(one) for one in choices):
-        return sorted({float(_NUMBER.fullmatch(one)[1]) for one in choices}), ()  # type: ignore[index]
     if choices:
-        return (), tuple(choices)
+        return _ordered(choices, unit)
     if knob.min is not None and knob.max is not None:
         return levels(knob.min, knob.max), ()
     raise UsageError(
         f"{knob.name}: its profile has neither values nor min and max; name some: --knob {knob.name}=5..400"
     )
+
+
+def _spelled(number: float) -> str:
+    return str(int(number)) if number.is_integer() else repr(number)
 
 
 def _unit(value: str) -> str:

@@ -303,7 +303,9 @@ class Autopilot:
             value, margins = None, tuple(min(FAILED, margin) for margin in margins)
         score = None if value is None else math.log(value) * (1 if self.plan.maximize else -1)
         self._search.tell(Trial(point, score, margins))
-        self._failures, self._why = (0, "") if outcome == "measured" else (self._failures + 1, detail)
+        # Under load that breaks a constraint the server responds, and a skipped one says nothing about it.
+        failed = outcome == "failed" and not self._skipping
+        self._failures, self._why = self._failures + 1 if failed else 0, detail
         expected = self._search.expected_improvement() if self._search.searching and self._search.best() else None
         self._source.emit(
             AutopilotTrial(

@@ -95,13 +95,15 @@ class Space:
 
 
 def levels(low: float, high: float, most: int = LEVELS) -> tuple[float, ...]:
-    """Return at most `most` whole numbers from `low` to `high`, evenly spaced by their logarithm (by themselves from 0
-    on), with both ends."""
-    if high - low < most and low == round(low):
+    """Return at most `most` numbers from `low` to `high`, evenly spaced by their logarithm (by themselves from 0 on),
+    with both ends; whole ones if both ends are."""
+    whole = low == round(low) and high == round(high)
+    if high - low < most and whole:
         return tuple(float(value) for value in range(round(low), round(high) + 1))
     if low > 0:
         found = np.geomspace(low, high, most)
     else:
         above = np.geomspace(max(1.0, low + 1), high, most - 1) if high > 1 else np.array([high])
         found = np.concatenate([[low], above])
-    return tuple(sorted({float(round(value)) for value in found}))
+    inner = (float(round(value)) if whole else float(f"{value:.3g}") for value in found)
+    return tuple(sorted({float(low), float(high), *(value for value in inner if low < value < high)}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
@@ -122,14 +123,29 @@ def _held(
 
 
 def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
-    """Save complete runs as a baseline."""
-    if found.interrupted or found.result.reason == "failed":
+    """Save complete runs as a baseline; report why others are not saved."""
+    if problem := _unfit(found, results):
+        for name in filter(None, (options.save_baseline, options.add_to_baseline)):
+            print(f"cockpit: baseline {name}: not saved: {problem}", file=sys.stderr)
         return
     runs = runs_to_keep(found.target, state.started.wall if state.started else 0.0, results)
     if options.save_baseline:
         keep(options.save_baseline, runs, found.result.plan)
     if options.add_to_baseline:
         add(options.add_to_baseline, runs, found.result.plan)
+
+
+def _unfit(found: CheckResult, results: Sequence[RunResult]) -> str:
+    """Return why runs are no baseline; "" if they are one."""
+    if found.interrupted:
+        return "the check was interrupted"
+    if found.result.reason == "failed":
+        return "the run failed"
+    if found.aborted:
+        return f"{found.aborted.threshold.text} ended the run early"
+    if not all(one.counts.completed for one in results):
+        return "a run without any response"
+    return ""
 
 
 def _recorded(options: Namespace) -> CheckResult:
@@ -147,6 +163,12 @@ def _recorded(options: Namespace) -> CheckResult:
 
 def _checked(options: Namespace, sides: Sequence[Side]) -> CheckResult:
     state, runs = sides[-1].state, [side.result for side in sides]
+    for run in runs:
+        if unlike := differences(runs[0].plan, run.plan):
+            raise UsageError(
+                f"{options.target}: its runs {runs[0].run} and {run.run} are not one load ({', '.join(unlike)}); name "
+                f"one as FILE#{run.run}"
+            )
     result = runs_result(runs)
     base = _baseline(options, "", result.plan)
     own = state.started.thresholds if state.started else ()

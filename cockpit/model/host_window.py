@@ -96,9 +96,13 @@ def widened(
 
 
 def joined(before: HostWindow, after: HostWindow) -> HostWindow:
-    """Two windows of which the second begins where the first ends, or later, as one."""
+    """Two windows of which the second begins where the first ends, or later, as one.
+
+    The time between them is in neither: the first sample is moved by it, so that the window is as long as both.
+    """
+    between = max(0.0, after.first.t - before.last.t)
     return HostWindow(
-        first=before.first,
+        first=replace(before.first, t=before.first.t + between) if between else before.first,
         last=after.last,
         count=after.count,
         seconds=before.seconds + after.seconds,

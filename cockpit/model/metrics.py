@@ -89,13 +89,14 @@ def runs_result(results: Sequence[RunResult]) -> RunResult:
     segments = [segment for result in results for segment in result.segments]
     seconds, warmup = (sum(getattr(result, name) for result in results) for name in ("seconds", "warmup"))
     whole = segments_result(segments, results[0].plan, seconds, warmup)
-    failed = next((result for result in results if result.reason == "failed"), results[-1])
+    early = (result for reason in ("failed", "stopped") for result in results if result.reason == reason)
+    worst = next(early, results[-1])
     return msgspec.structs.replace(
         whole,
         warnings=_once(result.warnings for result in results),
         addresses=_once(result.addresses for result in results),
-        reason=failed.reason,
-        detail=failed.detail,
+        reason=worst.reason,
+        detail=worst.detail,
     )
 
 

@@ -15,6 +15,7 @@ from cockpit.files import read_bounded, write_private
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import from_wire, to_wire
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import LATENCIES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _ENDING = ".json"
@@ -48,6 +49,8 @@ def load(name: str) -> Baseline:
         raise UsageError(f"{path}: invalid baseline: {error}") from None
     if found.format > FORMAT:
         raise UsageError(f"{path}: was written by a newer cockpit (format {found.format}; this one reads {FORMAT})")
+    if not found.runs or any(kind not in run.histograms for run in found.runs for kind in LATENCIES):
+        raise UsageError(f"{path}: invalid baseline: a run or its latencies are missing")
     return found
 
 

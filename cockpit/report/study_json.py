@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cockpit.analysis.warnings import run_warnings
 from cockpit.report.encoding import shaped, to_json
 from cockpit.report.run_json import (
     HostsJson,
@@ -19,7 +20,7 @@ from cockpit.report.run_json import (
     statuses_json,
 )
 from cockpit.report.study_table import StudyColumn, columns, value_of
-from cockpit.report.verdicts import VerdictJson, verdict_json
+from cockpit.report.verdicts import VerdictJson, WarningJson, verdict_json, warning_json
 from cockpit.study.judging import detectable, headline_of
 from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
 from cockpit.study.words import contradiction_words
@@ -56,7 +57,8 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
 class CellJson(msgspec.Struct, frozen=True, kw_only=True):
     """A variant at a load level in a pass. `metrics` are of all counted runs together, by the names of the table's
     columns; null: unknown. `control`: the A/A control. `unstable`: how many counted runs were not stable; `whole`: its
-    steps in all rounds so far are done; `last_round`: the last one that it is part of."""
+    steps in all rounds so far are done; `last_round`: the last one that it is part of. `warnings` are those of the
+    counted runs together."""
 
     variant: str
     control: bool
@@ -67,6 +69,7 @@ class CellJson(msgspec.Struct, frozen=True, kw_only=True):
     last_round: int
     metrics: dict[str, float | None]
     response: LatencyJson | None
+    warnings: list[WarningJson]
     runs: list[StudyRunJson]
 
 
@@ -157,6 +160,7 @@ def _cell(cell: Cell, chosen: Sequence[StudyColumn]) -> CellJson:
         unstable=len(cell.unstable),
         metrics={column.name: value_of(column, cell) for column in chosen},
         response=latency_json(cell.total.counts.latency) if cell.total else None,
+        warnings=[warning_json(warning) for warning in run_warnings(cell.total)] if cell.total else [],
         runs=[_run(run) for run in cell.runs],
     )
 

@@ -82,9 +82,10 @@ class Rounds:
         """Raises ChangeRefused if this load cannot be used for rounds."""
         if self._load.starting:
             raise ChangeRefused("the load is starting; press the key again once it runs")
-        if self._load.plan.stages:
+        plan = self._load.active or self._load.plan
+        if plan.stages:
             raise ChangeRefused("this load has load levels: rounds need one load that stays")
-        if not self._load.plan.extendable:
+        if not plan.extendable:
             raise ChangeRefused("this load uses each path once: rounds need one that can go on")
 
     async def run(self, subject: Subject, plan: RoundsPlan, change: MakeAndUndo) -> Conclusion:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from cockpit.analysis.outcome import Design, Outcome
 from cockpit.analysis.rounds import (
@@ -83,6 +84,14 @@ def state_of(*arguments: float, **values: float) -> State:
     return fold_all(rounds_of(*arguments, **values))  # type: ignore[arg-type]
 
 
+def test_inconclusive_rounds_do_not_say_that_the_new_values_are_not_worse() -> None:
+    ended = ev.RoundsEnded(t=900.0, number=1, outcome="budget", active="after")
+    state = fold_all((ended,), state_of(1.0, 2, budget=2))
+    words = ended_words(state.rounds[0], ended, rounds_verdict(state, state.rounds[0]))
+    assert words.startswith("inconclusive: 2 rounds; 4 needed, after 2 rounds; the new values are active: ")
+    assert words.endswith("the rounds do not show that they are worse; ^U: undo")
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_each_side_is_first_twice_in_four_rounds(seed: int) -> None:
     first = balanced(16, seed)
@@ -144,6 +153,35 @@ def test_announcement_is_based_on_rounds_load_or_assumption() -> None:
     assert announcement(noisy(0.1), plan.first, 15.0).detectable > 2 * announced[1].detectable
     text = offer_words(plan, announced[0])
     assert text.startswith("12 rounds of 2 × 15 s: at most 11 min") and "by an assumed spread of 3%" in text
+
+
+def test_a_window_that_an_action_shortens_does_not_count_the_set_ups_of_all() -> None:
+    action = (
+        ev.ActionBegun(t=36.0, number=1, action="flush", host="web1"),
+        ev.ActionEnded(t=42.0, number=1, done=1),
+    )
+    state = fold_all(sorted((*rounds_of(1.0, 8), *action), key=lambda event: event.t))
+    verdict = rounds_verdict(state, state.rounds[0])
+    assert verdict is not None and verdict.headline is not None and verdict.headline.before is not None
+    assert verdict.headline.before == pytest.approx(1000, rel=0.02)
+
+
+def test_rounds_without_a_counted_second_announce_nothing() -> None:
+    """The generator was saturated in all of them."""
+    events = (replace(one, cpu=1.0) if isinstance(one, ev.Tick) else one for one in rounds_of(1.0, 4))
+    state = fold_all(events)
+    verdict = rounds_verdict(state, state.rounds[0])
+    assert verdict is not None and verdict.outcome is Outcome.INVALID
+    assert announcement(state, RoundsPlan().first, 15.0).basis is Basis.ASSUMED
+
+
+def test_rounds_whose_run_a_damaged_recording_lacks_have_no_verdict() -> None:
+    state = fold_all(one for one in rounds_of(1.0, 4) if not isinstance(one, ev.RunStarted))
+    assert rounds_verdict(state, state.rounds[0]) is None and verdicts(state) == ()
+    assert SegmentVerdicts().rounds(state, state.rounds[0]) is None
+    assert announcement(state, RoundsPlan().first, 15.0).basis is Basis.ASSUMED
+    empty = replace(state.rounds[0], begun=replace(state.rounds[0].begun, first=()))
+    assert progress(replace(state, rounds=(empty,)), state.t) is None
 
 
 def noisy(deviation: float = 0.01) -> State:

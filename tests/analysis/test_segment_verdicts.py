@@ -17,7 +17,7 @@ from cockpit.analysis.segment_verdicts import (
     verdicts,
 )
 from cockpit.analysis.windows import Flaw
-from cockpit.analysis.words import brief, verdict_line
+from cockpit.analysis.words import brief, method_lines, verdict_line
 from cockpit.model.events import (
     AnyEvent,
     ChangeBegun,
@@ -29,11 +29,13 @@ from cockpit.model.events import (
 )
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
+from cockpit.model.host_state import HostPoint, HostState
+from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import State
+from cockpit.model.state import Segment, State
 from cockpit.recording.reader import Recording
-from tests.analysis.synthetic import noise
+from tests.analysis.synthetic import noise, window
 from tests.session.events import small_session
 
 RECORDING = Path(__file__).parent.parent / "recordings" / "spare-servers.cockpit"
@@ -120,6 +122,8 @@ def test_toggled_setting_is_judged_as_rounds() -> None:
     (verdict,) = verdicts(fold_all(toggled((1000.0, 1300.0) * 4)))
     assert (verdict.outcome, verdict.design, verdict.values) == (Outcome.BETTER, Design.ROUNDS, (4, 4))
     assert (verdict.before, verdict.after) == ((1, 3, 5, 7), (2, 4, 6, 8))
+    # A person changed them by hand.
+    assert not any("random" in line for line in method_lines(verdict))
     (same,) = verdicts(fold_all(toggled((1000.0,) * 8)))
     assert same.outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
 
@@ -180,3 +184,25 @@ def test_change_under_load_is_compared_with_previous_segment() -> None:
     assert [segment_before(state, segment) for segment in state.segments] == [None, *state.segments[:2]]
     again = fold_all(small_session())
     assert [segment_before(again, segment) for segment in again.segments] == [None, again.segments[0], None]
+
+
+def test_a_kept_verdict_follows_the_readings_without_load_after_its_run() -> None:
+    """Other programs that are busy only while load runs spoil nothing; that is known some seconds after the run."""
+    one, two = window(1, 60, other=5.0), window(2, 60, other=40.0, start=60)
+    idle = window(3, 20, other=2.0, start=120).hosts["web1"]
+    points = (*one.hosts["web1"], *two.hosts["web1"])
+    segments = tuple(
+        Segment(number=run, run=run, plan=PLAN, label="x", start=of.start, last=of.end, end=of.end)
+        for run, of in enumerate((one, two), 1)
+    )
+
+    def at(t: float, points: tuple[HostPoint, ...]) -> State:
+        host = HostState(config=HostConfig(name="web1"), points=points)
+        seconds = (*one.seconds, *two.seconds)
+        return State(t=t, runs=2, segments=segments, closed_seconds=seconds, hosts={"web1": host})
+
+    kept = SegmentVerdicts()
+    for state in (at(121.0, points), at(140.0, (*points, *idle))):
+        assert kept.verdict(state, segments[1], segments[0]) == segment_verdict(state, segments[1], segments[0])
+    assert segment_verdict(at(121.0, points), segments[1], segments[0]).outcome is Outcome.INVALID
+    assert segment_verdict(at(140.0, (*points, *idle)), segments[1], segments[0]).outcome is not Outcome.INVALID

@@ -22,6 +22,7 @@ from cockpit.analysis.words import (
     verdict_line,
     verdict_words,
 )
+from cockpit.model.histogram import EMPTY
 from cockpit.model.state import Segment
 from tests.analysis.synthetic import OPEN, PLAN, window
 
@@ -68,6 +69,22 @@ def test_trend_before_switch_makes_verdict_inconclusive() -> None:
     assert effect_on(verdict, "rate").outcome is INCONCLUSIVE
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [((0, 60), (120, 180)), ((120, 180), (0, 60)), ((60, 120), (0, 60)), ((0, 60), (60, 120))]
+)
+def test_a_drift_is_no_effect_however_far_apart_and_in_whichever_order_the_sides_are(
+    before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    """Of a run whose rate rises by 2% a minute, other settings may be measured between the sides."""
+    whole = window(5, 180, drift=0.06, deviation=0.01)
+
+    def part(start: int, end: int) -> Window:
+        seconds = tuple(second for second in whole.seconds if start + 3 <= second.second < end)
+        return msgspec.structs.replace(whole, start=float(start), end=float(end), seconds=seconds, hosts={})
+
+    assert effect_on(judge_switch(part(*before), part(*after)), "rate").outcome is INCONCLUSIVE
+
+
 def test_growing_verdict_shows_likely_outcome_and_time_left() -> None:
     after = window(2, 60, phi=0.3, rate=1150)
 
@@ -91,6 +108,19 @@ def test_short_baseline_never_becomes_conclusive() -> None:
     verdict = judge_switch(window(1, 12), msgspec.structs.replace(window(2), growing=True))
     assert verdict.needs == math.inf
     assert "too short: 10 s before" in verdict_line(verdict)
+
+
+def test_seconds_without_a_response_do_not_promise_an_early_verdict() -> None:
+    before, after = window(1, plan=OPEN, deviation=0.15), window(2, plan=OPEN, deviation=0.15, slower=1.03)
+    silent = tuple(
+        msgspec.structs.replace(one, completed=0, latency=EMPTY) if 20 <= one.second < 25 else one
+        for one in after.seconds
+    )
+    found = [
+        judge_switch(before, msgspec.structs.replace(after, seconds=seconds, growing=True)).needs
+        for seconds in (after.seconds, silent)
+    ]
+    assert found == [math.inf, math.inf]
 
 
 def test_saturation_right_after_change_is_not_yet_invalid() -> None:
@@ -186,6 +216,7 @@ def test_very_wide_interval_shows_no_ends() -> None:
         (-0.4, None, -0.3, "≤ −30% (measured −40%)"),
         (-0.9, None, -0.5, "≥ ÷2.0 (measured ÷10)"),
         (0.08, -0.02, None, "≥ −2.0% (measured +8.0%)"),
+        (0.1, -0.6, None, "≤ ÷2.5 (measured +10%)"),
     ],
 )
 def test_one_sided_interval_words(change: float, low: float | None, high: float | None, words: str) -> None:
@@ -343,6 +374,29 @@ def test_absolute_difference_words() -> None:
     assert value_words(spawned) == "14.7/s → –"
     errors = Effect(name="errors", outcome=WORSE, relative=False, change=0.029, low=0.028, high=0.031)
     assert change_words(errors) == "+2.9 points (+2.8 to +3.1 points)"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "words"),
+    [
+        ("p99.9", 0.0121, 0.5, "12 ms → 500 ms"),
+        ("mean", 0.0121, 0.5, "12 ms → 500 ms"),
+        ("service.p99", 0.0121, 0.5, "12 ms → 500 ms"),
+        ("proxy.cpu.per_request", 0.0002, 0.0003, "0.20 ms → 0.30 ms"),
+        ("proxy.memory.used", 512 * 2**20, 2**30, "512MB → 1.0GB"),
+        ("php.cpu.busy", 40.0, 61.5, "40% → 61.5%"),
+        ("web1.cpu.idle", 40.0, 61.5, "40% → 61.5%"),
+        ("prod1.processes.spawned_per_s", 3.0, 14.7, "3/s → 14.7/s"),
+        ("web1.processes.mean", 3.0, 14.7, "3 → 14.7"),
+        ("rate", 12345.0, 900.0, "12.3k/s → 900/s"),
+        ("errors", 0.01, 0.0, "1.00% → 0.00%"),
+        ("completed", 12345.0, 900.0, "12.3k → 900"),
+    ],
+)
+def test_values_have_the_unit_of_their_metric_whatever_the_host_is_called(
+    name: str, before: float, after: float, words: str
+) -> None:
+    assert value_words(Effect(name=name, outcome=BETTER, before=before, after=after)) == words
 
 
 def test_brief_verdict_has_at_most_nine_characters() -> None:

@@ -53,6 +53,12 @@ def labelled(segment: Segment) -> list[tuple[str, str]]:
     return [(warning_label(each), warning_words(each)) for each in segment_warnings(segment)]
 
 
+def test_errors_are_in_no_metric_but_timeouts_in_latency() -> None:
+    (text,) = texts(result_of(state_of(errors={"timeout": 5})))
+    assert text.startswith("50 of 2000 requests got no complete response: ")
+    assert text.endswith("rate and latency are of the others, but latency includes timeouts")
+
+
 def test_good_run_has_no_warnings() -> None:
     state = state_of(cpu_wait=0.99 * CPU_WAIT)
     assert texts(result_of(state)) == ()

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.analysis.blocks import LatencyBlocks, block_sample, run_values
-from cockpit.analysis.windows import Flaw, Window, left_out, segment_window, window_between
+from cockpit.analysis.windows import Flaw, Window, counted_range, left_out, segment_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostState
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load_seconds import LoadSecond
-from cockpit.model.state import ActionRun, Change, State
+from cockpit.model.state import ActionRun, Change, Segment, State
 from tests.analysis.synthetic import PLAN, window
 from tests.session.events import small_session
 
@@ -68,6 +68,16 @@ def test_action_and_rollback_are_excluded() -> None:
     found = window_between(state, 1.0, 40.0, PLAN)
     assert counted(found) == [*range(4, 10), *range(15, 30), *range(34, 40)]
     assert left_out([found, found]) == {Flaw.GUARD: 6, Flaw.CHANGING: 18}
+
+
+def test_an_action_that_began_before_the_window_is_cut_out() -> None:
+    action = ActionRun(number=1, action="restart", host="web1", times=1, begun=7.5, ended=15.5, done=1)
+    state = State(t=40.0, closed_seconds=seconds(0, 40), actions=(action,))
+    found = window_between(state, 10.0, 40.0, PLAN)
+    assert counted(found) == list(range(19, 40))
+    assert found.flawed == {Flaw.CHANGING: 9}
+    segment = Segment(number=1, run=1, plan=PLAN, label="x", start=10.0, last=40.0)
+    assert counted_range(state, segment) == range(19, 40)
 
 
 def test_segments_end_when_next_change_is_requested() -> None:

@@ -69,6 +69,13 @@ async def test_constraint_excludes_settings_and_aborts_violations(tmp_path: Path
     assert state.ended is not None and state.ended.values == {}
 
 
+async def test_settings_that_all_break_a_constraint_badly_end_no_search(tmp_path: Path) -> None:
+    async with live(tmp_path) as session:
+        found, state = await run_search(session, plan(tmp_path, "p50 < 0.01ms"))
+    assert len(state.trials) > 5 and {trial.outcome for trial in state.trials} <= {"broken", "failed"}
+    assert (found.ended.outcome, found.ended.values) == ("nothing", {})
+
+
 async def test_diagnosis_time_counts_toward_budget(tmp_path: Path) -> None:
     search_plan = plan(tmp_path)
     async with live(tmp_path) as session:
@@ -110,6 +117,12 @@ async def test_search_fails_if_original_settings_cannot_be_measured(tmp_path: Pa
         ("on,off", "on", ("on", "off"), 0),
         ("1..2", "", ("1", "2", ""), 2),
         ("30..60", "65s", ("30s", "33s", "37s", "40s", "45s", "49s", "54s", "60s", "65s"), 9),
+        ("64,256M", "128M", ("64M", "128M", "256M"), 3),
+        # Values in another unit are not numbers of this one.
+        ("500ms,1s", "65s", ("65s", "500ms", "1s"), 1),
+        ("64M,1G", "128M", ("128M", "64M", "1G"), 1),
+        ("5m,10m", "65", ("65", "5m", "10m"), 1),
+        ("67108864,268435456", "134217728", ("67108864", "134217728", "268435456"), 3),
     ],
 )
 def test_knob_values(tmp_path: Path, requested: str, original: str, values: tuple[str, ...], ordered: int) -> None:

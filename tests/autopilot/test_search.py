@@ -122,6 +122,12 @@ def test_levels_are_integers_spaced_logarithmically() -> None:
     assert levels(0, 1) == (0, 1)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.9), (0, 0.5), (1, 5.5), (12.5, 100), (0, 7.25)])
+def test_levels_stay_within_a_range_that_is_not_whole(low: float, high: float) -> None:
+    found = levels(low, high)
+    assert (found[0], found[-1]) == (low, high) and list(found) == sorted(set(found))
+
+
 def test_margin_is_log_ratio_to_limit() -> None:
     assert margin_of(10.0, 20.0, below=True, holds=True) == LARGEST
     assert margin_of(19.0, 20.0, below=True, holds=True) == pytest.approx(math.log(20 / 19))

@@ -78,7 +78,8 @@ def test_damaged_baseline_is_one_error_line(file: str, capsys: pytest.CaptureFix
     assert main(["baseline", "set", "x", file]) == 0
     path = baselines.folder() / "x.json"
     intact = path.read_bytes()
-    for broken in (b"", intact[:500], b"{}", intact.replace(b'"format":2', b'"format":9'), b"\xff\xfe"):
+    empty = json.dumps(json.loads(intact) | {"runs": []}).encode()
+    for broken in (b"", intact[:500], b"{}", intact.replace(b'"format":2', b'"format":9'), b"\xff\xfe", empty):
         path.write_bytes(broken)
         assert main(["baseline", "show", "x"]) == 2
         assert "x.json: " in capsys.readouterr().err.splitlines()[-1]

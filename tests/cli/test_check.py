@@ -20,14 +20,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.baseline import Baseline, BaselineRun
 from cockpit.analysis.thresholds import Breaker
 from cockpit.cli import main
 from cockpit.cli.check import DEFAULT_CAP, default_cap
 from cockpit.model.errors import TargetError
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
-from cockpit.model.histogram import Histogram
+from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.model.metrics import LATENCIES
 from cockpit.profiles.profile import Profile
 from cockpit.report import baselines
 from cockpit.report.check_result import CheckJson
@@ -68,7 +69,7 @@ CALLS = {
     ),
     "other-load": ("URL/", "-n", "100", "-c", "2", "--baseline", "before"),
     "no-baseline": ("URL/", "-n", "100", "--baseline", "gone"),
-    "aborted": ("URL/status/503", "-z", "60s", "--abort-on", "failed < 10", "--json"),
+    "aborted": ("URL/status/503", "-z", "60s", "--abort-on", "failed < 10", "--json", "--save-baseline", "cut"),
     "capped": ("URL/", "-n", "100m", "--cap", "1s", "--json"),
     "unknown": ("URL/", "--threshold", "speed > 3"),
     "host-aborted": ("./hosts.toml", "--trust", "--json"),
@@ -232,6 +233,46 @@ def test_json_has_reason(ended: tuple[Path, dict[str, int]]) -> None:
     assert "check" in msgspec.json.schema(CheckJson)["$defs"]["CheckJson"]["required"]
 
 
+def test_a_run_that_a_threshold_ended_is_no_baseline(ended: tuple[Path, dict[str, int]]) -> None:
+    folder, _ = ended
+    assert "cockpit: baseline cut: not saved: failed < 10 ended the run early\n" in (folder / "aborted.err").read_text()
+    assert not list((folder / "state").rglob("cut.json"))
+
+
+def test_a_run_without_a_response_is_no_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    events = [
+        SessionStarted(t=0, wall=1_700_000_000.0, version="0", name="down"),
+        RunStarted(t=0, run=1, plan=LoadPlan(url="http://web1/", duration=12.0)),
+        Tick(t=12.0, start=0.0, run=1, worker=0, sent=9, errors={"refused": 9}),
+        RunEnded(t=12, run=1, reason="completed"),
+        SessionEnded(t=12),
+    ]
+    file = str(recorded(tmp_path / "down.cockpit", events))
+    assert main(["check", file, "--save-baseline", "down"]) == 99
+    assert "cockpit: baseline down: not saved: a run without any response\n" in capsys.readouterr().err
+    assert baselines.names() == []
+
+
+def test_runs_of_different_loads_are_not_checked_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events: list[AnyEvent] = [SessionStarted(t=0, wall=1_700_000_000.0, version="0", name="two")]
+    for run, connections in ((1, 10), (2, 20)):
+        start = 20.0 * (run - 1)
+        plan = LoadPlan(url="http://web1/", concurrency=connections, duration=10.0)
+        times = Histogram.of([1_000_000] * 100)
+        events += [
+            RunStarted(t=start, run=run, plan=plan),
+            Tick(t=start + 10, start=start, run=run, worker=0, sent=100, completed=100, service=times),
+            RunEnded(t=start + 10, run=run, reason="completed"),
+        ]
+    file = str(recorded(tmp_path / "two.cockpit", [*events, SessionEnded(t=31)]))
+    assert main(["check", file]) == 0
+    assert main(["check", file, "--runs", "2"]) == 2
+    assert "its runs 1 and 2 are not one load (concurrency 10 → 20); name one as FILE#2" in capsys.readouterr().err
+
+
 def test_junit_has_one_case_per_threshold(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     for name, failures in (("good", 0), ("broken", 1)):
@@ -335,8 +376,9 @@ def test_invalid_check_section_is_refused(
 def test_quick_is_one_run_of_15_s_with_latest_baseline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     plan = LoadPlan(url="http://127.0.0.1:1/", duration=10.0)
+    run = BaselineRun(source="x", wall=0.0, metrics={}, histograms=dict.fromkeys(LATENCIES, EMPTY), hosts={})
     for at, (name, found) in enumerate({"old": plan, "new": plan, "other": replace(plan, concurrency=9)}.items()):
-        path = baselines.save(Baseline(name=name, plan=found, runs=()))
+        path = baselines.save(Baseline(name=name, plan=found, runs=(run,)))
         os.utime(path, (1e9 + at, 1e9 + at))
     (tmp_path / "cockpit" / "baselines" / "damaged.json").write_text("{")
     assert (latest := baselines.latest(plan)) is not None and latest.name == "new"

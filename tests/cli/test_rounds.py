@@ -112,7 +112,7 @@ def test_rounds_print_verdict_and_active_values(
     assert f"cockpit: recorded in {record}\nsee it again: cockpit replay {record}\n" in err
     if keep:
         assert out.startswith("Level 5 → 7: ") and "2 rounds" in out
-        assert "the new values are active: they are not worse" in err
+        assert "the new values are active: the rounds do not show that they are worse" in err
     else:
         verdict = json.loads(out)
         assert (verdict["design"], verdict["values"]) == ("rounds", [2, 2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cockpit.model.events import AnyEvent, HostSample, RunEnded, RunStarted
 from cockpit.model.fold import fold_all
@@ -12,7 +13,7 @@ from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import joined
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import host_metrics, is_host_metric, metric_value
+from cockpit.model.metrics import host_metrics, is_host_metric, metric_value, run_result, runs_result
 from tests.model.hosts import START, UP, disk, lost, net, reading, recovered, result_of, sample
 
 
@@ -119,6 +120,25 @@ def test_lost_host_is_covered_until_its_loss() -> None:
     result = result_of(sample(0), (sample(2), lost(3)), sample(10))
     assert metric_value(result, "web1.coverage") == 20
     assert result.hosts["web1"].covered == 2
+
+
+def test_the_time_between_two_runs_is_not_missing_in_their_coverage() -> None:
+    events: list[AnyEvent] = [START, UP]
+    for second in range(31):
+        events += [sample(second)]
+        if second in (0, 20):
+            events.append(RunStarted(t=second, run=second // 20 + 1, plan=LoadPlan(url="http://a/", requests=1)))
+        if second in (10, 30):
+            events.append(RunEnded(t=second, run=second // 20 + 1, reason="completed"))
+    state = fold_all(events)
+    runs = [found for number in (1, 2) if (found := run_result(state, number)) is not None]
+    assert [metric_value(one, "web1.coverage") for one in (*runs, runs_result(runs))] == [100, 100, 100]
+
+
+def test_several_runs_ended_as_the_worst_of_them() -> None:
+    run = result_of(sample(0), (sample(2),), sample(4))
+    ends = [replace(run, reason=reason) for reason in ("stopped", "failed", "completed")]
+    assert [runs_result(some).reason for some in (ends, ends[::2], ends[2:])] == ["failed", "stopped", "completed"]
 
 
 def test_reboot_during_run_excludes_only_its_interval() -> None:

@@ -82,6 +82,15 @@ async def wait_until(session: Session, condition: Callable[[], bool]) -> None:
     await asyncio.wait_for(session.until(lambda _: condition()), 60)
 
 
+async def test_two_keys_at_once_show_one_past(live: Session) -> None:
+    await do(live, "toggle")
+    await wait_until(live, lambda: len(live.state.seconds) >= 3)
+    await asyncio.gather(do(live, "home"), do(live, "back"))
+    await do(live, "end")
+    replays = [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "Session.run"]  # type: ignore[union-attr]
+    assert live.controls.mode is Mode.LIVE and len(replays) == 1
+
+
 async def test_looking_back_shows_past_while_session_continues(live: Session, tmp_path: Path) -> None:
     await do(live, "mark", "before")
     await do(live, "toggle")

@@ -234,6 +234,15 @@ async def test_impossible_rounds_are_refused(live: Live, tmp_path: Path) -> None
     assert session.state.runs == 0 and session.state.rounds == ()
 
 
+async def test_the_load_of_the_current_run_must_stay_whatever_the_next_one_has(live: Live) -> None:
+    _, source = live
+    levels = tuple(Stage(duration=60.0, rate=rate) for rate in (20.0, 30.0))
+    await source.load.start(replace(source.load.plan, duration=None, stages=levels))
+    assert source.load.active is not None and not source.load.plan.stages
+    with pytest.raises(ChangeRefused, match="load levels"):
+        await source.tuning.prove({"Level": "7"}, SHORT)
+
+
 async def test_failed_final_change_leaves_initial_values_active(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,13 @@ def test_json_output() -> None:
     assert [len(turn["order"]) for turn in data["rounds"]] == [2, 2]
 
 
+def test_json_has_the_warnings_of_the_text() -> None:
+    result = result_of(session(STUDY, [1, 2], {name: rate / 50 for name, rate in RATES.items()}))
+    told = json.loads(study_json(result))
+    assert [[one["kind"] for one in cell["warnings"]] for cell in told["cells"]] == [["few samples"]] * 2
+    assert "few samples" in study_text(result)
+
+
 def test_session_without_study_has_no_result() -> None:
     assert collect([State()], "x") is None
 
