@@ -16,6 +16,7 @@ from cockpit.imports.formats import format_of, instant_of
 from cockpit.imports.hlog import TOOL, hlog_run, is_hlog
 from cockpit.imports.runs import ForeignRun, run_of
 from cockpit.imports.session import ForeignHost, session_of
+from cockpit.imports.summaries import is_oha, is_wrk, parse_oha, parse_wrk, run_of_summary
 from cockpit.imports.sysstat import is_sysstat, parse_sysstat
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import AnyEvent
@@ -83,6 +84,9 @@ def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
         host = parse_sysstat([*head, *checked])
         return _Content("sysstat", host=ForeignHost(_host_name(host.nodename), host, file.name))
     whole = chain(head, checked)
+    if is_wrk(head[0]) or is_oha("".join(head)):
+        summary = parse_wrk(whole) if is_wrk(head[0]) else parse_oha(whole)
+        return _Content(f"summary of {summary.tool}", run_of_summary(summary, options.url or "", options.concurrency))
     if is_hlog(head[0]):
         run = hlog_run(whole, options.unit, options.tag, options.url or "", options.concurrency)
         return _Content(f"{TOOL}, values in {options.unit}", run)

@@ -63,7 +63,7 @@ def _intervals(each: ForeignHost, run: ForeignRun | None, began: float) -> Seque
 
 
 def _run_events(run: ForeignRun, at: float) -> Iterator[AnyEvent]:
-    yield RunStarted(t=at, run=1, plan=run.plan, warnings=run.warnings)
+    yield RunStarted(t=at, run=1, plan=run.plan, warnings=run.warnings, totals=run.totals)
     for tick in run.ticks:
         yield replace(tick, start=at + tick.start, t=at + tick.t)
     yield RunEnded(t=at + run.seconds, run=1, reason="completed")

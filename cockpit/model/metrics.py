@@ -14,7 +14,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.host_rates import memory_use
 from cockpit.model.host_state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
 from cockpit.model.host_window import closing_io, joined, means, opening_io
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, RunTotals
 from cockpit.model.pages import PAGE_METRICS
 from cockpit.model.state import Segment, State
 from cockpit.servers.registry import STATUS_PAGES
@@ -47,6 +47,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     partial: str
     reason: str
     detail: str
+
+    @property
+    def totals(self) -> RunTotals | None:
+        """The origin of the metrics if they were imported from a summary; of several runs, the first such origin."""
+        return next((segment.totals for segment in self.segments if segment.totals is not None), None)
 
     @property
     def rate(self) -> float:
@@ -179,6 +184,14 @@ def is_metric(name: str) -> bool:
 def is_latency(name: str) -> bool:
     """Return whether the name is a latency statistic: p50, p99.9, mean, max, min."""
     return name in ("mean", "max", "min") or _PERCENTILE.fullmatch(name) is not None
+
+
+def percent_of(name: str) -> float | None:
+    """Return the percentile that a latency statistic is: 99.9 for p99_9 and service.p99.9; None if it is none."""
+    match = _PERCENTILE.fullmatch(name.removeprefix("response.").removeprefix("service."))
+    if match:
+        return float(match[1].replace("_", "."))
+    return {"min": 0.0, "max": 100.0}.get(name)
 
 
 def latency_value(histogram: Histogram, name: str) -> float | None:
