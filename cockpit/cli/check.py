@@ -125,6 +125,8 @@ def _save(options: Namespace, found: CheckResult, state: State, results: Sequenc
     """Save complete runs as a baseline."""
     if found.interrupted or found.result.reason == "failed":
         return
+    if not (options.save_baseline or options.add_to_baseline):
+        return
     runs = runs_to_keep(found.target, state.started.wall if state.started else 0.0, results)
     if options.save_baseline:
         keep(options.save_baseline, runs, found.result.plan)

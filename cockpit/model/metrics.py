@@ -299,7 +299,8 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     `defunct` the maximum, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` per process,
     `user`, `system` and their sum `cpu` per cent of one core. `coverage` is the share of the window, or of
     `seconds` if that is longer, in which the host was sampled at its interval; per cent.
-    All `processes.` are left out if /proc hides processes: a count of the visible ones would mislead.
+    All `processes.` are left out if /proc hides processes: a count of the visible ones would mislead. All `memory.` are
+    left out if an imported file has none.
     """
     mean = means(window)
     metrics = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
@@ -314,6 +315,8 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     metrics["coverage"] = _coverage(window, seconds)
     if processes_hidden(window):
         metrics = {name: value for name, value in metrics.items() if not name.startswith("processes.")}
+    if not window.last.reading.memory.total:
+        metrics = {name: value for name, value in metrics.items() if not name.startswith("memory.")}
     return dict(sorted(metrics.items(), key=_host_order))
 
 
