@@ -44,8 +44,10 @@ class CarriedShell:
         told = f"(\n{program}\n)\nprintf '\\n{mark} %s\\n' $? >&2"
         words = f"{self._command} {interpreter}"
         done = await self._outer.run(told, input=input, timeout=timeout, interpreter=words)
-        stderr, found, status = done.stderr.rpartition(f"\n{mark} ".encode())
-        if not found or not status.strip().isdigit():
+        stderr, found, rest = done.stderr.rpartition(f"\n{mark} ".encode())
+        # The command may print lines of its own after the program has ended.
+        status, ended, _ = rest.partition(b"\n")
+        if not (found and ended and status.strip().isdigit()):
             raise HostError("the way there was cut while a command ran", subject=self._name)
         return Completed(int(status), done.stdout, stderr)
 

@@ -171,7 +171,8 @@ class _Reader:
 
     def host(self, offset: float) -> SysstatHost:
         """Return what was read. Raises ValueError."""
-        assert self._head is not None
+        if self._head is None:
+            raise ValueError("does not begin as text of sar")
         release, node, date, cpus = self._head.groups()
         midnight = datetime(*_date(date, self._half_days), tzinfo=UTC) - timedelta(seconds=offset)
         if not self._starts:
