@@ -20,6 +20,7 @@ _LONGEST, LATEST = 1e6, 9.9e10
 # Words of an error -> its kind.
 _KINDS = {
     "timeout": "timeout",
+    "timed out": "timeout",
     "deadline": "timeout",
     "refused": "refused",
     "reset": "reset",

@@ -263,7 +263,7 @@ def _wrk_summary(found: _Found) -> Summary:
         errors=errors,
         # One response may be both; it fails once.
         unexpected={"status": bad, "timeout": min(late, requests - bad)},
-        received=int(numbers["bytes"]),
+        received=round(numbers["bytes"]),
         intended=version == "wrk2",
         lacks=("statuses", "connections"),
         warnings=tuple(warnings),
@@ -291,12 +291,13 @@ def _wrk_seconds(requests: int, numbers: Mapping[str, float]) -> float:
 
 def parse_oha(pieces: Iterable[str]) -> Summary:
     """Return the summary of `oha --output-format json` (older: `oha -j`). Raises ValueError."""
-    text = "".join(pieces)
-    if len(text) > _LARGEST:
-        raise ValueError(f"is larger than {_LARGEST >> 10} KiB")
+    text = ""
+    for piece in pieces:
+        text += piece
+        if len(text) > _LARGEST:
+            raise ValueError(f"is larger than {_LARGEST >> 10} KiB")
     try:
-        found = json.loads(text)
-        return _oha_summary(found)
+        return _oha_summary(json.loads(text))
     except (TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         named = f"no {error.args[0]!r}" if isinstance(error, KeyError) else "not as oha writes it"
         raise ValueError(f"{named}; write it with oha --output-format json") from None
