@@ -118,6 +118,8 @@ def _check_options(options: Namespace, content: _Content, hosts: Sequence[Foreig
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"--host {twice}=…: there are two hosts of that name; choose another name")
+    if options.utc_offset and not any(host.assumed for host in hosts):
+        raise UsageError(f"--utc-offset: of text of sar; {options.file} has its times in UTC, or none")
     run = content.run
     if run and options.start and run.began is not None:
         raise UsageError(f"--start: {options.file} says when the load began")

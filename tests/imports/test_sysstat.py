@@ -315,6 +315,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["hey.csv", "--host", "web.1=sa.json"], "write NAME=FILE, e.g. web1=sadf.json"),
         (["sa.json", "--host", "web1=sa.json"], "there are two hosts of that name"),
         (["sa.json", "--target", "http://web1/"], "--target: of load; sa.json has none"),
+        (["sa.json", "--utc-offset", "+01:00"], "--utc-offset: of text of sar; sa.json has its times in UTC"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(tmp_path: Path, flags: list[str], said: str) -> None:
