@@ -103,7 +103,7 @@ def run_of_summary(summary: Summary, url: str = "", concurrency: int | None = No
         body_bytes=summary.body,
     )
     known = tuple(sorted(summary.points)) if histogram.count else ()
-    lacks = ", ".join(("data per second", *summary.lacks, "CPU and lag of the generator"))
+    lacks = ", ".join((*summary.lacks, "CPU and lag of the generator"))
     warnings = (f"imported from {summary.tool}; unknown, and shown as 0 or none: {lacks}", *summary.warnings)
     return ForeignRun(None, summary.seconds, plan, warnings, [tick], RunTotals(tool=summary.tool, percentiles=known))
 
