@@ -30,7 +30,8 @@ def histogram_of(points: Iterable[tuple[float, float]], count: int, mean: float 
 
     Raises ValueError if the points contradict each other, or the mean.
     """
-    ranks = _ranks(points, count)
+    ordered = sorted(points)
+    ranks = _ranks(ordered, count)
     if not ranks or count < 1:
         return EMPTY
     indices: list[Ints] = []
@@ -41,7 +42,7 @@ def histogram_of(points: Iterable[tuple[float, float]], count: int, mean: float 
         indices.append(buckets)
         counts.append(numbers)
         rank, low = reached, high
-    first, last = next(iter(ranks.values())), low
+    first, last = round(_NS * ordered[0][1]), low
     indices.append(np.array([index_of(last)], dtype=np.int64))
     counts.append(np.array([count - rank], dtype=np.int64))
     found, places = np.unique(np.concatenate(indices), return_inverse=True)
@@ -56,7 +57,7 @@ def _ranks(points: Iterable[tuple[float, float]], count: int) -> dict[int, int]:
     """Return the value (ns) at each rank, ascending; of points with one rank, that of the highest."""
     found: dict[int, int] = {}
     before = 0
-    for percent, seconds in sorted(points):
+    for percent, seconds in points:
         if not 0 <= percent <= 100 or not 0 <= seconds <= _LONGEST:
             raise ValueError(f"p{percent:g} of {seconds:g} s is out of range")
         value = round(_NS * seconds)
