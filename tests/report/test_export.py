@@ -69,7 +69,7 @@ def with_a_group() -> list[AnyEvent]:
     for event in small_session():
         if isinstance(event, HostSample):
             since = round(1000 * event.t)
-            grown = GROUP | {"cpu": 500 * since, "periods": 100 + since // 100, "throttled": 10 + since // 400}
+            grown = GROUP | {"cpu": 500 * since, "periods": 100 + since // 100, "throttled": 10 + since // 500}
             counters = {f"cgroup.{name}": value for name, value in grown.items()} | {"cgroup.waits_cpu": 250 * since}
             event = replace(event, reading=replace(event.reading, counters=counters))
         events.append(event)
@@ -82,7 +82,7 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
     expected = {
         "cpu_percent": 50,
         "quota_percent": 150,
-        "throttled_percent": 25,
+        "throttled_percent": 20,
         "scpu_percent": 25,
         "memory_bytes": 256 * 1024,
         "limit_bytes": 1024 * 1024,
