@@ -114,7 +114,7 @@ async def test_lines_of_the_command_before_and_after_the_program(tmp_path: Path)
 async def test_a_probe_whose_way_is_cut_is_lost_whatever_the_status(tmp_path: Path, status: int) -> None:
     """kubectl may end with 0 when its connection is cut."""
     numbers = tmp_path / "numbers"
-    relay = f"exec 3<&0; cd {tmp_path}; mkfifo in out; \"$@\" <in >out & cat <&3 >in & i=$!; cat <out & o=$!"
+    relay = f'exec 3<&0; cd {tmp_path}; mkfifo in out; "$@" <in >out & cat <&3 >in & i=$!; cat <out & o=$!'
     shell = await behind(tmp_path, f"{relay}; echo $i $o >{numbers}; wait $o; exit {status}")
     probe = await Probe.start(shell, HostConfig(name="web1", processes=("python*",)))
     assert (await probe.read()).uptime > 0

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -299,8 +300,13 @@ def test_a_file_of_this_machine_as_text_and_as_json(
 
 
 def _printed(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ) | environment)
-    return done.stdout
+    """The output; sar ends before its collector has written the last record, so the file is read until it is whole."""
+    deadline = time.monotonic() + 60
+    while True:
+        done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ) | environment)
+        if not done.returncode:
+            return done.stdout
+        assert time.monotonic() < deadline, done.stderr
 
 
 def _compare(ours: Statistics, theirs: Statistics, *, whole: bool) -> None:
