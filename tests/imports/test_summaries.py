@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ OHA: dict[str, Any] = {
 }  # fmt: skip
 
 
+@cache
 def wrk2() -> str:
     """As wrk2 prints it with --latency; the spectrum is that of the HdrHistogram library, with the end of the C one."""
     histogram = HdrHistogram(1, 10_000_000, 3)
