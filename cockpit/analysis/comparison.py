@@ -26,6 +26,7 @@ MAIN_HOST_METRICS = (
     *("memory.before.used", "memory.mean.used", "memory.after.used", "memory.mean.available", "load.1", "load.blocked"),
     *(f"processes.{name}" for name in ("mean", "spawned_per_s", "exited_per_s", "defunct", "rss", "unshared")),
     *("processes.before.rss", "processes.after.rss"),
+    *(f"cgroup.{name}" for name in ("cpu", "quota", "throttled", "kbmemory", "kblimit", "scpu", "sio", "smem")),
     *ACCESS_METRICS,
     *PAGE_METRICS,
     "coverage",

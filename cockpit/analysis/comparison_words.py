@@ -19,7 +19,8 @@ _BYTES = (
     "processes.before.rss",
     "processes.after.rss",
 )
-_PERCENT = ("cpu.", "coverage", "generator.cpu")
+_GROUP = tuple(f"cgroup.{name}" for name in ("cpu", "quota", "throttled", "scpu", "sio", "smem"))
+_PERCENT = ("cpu.", "coverage", "generator.cpu", *_GROUP)
 # How much of a value of a knob is shown.
 _CUT = 200
 

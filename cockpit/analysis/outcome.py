@@ -50,6 +50,7 @@ class Design(StrEnum):
     ROUNDS = "rounds"
     RUNS = "runs"
     SINGLE_RUNS = "one run each"
+    TOTALS = "totals of a summary"
 
 
 class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ class StabilityKind(StrEnum):
     """Return whether a run was stable, and if not, the first reason found."""
 
     STABLE = "stable"
+    TOTALS_ONLY = "no data per second"
     TOO_SHORT = "too short"
     RATE = "rate"
     P99 = "p99"
@@ -78,6 +79,8 @@ def window_stability(window: Window) -> Stability:
     """Return the stability of a window: the rate of its last three parts must agree within 5%, or within four standard
     errors of random arrivals, and under open load p99 must have no trend."""
     seconds = window.seconds
+    if any(segment.totals for segment in window.segments):
+        return Stability(kind=StabilityKind.TOTALS_ONLY)
     if not long_enough(window):
         counted, needed = len(seconds), _PARTS * _SHORTEST
         return Stability(kind=StabilityKind.TOO_SHORT, seconds=counted, needed=needed, left_out=left_out([window]))

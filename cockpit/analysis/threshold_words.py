@@ -13,12 +13,14 @@ def found_words(outcome: ThresholdResult) -> str:
     if outcome.found is None:
         return "no data"
     found = f"found {metric_text(name, outcome.found)}"
+    inconclusive = outcome.status is Status.INCONCLUSIVE
     if not outcome.threshold.of_baseline:
-        return found
+        return f"{found}, interpolated between reported percentiles" if inconclusive else found
     if outcome.limit is None:
         return f"{found}, but the baseline has no such metric"
     if outcome.ratio is None:
-        return f"{found}, needs {outcome.threshold.operator} {metric_text(name, outcome.limit)}"
+        needs = f"{found}, needs {outcome.threshold.operator} {metric_text(name, outcome.limit)}"
+        return f"{needs}; only totals are known" if inconclusive else needs
     return f"{found}, {ratio_words(outcome.ratio)}{_settling_words(outcome)}"
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,7 @@ from cockpit.model.metrics import (
     is_host_metric,
     is_latency,
     metric_value,
+    percent_of,
     run_result,
 )
 from cockpit.model.state import State
@@ -70,7 +72,8 @@ class Threshold(msgspec.Struct, frozen=True):
 
 
 class Status(StrEnum):
-    """Return whether a threshold holds. Inconclusive: the interval of the ratio to the baseline includes the limit."""
+    """Return whether a threshold holds. Inconclusive: the interval of the ratio to the baseline includes the limit; or
+    the percentile is interpolated from a summary, and the limit lies between its reported neighbours."""
 
     HOLDS = "holds"
     FAILED = "failed"
@@ -169,8 +172,25 @@ def held_so_far(state: State, run: int, baseline: Baseline | None = None) -> tup
 
 def _plainly(threshold: Threshold, result: RunResult) -> ThresholdResult:
     found = metric_value(result, threshold.name)
-    holds = found is not None and _OPERATORS[threshold.operator](found, threshold.value)
-    return ThresholdResult(threshold, found, Status.HOLDS if holds else Status.FAILED, threshold.value)
+    possible = (found, *_bounds(threshold, result)) if found is not None else ()
+    holds = {_OPERATORS[threshold.operator](value, threshold.value) for value in possible}
+    status = Status.INCONCLUSIVE if len(holds) > 1 else Status.HOLDS if holds == {True} else Status.FAILED
+    return ThresholdResult(threshold, found, status, threshold.value)
+
+
+def _bounds(threshold: Threshold, result: RunResult) -> tuple[float, ...]:
+    """Return the lowest and the highest possible value of a percentile that is interpolated; () if it is known."""
+    percent = percent_of(threshold.name)
+    if result.totals is None or percent is None:
+        return ()
+    below, above = result.totals.around(percent)
+    if below == above:
+        return ()
+    latency = result.counts.latency
+    return (
+        0.0 if below is None else latency.percentile(below),
+        math.inf if above is None else latency.percentile(above),
+    )
 
 
 def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline: Baseline | None) -> ThresholdResult:
@@ -180,6 +200,8 @@ def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline:
     if found is None or not base:
         return ThresholdResult(threshold, found, Status.FAILED, threshold.value * mean_of(base) if base else None)
     limit, holds = threshold.value * mean_of(base), _OPERATORS[threshold.operator]
+    if any(run.totals for run in runs):
+        return ThresholdResult(threshold, found, Status.INCONCLUSIVE, limit)
     ratio = ratio_of(threshold.name, base, values)
     if ratio is None:
         return ThresholdResult(threshold, found, Status.HOLDS if holds(found, limit) else Status.FAILED, limit)

@@ -1,4 +1,5 @@
-"""Verdicts: on one switch under load, on rounds, on several runs per setting, and on one run each.
+"""Verdicts: on one switch under load, on rounds, on several runs per setting, and on one run each. Of a run that was
+imported from a summary only the change is known: without seconds there is no interval.
 
 The headline is the rate under closed load, p99 under open load, where the plan fixes the rate. The unit of replication
 is everything with a set-up of its own: a round or a run. Seconds within one are no replications.
@@ -103,7 +104,8 @@ def _judged(
     """The verdict of `judge` with everything that speaks against it; see `_at_least` for a saturated generator."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
     unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
-    found = judge(visits, others)
+    summaries = any(segment.totals for window in (*before, *after) for segment in window.segments)
+    found = _changes(visits, others) if summaries else judge(visits, others)
     loads = other_loads(before, after)
     against = objection(before, after, spoil(loads))
     if unlike and not load_may_differ:
@@ -262,6 +264,22 @@ def _single_runs(before: Window, after: Window) -> Verdict:
         return MeasuredEffect(Interval.around(estimate, half), True, one, two, half)
 
     return _verdict(Design.SINGLE_RUNS, (1, 1), sides, measure, before.plan.open, ALONE)
+
+
+def _changes(before: Visits, after: Visits) -> Verdict:
+    """Return the changes of whole runs without intervals, all of them inconclusive."""
+    sides = _values(before, (), True), _values(after, (), True)
+
+    def measure(name: str, alpha: float) -> MeasuredEffect | None:
+        one, two = (float(_mean(side[name])) for side in sides)
+        if math.isnan(one) or math.isnan(two):
+            return None
+        logarithmic = one > 0 and two > 0
+        estimate = math.log(two / one) if logarithmic else two - one
+        return MeasuredEffect(Interval.around(estimate, math.inf), logarithmic, one, two)
+
+    values = len(before), len(after)
+    return _verdict(Design.TOTALS, values, sides, measure, before[0][0].plan.open, ALONE)
 
 
 def _verdict(

@@ -38,6 +38,8 @@ _TEXTS = {
     WarningKind.LOAD_DIFFERS: "the load differs: {subject}",
     WarningKind.QUEUED_SECONDS: "arrivals were queued in {seconds} s",
     WarningKind.HOST_UNREAD: "{subject} was not read for {seconds} s",
+    WarningKind.TOTALS_ONLY: "totals of {subject}, no data per second: stability and spread within the run are unknown",
+    WarningKind.INTERPOLATED: "latencies are interpolated from {count} percentiles",
     WarningKind.ROUNDS_LEFT_OUT: "{count} of {total} rounds left out: {subject}",
 }
 # At most eight characters for a table.
@@ -52,6 +54,7 @@ _LABELS = {
     WarningKind.PARTIAL: "part",
     WarningKind.STOPPED: "stop",
     WarningKind.LOAD_ALTERED: "load±",
+    WarningKind.TOTALS_ONLY: "totals",
 }
 # Up to this many subjects of the same warning are named.
 _MOST_NAMED = 3
@@ -73,7 +76,9 @@ def warning_words(*alike: RunWarning) -> str:
         name: _Range(min(one.values[name] for one in alike), max(one.values[name] for one in alike))
         for name in first.values
     }
-    return _TEXTS[first.kind].format(subject=neutral(first.subject), **values)
+    text = _TEXTS[first.kind].format(subject=neutral(first.subject), **values)
+    named = first.kind is WarningKind.INTERPOLATED and first.subject
+    return f"{text}: {neutral(first.subject)}" if named else text
 
 
 def warning_label(warning: RunWarning) -> str:

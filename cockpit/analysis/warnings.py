@@ -12,7 +12,7 @@ from cockpit.analysis.windows import Flaw, Window
 from cockpit.model.counts import Counts, Group
 from cockpit.model.fold_load import SILENCE
 from cockpit.model.host_window import means
-from cockpit.model.load import is_redirect, redirect_target
+from cockpit.model.load import RunTotals, is_redirect, redirect_target
 from cockpit.model.metrics import RunResult, is_latency
 from cockpit.model.state import Segment
 
@@ -36,6 +36,9 @@ CPU_WAIT = 0.03
 # A stall for a larger share of the time moves p99; seconds of stalls from which a warning is due.
 OMITTED = 0.01
 _STALLED = 0.5
+
+# Up to this many percentiles of a summary are named.
+_NAMED = 12
 
 # Latencies that ten slower responses in a hundred do not move.
 _LOW = ("p50", "mean", "min")
@@ -77,6 +80,8 @@ class WarningKind(StrEnum):
     LOAD_DIFFERS = "load differs"  # differences
     QUEUED_SECONDS = "queued seconds"  # seconds
     HOST_UNREAD = "host unread"  # host; seconds
+    TOTALS_ONLY = "totals only"  # tool
+    INTERPOLATED = "interpolated"  # percentiles as text; count
     ROUNDS_LEFT_OUT = "rounds left out"  # the cause of the first; count, total
 
 
@@ -89,6 +94,8 @@ _AFFECTED = {
     WarningKind.QUEUED: Affected.LATENCY,
     WarningKind.ERRORS: Affected.TIMED,
     WarningKind.FEW_SAMPLES: Affected.TAIL,
+    WarningKind.TOTALS_ONLY: Affected.TIMED,
+    WarningKind.INTERPOLATED: Affected.LATENCY,
     WarningKind.IN_FLIGHT: Affected.TIMED,
 }
 
@@ -155,7 +162,7 @@ def segment_warnings(segment: Segment) -> list[RunWarning]:
 
 def _shared(of: RunResult | Segment) -> list[RunWarning]:
     counts = of.counts
-    found = [*_refused(counts), *_redirected(of)]
+    found = [*_refused(counts), *_redirected(of), *totals_warnings(of.totals)]
     if generator_bound(of.seconds, of.saturated):
         found.append(warning_of(WarningKind.GENERATOR_SATURATED, share=min(1.0, of.saturated / of.seconds)))
     if share := omitted(of):
@@ -180,6 +187,21 @@ def _shared(of: RunResult | Segment) -> list[RunWarning]:
     if counts.unclosed > UNFINISHED * counts.completed:
         found.append(warning_of(WarningKind.UNCLOSED, count=counts.unclosed))
     return found
+
+
+def totals_warnings(totals: RunTotals | None) -> list[RunWarning]:
+    """Return the warnings of a run that was imported from a summary."""
+    if totals is None:
+        return []
+    found = [warning_of(WarningKind.TOTALS_ONLY, totals.tool)]
+    if totals.percentiles:
+        named = ", ".join(map(_percentile_name, totals.percentiles)) if len(totals.percentiles) <= _NAMED else ""
+        found.append(warning_of(WarningKind.INTERPOLATED, named, count=len(totals.percentiles)))
+    return found
+
+
+def _percentile_name(percent: float) -> str:
+    return {0.0: "min", 100.0: "max"}.get(percent, f"p{percent:g}")
 
 
 def omitted(of: RunResult | Segment) -> float:
@@ -237,4 +259,6 @@ def comparison_warnings(windows: Sequence[Window], differences: Sequence[str]) -
     found += [warning_of(WarningKind.HOST_UNREAD, host, seconds=seconds) for host, seconds in unread.items()]
     if (share := max(window.cpu_wait for window in windows)) > CPU_WAIT:
         found.append(warning_of(WarningKind.CPU_WAIT, share=share))
+    for totals in dict.fromkeys(segment.totals for window in windows for segment in window.segments):
+        found += totals_warnings(totals)
     return tuple(found)

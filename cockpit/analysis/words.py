@@ -213,6 +213,7 @@ def basis_lines(verdict: Verdict) -> list[str]:
             if seconds:
                 lines.append(f"discarded {side}: {left_out_words(seconds)}")
         lines += [f"other load on {other_load_words(one)}" for one in verdict.other_loads]
+    if verdict.effects and verdict.design is not Design.TOTALS:
         lines.append(
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
             "equivalent: the interval is within the margin; less than 1% is no difference"
@@ -255,6 +256,7 @@ _METHOD = {
     "and its trend; blocks of 5 s, variance of batches of up to 30 s",
     Design.ROUNDS: "each round has both settings, one after the other; one value per round",
     Design.RUNS: "one value per run; the spread between runs is shared over the settings",
+    Design.TOTALS: "totals of a summary, as another tool reported them: without data per second there is no interval",
     Design.SINGLE_RUNS: "one run each: a spread between runs of 15% (p99: 40%) is assumed; rounds measure it",
 }
 
@@ -305,7 +307,7 @@ def basis_words(verdict: Verdict) -> str:
         return f"{before * verdict.block} s vs {after * verdict.block} s"
     if verdict.design is Design.ROUNDS:
         return f"{before} rounds"
-    return f"n = {before} vs {after}"
+    return f"n = {before} vs {after}{', totals only' if verdict.design is Design.TOTALS else ''}"
 
 
 def _percent(share: float) -> str:

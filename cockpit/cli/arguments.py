@@ -13,7 +13,7 @@ from cockpit.cli.appearance_options import add_appearance
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
-from cockpit.cli.values import age, count, named_file, port, positive, recording, seconds
+from cockpit.cli.values import age, count, named_file, port, positive, recording, seconds, utc_offset
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
@@ -269,7 +269,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("file", type=Path, metavar="FILE", help="a result with a line per request, an HdrHistogram log, or sadf -j")
+    add("file", type=Path, metavar="FILE", help="a result of a load generator, an HdrHistogram log, sadf -j or sar")
     add("-o", "--output", type=Path, metavar="FILE", help="record into a new FILE (default: into the library)")
     add(
         "--host",
@@ -277,9 +277,16 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=named_file,
         metavar="NAME=FILE",
-        help="samples of a host during the load, from sadf -j; can be repeated",
+        help="samples of a host during the load, from sadf -j or sar; can be repeated",
     )
     add("--start", metavar="TIME", help="when the load began, if FILE does not say: 2026-11-24T14:05:00Z")
+    add(
+        "--utc-offset",
+        type=utc_offset,
+        default=0.0,
+        metavar="+HH:MM",
+        help="text of sar: offset of its times from UTC (default +00:00)",
+    )
     add("--unit", choices=("ns", "us", "ms"), default="ns", help="unit of an HdrHistogram log (default ns)")
     add("--tag", metavar="TAG", help="lines of an HdrHistogram log to import (default: those without a tag)")
     add("--target", dest="url", metavar="URL", help="what was loaded, if the file does not say")

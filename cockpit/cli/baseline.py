@@ -56,6 +56,10 @@ def add(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
 
 
 def runs_to_keep(source: str, wall: float, results: Sequence[RunResult]) -> list[BaselineRun]:
+    """Raises UsageError for a run that was imported from a summary."""
+    totals = next((result.totals for result in results if result.totals is not None), None)
+    if totals is not None:
+        raise UsageError(f"{source}: imported totals of {neutral(totals.tool)}; a baseline needs data per second")
     return [baseline_run(source, wall, result) for result in results]
 
 

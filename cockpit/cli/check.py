@@ -128,6 +128,8 @@ def _save(options: Namespace, found: CheckResult, state: State, results: Sequenc
         for name in filter(None, (options.save_baseline, options.add_to_baseline)):
             print(f"cockpit: baseline {name}: not saved: {problem}", file=sys.stderr)
         return
+    if not (options.save_baseline or options.add_to_baseline):
+        return
     runs = runs_to_keep(found.target, state.started.wall if state.started else 0.0, results)
     if options.save_baseline:
         keep(options.save_baseline, runs, found.result.plan)

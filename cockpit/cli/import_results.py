@@ -15,7 +15,9 @@ from cockpit.cli.live import report_gaps, report_recording
 from cockpit.imports.formats import format_of, instant_of
 from cockpit.imports.hlog import TOOL, hlog_run, is_hlog
 from cockpit.imports.runs import ForeignRun, run_of
+from cockpit.imports.sar_text import is_sar_text, parse_sar
 from cockpit.imports.session import ForeignHost, session_of
+from cockpit.imports.summaries import is_oha, is_wrk, parse_oha, parse_wrk, run_of_summary
 from cockpit.imports.sysstat import is_sysstat, parse_sysstat
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import AnyEvent
@@ -45,11 +47,11 @@ def import_results(options: Namespace) -> int:
     for name, path in options.host:
         other = _read(path, options).host
         if other is None:
-            raise UsageError(f"--host {name}={path}: is no JSON of sysstat; write it with sadf -j FILE -- -A")
+            raise UsageError(f"--host {name}={path}: is no file of sysstat; write it with sadf -j FILE -- -A")
         hosts.append(other._replace(name=name))
     _check_options(options, content, hosts)
     if wall is None:
-        wall = file.stat().st_mtime
+        wall = _written(file, content.run)
     try:
         events = list(session_of(neutral(file.stem, 80), wall, content.run, hosts))
     except ValueError as error:
@@ -59,6 +61,12 @@ def import_results(options: Namespace) -> int:
     _record(events, writer)
     report_recording(writer.path)
     return EXIT_GOOD
+
+
+def _written(file: Path, run: ForeignRun | None) -> float:
+    """Return when the file was last written (epoch s); a summary is written at the end of its run."""
+    written = file.stat().st_mtime
+    return max(0.0, written - run.seconds) if run is not None and run.totals is not None else written
 
 
 def _read(file: Path, options: Namespace) -> _Content:
@@ -83,6 +91,15 @@ def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
         host = parse_sysstat([*head, *checked])
         return _Content("sysstat", host=ForeignHost(_host_name(host.nodename), host, file.name))
     whole = chain(head, checked)
+    if is_sar_text(head[0]):
+        host = parse_sar(chain(head, checked), options.utc_offset)
+        of = f"times taken as UTC{options.utc_offset / 3600:+g} h" if options.utc_offset else "times taken as UTC"
+        assumed = f"from {host.statistics[0].timestamp.date} on, {of} (--utc-offset)"
+        found = ForeignHost(_host_name(host.nodename), host, file.name, (assumed,))
+        return _Content(f"text of sar, {assumed}", host=found)
+    if is_wrk(head[0]) or is_oha("".join(head)):
+        summary = parse_wrk(whole) if is_wrk(head[0]) else parse_oha(whole)
+        return _Content(f"summary of {summary.tool}", run_of_summary(summary, options.url or "", options.concurrency))
     if is_hlog(head[0]):
         run = hlog_run(whole, options.unit, options.tag, options.url or "", options.concurrency)
         return _Content(f"{TOOL}, values in {options.unit}", run)
@@ -101,6 +118,8 @@ def _check_options(options: Namespace, content: _Content, hosts: Sequence[Foreig
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"--host {twice}=…: there are two hosts of that name; choose another name")
+    if options.utc_offset and not any(host.assumed for host in hosts):
+        raise UsageError(f"--utc-offset: of text of sar; {options.file} has its times in UTC, or none")
     run = content.run
     if run and options.start and run.began is not None:
         raise UsageError(f"--start: {options.file} says when the load began")

@@ -118,12 +118,13 @@ Record the result of another load generator, or samples of sysstat, to replay, c
   cockpit import ab.tsv --target http://web1/      # ab -g
   cockpit import vegeta.json --host web1=web1.json # and sadf -j FILE -- -A
   cockpit import run.hlog -o run.cockpit           # HdrHistogram log
+  cockpit import wrk.txt                           # summary: totals, no seconds
   cockpit import web1.json                         # sysstat alone
 
 formats, found by the first line: ab -g, hey -o csv, oha --output-format csv,
   JMeter JTL (CSV), k6 --out csv|json, vegeta encode --to csv|json,
-  h2load --log-file, HdrHistogram logs, sadf -j FILE -- -A.
-  Summaries (wrk, JSON of oha and k6) have no single requests.
+  h2load --log-file, HdrHistogram logs, sadf -j FILE -- -A, text of sar;
+  summaries of wrk, wrk2 and oha --output-format json, which have totals only.
 # recordings SUBCOMMAND | list, rename, delete or prune recordings |  | recordings recording-format
 Manage the recordings in ~/.local/state/cockpit/recordings.
   cockpit recordings list

@@ -102,6 +102,15 @@ def recording(text: str) -> Path:
     return find(text)
 
 
+def utc_offset(text: str) -> float:
+    """Return the seconds of `+01:00`."""
+    found = re.fullmatch(r"([+-])(\d\d):([0-5]\d)", text)
+    if not found or int(found[2]) > 14:
+        raise argparse.ArgumentTypeError(f"{text!r}: write it as +01:00")
+    seconds = 3600.0 * int(found[2]) + 60 * int(found[3])
+    return -seconds if found[1] == "-" else seconds
+
+
 def named_file(text: str) -> tuple[str, Path]:
     name, _, file = text.partition("=")
     if not _HOST_NAME.fullmatch(name) or not file:

@@ -49,9 +49,11 @@ class CarriedShell:
         told = f"(\n{program}\n)\nprintf '\\n{mark} %s\\n' $? >&2"
         words = f"{self._command} {interpreter}"
         done = await self._outer.run(told, input=input, timeout=timeout, interpreter=words)
-        stderr, found, status = done.stderr.rpartition(f"\n{mark} ".encode())
+        stderr, found, rest = done.stderr.rpartition(f"\n{mark} ".encode())
+        # The command may print lines of its own after the program has ended.
+        status, ended, _ = rest.partition(b"\n")
         status = status.strip()
-        if not found or not status.isdigit() or len(status) > 3:
+        if not (found and ended and status.isdigit()) or len(status) > 3:
             raise HostError("the way there was cut while a command ran", subject=self._name)
         return Completed(int(status), done.stdout, stderr)
 

@@ -1,8 +1,6 @@
-"""Results of other load generators, a request a line: which tool wrote a file, and its requests. Pure.
+"""Results of other load generators, one line per request: which tool wrote a file, and its requests. Pure.
 
-Summaries are refused: a list of percentiles, or a histogram of eleven buckets, has no seconds and no values to compute
-a rate over time, a percentile or a verdict from, and none are made up.
-
+Summaries of wrk and oha are read by `summaries`. Others are refused: their tools write single requests, too.
 
 A file is hostile: every number is checked. Raises ValueError for a line that does not fit, with the line's number.
 """
@@ -22,6 +20,7 @@ _LONGEST, LATEST = 1e6, 9.9e10
 # Words of an error -> its kind.
 _KINDS = {
     "timeout": "timeout",
+    "timed out": "timeout",
     "deadline": "timeout",
     "refused": "refused",
     "reset": "reset",
@@ -66,7 +65,8 @@ def format_of(first: str) -> ForeignFormat:
     if _SYSSTAT.match(first):
         raise ValueError("a file of sysstat, but not as JSON; write it with sadf -j FILE -- -A")
     known = ", ".join(each.tool for each in FORMATS)
-    raise ValueError(f"unknown format; known are, a request a line: {known}; HdrHistogram logs; sadf -j FILE -- -A")
+    others = "summaries of wrk and oha --output-format json; HdrHistogram logs; sadf -j FILE -- -A; text of sar"
+    raise ValueError(f"unknown format; known are, one line per request: {known}; {others}")
 
 
 def _table(parse: Callable[[Mapping[str, str]], ForeignRequest | None], delimiter: str = ",") -> Any:
@@ -135,7 +135,7 @@ def _size(word: str | int) -> int:
     return int(_number(word or 0, 2**50))
 
 
-def _kind(words: str) -> str:
+def error_kind(words: str) -> str:
     lower = words.lower()
     return next((kind for sign, kind in _KINDS.items() if sign in lower), OTHER_ERROR)
 
@@ -167,7 +167,7 @@ def _oha(row: Mapping[str, str]) -> ForeignRequest:
 def _jmeter(row: Mapping[str, str]) -> ForeignRequest:
     code = row["responseCode"]
     status = _status(code) if code.isdecimal() else 0
-    error = "" if status else _kind(f"{code} {row.get('responseMessage') or ''}")
+    error = "" if status else error_kind(f"{code} {row.get('responseMessage') or ''}")
     start, seconds = _instant(row["timeStamp"], 1e-3), _duration(row["elapsed"], 1e-3)
     return ForeignRequest(start, seconds, status, _size(row.get("bytes") or 0), error, row.get("URL") or "")
 
@@ -179,7 +179,7 @@ def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
     status = _status(row["status"])
     # The instant of a sample is its end.
     start = max(0.0, _k6_instant(row["timestamp"]) - seconds)
-    return ForeignRequest(start, seconds, status, 0, "" if status else _kind(row["error"]), row.get("url") or "")
+    return ForeignRequest(start, seconds, status, 0, "" if status else error_kind(row["error"]), row.get("url") or "")
 
 
 def _k6_instant(word: str) -> float:
@@ -196,7 +196,7 @@ def _k6_json(line: str) -> ForeignRequest | None:
     data = point["data"]
     tags = data["tags"]
     seconds, status = _duration(data["value"], 1e-3), _status(tags.get("status", "0"))
-    error = "" if status else _kind(str(tags.get("error", "")))
+    error = "" if status else error_kind(str(tags.get("error", "")))
     return ForeignRequest(
         max(0.0, instant_of(data["time"]) - seconds), seconds, status, 0, error, str(tags.get("url", ""))
     )
@@ -205,7 +205,7 @@ def _k6_json(line: str) -> ForeignRequest | None:
 def _vegeta_json(line: str) -> ForeignRequest:
     hit = json.loads(line)
     status = _status(hit["code"])
-    error = "" if status else _kind(str(hit.get("error", "")))
+    error = "" if status else error_kind(str(hit.get("error", "")))
     start, seconds = instant_of(hit["timestamp"]), _duration(hit["latency"], 1e-9)
     return ForeignRequest(start, seconds, status, _size(hit["bytes_in"]), error, str(hit.get("url", "")))
 
@@ -213,7 +213,7 @@ def _vegeta_json(line: str) -> ForeignRequest:
 def _vegeta_csv(line: str) -> ForeignRequest:
     cells = next(csv.reader([line]))
     status = _status(cells[1])
-    error = "" if status else _kind(cells[5])
+    error = "" if status else error_kind(cells[5])
     url = cells[10] if len(cells) > 10 else ""
     start, seconds = _instant(cells[0], 1e-9), _duration(cells[2], 1e-9)
     return ForeignRequest(start, seconds, status, _size(cells[4]), error, url)
@@ -254,9 +254,8 @@ FORMATS: Iterable[ForeignFormat] = (
 _SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")
 # How a summary begins, and how to get the requests instead.
 _SUMMARIES = {
-    "Running ": "wrk has no list of requests; repeat it as `cockpit run URL -c CONNECTIONS -z TIME`",
     "This is ApacheBench": "repeat it with ab -g FILE",
     "starting benchmark": "repeat it with h2load --log-file=FILE",
     "Summary:": "repeat it with hey -o csv, or oha --output-format csv",
-    "{": "of oha repeat it with --output-format csv, of k6 with --out csv=FILE",
+    "{": "of k6 repeat it with --out csv=FILE, of vegeta use vegeta encode; of oha use --output-format json",
 }

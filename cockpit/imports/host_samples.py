@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from cockpit.imports.sysstat import CpuLoad, Disk, Interface, InterfaceErrors, Memory, Network, Statistics, SysstatHost
+from cockpit.imports.sysstat import (
+    CpuLoad,
+    Disk,
+    Interface,
+    InterfaceErrors,
+    Io,
+    Memory,
+    Network,
+    Statistics,
+    SysstatHost,
+)
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, Note
 from cockpit.model.hosts import (
     CpuCounters,
@@ -30,6 +40,13 @@ _SLACK = 1.0
 _AROUND = 10.0
 _MISSING = "no samples in the file"
 _LACKS = "processes, shared memory, reclaimable slab, accept queues"
+# Activities without which levels are 0, or none; the option of sar.
+_ACTIVITIES = {
+    "process_and_context_switch": "tasks (-w)",
+    "io": "I/O (-b)",
+    "memory": "memory (-r)",
+    "queue": "load average (-q)",
+}
 
 
 def config_of(name: str, host: SysstatHost, file: str) -> HostConfig:
@@ -53,15 +70,22 @@ def _times(first: Statistics, last: Statistics) -> str:
 
 
 def host_events(
-    config: HostConfig, host: SysstatHost, intervals: Sequence[Statistics], wall: float, until: float
+    config: HostConfig,
+    host: SysstatHost,
+    intervals: Sequence[Statistics],
+    wall: float,
+    until: float,
+    assumed: Sequence[str] = (),
 ) -> Iterator[AnyEvent]:
     """Yield the events of a host in a session that began at `wall` (epoch s), and whose load ends at `until` (s).
+    `assumed` is what the file does not state.
 
     Raises ValueError.
     """
     begin = intervals[0].epoch - wall
-    words = f"{config.name}: {len(intervals)} samples of {config.via}; unknown, and shown as 0 or none: {_LACKS}"
-    yield Note(t=begin, text=words)
+    lacks = [name for part, name in _ACTIVITIES.items() if any(getattr(one, part) is None for one in intervals)]
+    unknown = f"unknown, and shown as 0 or none: {', '.join((*lacks, _LACKS))}"
+    yield Note(t=begin, text="; ".join((f"{config.name}: {len(intervals)} samples of {config.via}", *assumed, unknown)))
     facts = HostFacts(
         hostname=host.nodename, kernel=host.release, cpus=host.number_of_cpus, hz=_HZ, page=0, clock_offset=None
     )
@@ -97,7 +121,7 @@ class _Counters:
         """Return the reading at the end of an interval of which `seconds` are counted. Raises ValueError."""
         self._seconds = seconds
         self._sums["uptime"] += seconds
-        queue = one.queue
+        queue, tasks = one.queue, one.process_and_context_switch
         cpu = {load.cpu: load for load in one.cpu_load}
         if "all" not in cpu:
             raise ValueError(f"{one.timestamp.time[:24]}: has no CPU 'all'")
@@ -106,14 +130,14 @@ class _Counters:
             wall=one.epoch,
             cpu=self._cpu(cpu.pop("all"), self._cpus),
             cores=self._cores(cpu),
-            memory=_memory(one.memory),
-            io=self._io(one),
-            load=(queue.ldavg_1, queue.ldavg_5, queue.ldavg_15),
-            forks=self._count("forks", one.process_and_context_switch.proc),
+            memory=_memory(one.memory) if one.memory else MemCounters(*[0] * 9),
+            io=self._io(one.io) if one.io else None,
+            load=(queue.ldavg_1, queue.ldavg_5, queue.ldavg_15) if queue else (0.0, 0.0, 0.0),
+            forks=1 + self._count("forks", tasks.proc) if tasks else 0,
             disks=tuple(self._disk(disk) for disk in one.disk if disk.disk_device in self._used),
             nets=self._nets(one.network),
-            running=queue.runq_sz + 1,
-            blocked=queue.blocked,
+            running=queue.runq_sz + 1 if queue else 0,
+            blocked=queue.blocked if queue else 0,
             counters=self._named(one) | _levels(one),
         )
 
@@ -145,13 +169,13 @@ class _Counters:
         never = CpuCounters(*[0] * 8)
         return tuple(self._cpu(numbered[number], 1) if number in numbered else never for number in known)
 
-    def _io(self, one: Statistics) -> IoCounters:
+    def _io(self, io: Io) -> IoCounters:
         return IoCounters(
-            reads=self._count("io reads", one.io.io_reads.rtps),
-            writes=self._count("io writes", one.io.io_writes.wtps),
-            discards=self._count("io discards", one.io.io_discard.dtps),
-            sectors_read=self._count("io read", one.io.io_reads.bread),
-            sectors_written=self._count("io written", one.io.io_writes.bwrtn),
+            reads=self._count("io reads", io.io_reads.rtps),
+            writes=self._count("io writes", io.io_writes.wtps),
+            discards=self._count("io discards", io.io_discard.dtps),
+            sectors_read=self._count("io read", io.io_reads.bread),
+            sectors_written=self._count("io written", io.io_writes.bwrtn),
         )
 
     def _disk(self, disk: Disk) -> DiskCounters:
@@ -195,7 +219,8 @@ class _Counters:
 
 def _rates(one: Statistics) -> dict[str, float]:
     """Return rates by the names of the kernel's counters; of pressure microseconds per second."""
-    found = {"ctxt": one.process_and_context_switch.cswch}
+    tasks = one.process_and_context_switch
+    found = {} if tasks is None else {"ctxt": tasks.cswch}
     if one.swap_pages is not None:
         found |= {"pswpin": one.swap_pages.pswpin, "pswpout": one.swap_pages.pswpout}
     if (paging := one.paging) is not None:
@@ -217,10 +242,11 @@ def _rates(one: Statistics) -> dict[str, float]:
 
 def _levels(one: Statistics) -> dict[str, int]:
     """Return levels by the kernel's names. sar leaves itself out of the tasks that run."""
-    memory, sockets = one.memory, one.network.net_sock
-    found = {"runnable": one.queue.runq_sz + 1, "tasks": one.queue.plist_sz}
-    found |= {"Committed_AS": memory.commit, "Active": memory.active, "Inactive": memory.inactive}
-    found |= {"Dirty": memory.dirty, "Slab": memory.slab, "SwapCached": memory.swpcad}
+    memory, sockets, queue = one.memory, one.network.net_sock, one.queue
+    found = {} if queue is None else {"runnable": queue.runq_sz + 1, "tasks": queue.plist_sz}
+    if memory is not None:
+        found |= {"Committed_AS": memory.commit, "Active": memory.active, "Inactive": memory.inactive}
+        found |= {"Dirty": memory.dirty, "Slab": memory.slab, "SwapCached": memory.swpcad}
     if sockets is not None:
         found |= {"sockets.used": sockets.totsck, "TCP.inuse": sockets.tcpsck, "UDP.inuse": sockets.udpsck}
         found |= {"RAW.inuse": sockets.rawsck, "FRAG.inuse": sockets.ip_frag, "TCP.tw": sockets.tcp_tw}

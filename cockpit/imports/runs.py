@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from cockpit.imports.formats import ForeignFormat, ForeignRequest
 from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, RunTotals
 
 # Seconds of the longest session.
 LONGEST = 7 * 86_400
@@ -34,13 +34,14 @@ class _Second:
 
 class ForeignRun(NamedTuple):
     """A run without its place in a session. `began` is epoch seconds, None if it is unknown; `seconds` its length.
-    `ticks` are of the run that begins at 0."""
+    `ticks` are of the run that begins at 0. `totals`: it is from a summary."""
 
     began: float | None
     seconds: float
     plan: LoadPlan
     warnings: tuple[str, ...]
     ticks: Iterable[Tick]
+    totals: RunTotals | None = None
 
 
 def run_of(

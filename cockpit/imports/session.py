@@ -18,11 +18,12 @@ from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, S
 
 
 class ForeignHost(NamedTuple):
-    """A host of the session, and the name of its file."""
+    """A host of the session, the name of its file, and what was assumed because the file does not state it."""
 
     name: str
     host: SysstatHost
     file: str
+    assumed: tuple[str, ...] = ()
 
 
 def session_of(name: str, wall: float, run: ForeignRun | None, hosts: Sequence[ForeignHost] = ()) -> Iterator[AnyEvent]:
@@ -32,19 +33,22 @@ def session_of(name: str, wall: float, run: ForeignRun | None, hosts: Sequence[F
     """
     began = wall if run is None or run.began is None else run.began
     ends = began + run.seconds if run else 0.0
-    placed = [(config_of(*each), each.host, _intervals(each, run, began)) for each in hosts]
+    placed = [(each, _intervals(each, run, began)) for each in hosts]
+    configs = tuple(config_of(each.name, each.host, each.file) for each in hosts)
     if placed:
-        first = min(intervals[0].epoch for _, _, intervals in placed)
-        last = max(intervals[-1].epoch for _, _, intervals in placed)
+        first = min(intervals[0].epoch for _, intervals in placed)
+        last = max(intervals[-1].epoch for _, intervals in placed)
         # The seconds of the run are whole seconds of the session.
         wall = began - max(0, math.ceil(began - first)) if run else first
         check_span(max(ends, last) - wall)
     else:
         wall = began
-    configs = tuple(config for config, _, _ in placed)
     target = run.plan.url if run else ""
     yield SessionStarted(t=0.0, wall=wall, version=__version__, name=name, target=target, hosts=configs)
-    streams = [host_events(*each, wall, ends - wall) for each in placed]
+    streams = [
+        host_events(config, each.host, intervals, wall, ends - wall, each.assumed)
+        for config, (each, intervals) in zip(configs, placed, strict=True)
+    ]
     streams += [_run_events(run, began - wall)] if run else []
     t = 0.0
     for event in heapq.merge(*streams, key=attrgetter("t")):
@@ -63,7 +67,7 @@ def _intervals(each: ForeignHost, run: ForeignRun | None, began: float) -> Seque
 
 
 def _run_events(run: ForeignRun, at: float) -> Iterator[AnyEvent]:
-    yield RunStarted(t=at, run=1, plan=run.plan, warnings=run.warnings)
+    yield RunStarted(t=at, run=1, plan=run.plan, warnings=run.warnings, totals=run.totals)
     for tick in run.ticks:
         yield replace(tick, start=at + tick.start, t=at + tick.t)
     yield RunEnded(t=at + run.seconds, run=1, reason="completed")

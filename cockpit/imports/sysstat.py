@@ -98,7 +98,7 @@ class Io(_Part, frozen=True, kw_only=True):
 
 
 class Memory(_Part, frozen=True, kw_only=True):
-    """KiB. `avail` is absent on old kernels."""
+    """KiB. `avail` is absent on old kernels, `slab` without `-r ALL` and the last three without -S."""
 
     memfree: Level
     avail: Level | None = None
@@ -110,10 +110,10 @@ class Memory(_Part, frozen=True, kw_only=True):
     active: Level
     inactive: Level
     dirty: Level
-    slab: Level
-    swpfree: Level
-    swpused: Level
-    swpcad: Level
+    slab: Level = 0
+    swpfree: Level = 0
+    swpused: Level = 0
+    swpcad: Level = 0
 
     @property
     def total(self) -> int:
@@ -216,16 +216,16 @@ class Pressures(_Part, frozen=True, kw_only=True):
 
 
 class Statistics(_Part, frozen=True, kw_only=True):
-    """An interval, at its end."""
+    """An interval, at its end. None: sadf or sar was run without the option."""
 
     timestamp: Timestamp
     cpu_load: list[CpuLoad]
-    process_and_context_switch: Tasks
+    process_and_context_switch: Tasks | None = None
     swap_pages: SwapPages | None = None
     paging: Paging | None = None
-    io: Io
-    memory: Memory
-    queue: Queue
+    io: Io | None = None
+    memory: Memory | None = None
+    queue: Queue | None = None
     disk: list[Disk] = []
     network: Network = Network()
     psi: Pressures = Pressures()
@@ -276,6 +276,11 @@ def parse_sysstat(pieces: list[str]) -> SysstatHost:
         host = _decoder.decode("".join(pieces)).sysstat.hosts[0]
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise ValueError(f"{error}; {AGAIN}") from None
+    return checked_host(host)
+
+
+def checked_host(host: SysstatHost) -> SysstatHost:
+    """Return the host. Raises ValueError if its intervals are too few or not in order."""
     if len(host.statistics) < 2:
         raise ValueError("has fewer than two intervals; the first is where counting begins")
     epochs = [one.epoch for one in host.statistics]

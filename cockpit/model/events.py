@@ -16,7 +16,7 @@ from cockpit.model.generator_events import GeneratorEvent
 from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, RunTotals
 from cockpit.model.study_events import StudyEvent
 
 
@@ -44,13 +44,15 @@ class SessionEnded(Event, frozen=True, tag="session_ended"):
 
 class RunStarted(Event, frozen=True, tag="run_started"):
     """Load begins. `run` counts from 1; `addresses` are what the target's name resolved to. `machines` are the
-    generators by worker; () if all workers run on the cockpit's machine."""
+    generators by worker; () if all workers run on the cockpit's machine. `totals`: the run was imported from a
+    summary."""
 
     run: int
     plan: LoadPlan
     addresses: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
+    totals: RunTotals | None = None
 
 
 class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):

@@ -8,7 +8,7 @@ from cockpit.model import events as ev
 from cockpit.model import sar
 from cockpit.model.fold_other_load import claimed_cpu, claims_at, cpu_split
 from cockpit.model.host_rates import ReadingStep, memory_use, step_between
-from cockpit.model.host_state import HostPoint, HostState, HostWindow, ProcessRow
+from cockpit.model.host_state import GroupUse, HostPoint, HostState, HostWindow, ProcessRow
 from cockpit.model.host_window import begun, idle_metrics, widened
 from cockpit.model.hosts import HostFacts, HostReading, identity
 from cockpit.model.parents import mark_restarts
@@ -124,7 +124,14 @@ def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
         probe_cpu=reading.probe_cpu,
         round_trip=now.round_trip,
         hidden=reading.hidden,
+        group=_group(reading, step),
     )
+
+
+def _group(reading: HostReading, step: ReadingStep | None) -> GroupUse | None:
+    values = sar.group_values(reading, step.rates if step else {})
+    known = {name: round(value, 3) for name, value in values.items() if name in GroupUse.__struct_fields__}
+    return GroupUse(**known) if known else None
 
 
 def process_rows(old: HostReading | None, new: HostReading, facts: HostFacts) -> tuple[ProcessRow, ...]:

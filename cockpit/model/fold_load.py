@@ -47,6 +47,7 @@ def run_started(state: State, event: ev.RunStarted) -> State:
         warmup=warmup,
         warnings=event.warnings,
         addresses=event.addresses,
+        totals=event.totals,
         start=event.t,
         last=event.t,
         hosts=_open_windows(state, idle_since=state.segment.end if state.segment else 0.0),

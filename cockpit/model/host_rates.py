@@ -158,8 +158,11 @@ def cpu_share(old: CpuCounters, new: CpuCounters, most: float = float("inf")) ->
     )
 
 
-def io_rates(old: IoCounters, new: IoCounters, seconds: float) -> IoRates | None:
-    """I/O between two readings as `sar -b` has it; None when a counter fell or jumped (a disk came or went)."""
+def io_rates(old: IoCounters | None, new: IoCounters | None, seconds: float) -> IoRates | None:
+    """I/O between two readings as `sar -b` has it; None when a counter fell or jumped (a disk came or went), or was not
+    read."""
+    if old is None or new is None:
+        return None
     rates = _per_second(old, new, IoCounters.__struct_fields__, seconds)
     if rates is None:
         return None

@@ -20,7 +20,7 @@ class IoMark(msgspec.Struct, frozen=True):
     """A host's I/O counters at an instant of its uptime."""
 
     uptime: float
-    io: IoCounters
+    io: IoCounters | None
 
 
 class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +120,21 @@ class MemoryUse(msgspec.Struct, frozen=True):
     swap_free: int = 0
 
 
+class GroupUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The control group of the server: CPU and its quota in per cent of one CPU, per cent of the periods in which the
+    quota was used up, memory without inactive file pages and its limit in KiB, and per cent of the time in which tasks
+    of the group waited for CPU, I/O and memory. None: unknown, or no limit."""
+
+    cpu: float | None = None
+    quota: float | None = None
+    throttled: float | None = None
+    kbmemory: float | None = None
+    kblimit: float | None = None
+    scpu: float | None = None
+    sio: float | None = None
+    smem: float | None = None
+
+
 class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
     """A process as `ps aux` shows it, but `cpu` (per cent of one core) is of the last interval.
 
@@ -142,7 +157,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     `unseen`: maximum number of processes that started and ended since the previous sample without being seen.
     `hidden`: /proc hides processes (hidepid), so that those which are counted are not all. `servers`, `generator` and
     `other` are shares (per cent of all cores): the watched processes with the probe, the load generator if it is on
-    that machine, and all other programs.
+    that machine, and all other programs. `group` is None without a control group of the server's own.
     """
 
     t: float
@@ -167,6 +182,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     servers: float | None = None
     generator: float | None = None
     other: float | None = None
+    group: GroupUse | None = None
 
 
 class TailLine(msgspec.Struct, frozen=True, array_like=True):

@@ -214,6 +214,7 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     started, those included that have ended; None: not read. `counters` are further counters by the kernel's name
     (`pgfault`, `Tcp.InSegs`, memory in KiB, `cpu.some` of /proc/pressure in microseconds); what the host does not have
     is absent. `accept` has the connections in the accept queue of each listening TCP port, `backlog` their limit.
+    A `memory.total` of 0, an `io` of None: not read.
     `left_out` is the number of processes of other servers of the same name, which are not counted; None: which of them
     is the target's is unknown, so that all are counted.
     """
@@ -222,7 +223,7 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     wall: float
     cpu: CpuCounters
     memory: MemCounters
-    io: IoCounters
+    io: IoCounters | None
     load: tuple[float, float, float]
     forks: int
     processes: tuple[ProcessCounters, ...] = ()

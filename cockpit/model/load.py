@@ -142,6 +142,20 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
     sni: str = ""
 
 
+class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of which another `tool` reported totals only, without data per second. Its latencies are interpolated
+    between the `percentiles` (0 to 100, ascending) that it reported; (): it reported none."""
+
+    tool: str
+    percentiles: tuple[float, ...] = ()
+
+    def around(self, percent: float) -> tuple[float | None, float | None]:
+        """Return the next reported percentiles below and above; None: there is none. One that was reported is both."""
+        below = [one for one in self.percentiles if one <= percent]
+        above = [one for one in self.percentiles if one >= percent]
+        return max(below, default=None), min(above, default=None)
+
+
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The load to send.
 

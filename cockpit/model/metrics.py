@@ -14,7 +14,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.host_rates import memory_use
 from cockpit.model.host_state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
 from cockpit.model.host_window import closing_io, joined, means, opening_io
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, RunTotals
 from cockpit.model.pages import PAGE_METRICS
 from cockpit.model.state import Segment, State
 from cockpit.servers.registry import STATUS_PAGES
@@ -47,6 +47,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     partial: str
     reason: str
     detail: str
+
+    @property
+    def totals(self) -> RunTotals | None:
+        """The origin of the metrics if they were imported from a summary; of several runs, the first such origin."""
+        return next((segment.totals for segment in self.segments if segment.totals is not None), None)
 
     @property
     def rate(self) -> float:
@@ -182,6 +187,14 @@ def is_latency(name: str) -> bool:
     return name in ("mean", "max", "min") or _PERCENTILE.fullmatch(name) is not None
 
 
+def percent_of(name: str) -> float | None:
+    """Return the percentile that a latency statistic is: 99.9 for p99_9 and service.p99.9; None if it is none."""
+    match = _PERCENTILE.fullmatch(name.removeprefix("response.").removeprefix("service."))
+    if match:
+        return float(match[1].replace("_", "."))
+    return {"min": 0.0, "max": 100.0}.get(name)
+
+
 def latency_value(histogram: Histogram, name: str) -> float | None:
     """Return a latency statistic in seconds; None without data. Raises KeyError for an unknown name."""
     if not histogram.count:
@@ -287,7 +300,8 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     `defunct` the maximum, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` per process,
     `user`, `system` and their sum `cpu` per cent of one core. `coverage` is the share of the window, or of
     `seconds` if that is longer, in which the host was sampled at its interval; per cent.
-    All `processes.` are left out if /proc hides processes: a count of the visible ones would mislead.
+    All `processes.` are left out if /proc hides processes: a count of the visible ones would mislead. All `memory.` are
+    left out if an imported file has none.
     """
     mean = means(window)
     metrics = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
@@ -302,6 +316,8 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     metrics["coverage"] = _coverage(window, seconds)
     if processes_hidden(window):
         metrics = {name: value for name, value in metrics.items() if not name.startswith("processes.")}
+    if not window.last.reading.memory.total:
+        metrics = {name: value for name, value in metrics.items() if not name.startswith("memory.")}
     return dict(sorted(metrics.items(), key=_host_order))
 
 

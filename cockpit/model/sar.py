@@ -140,6 +140,8 @@ _LEVELS: Mapping[str, Callable[[Counters], float]] = {
     "swap.swpcad": lambda of: 100 * of["SwapCached"] / _swpused(of) if _swpused(of) else 0.0,
 }
 
+_GROUP_LEVELS = {name: level for name, level in _LEVELS.items() if name.startswith(f"{CGROUP.name}.")}
+
 METRICS = tuple(f"{group.name}.{name}" for group in GROUPS for name in group.metrics)
 # Metrics in per cent.
 SHARES = tuple(f"{group.name}.{name}" for group in GROUPS for name, column in group.metrics.items() if "%" in column)
@@ -180,14 +182,28 @@ def _of_group(before: Counters, after: Counters, seconds: float) -> dict[str, fl
 
 def levels(reading: HostReading) -> dict[str, float]:
     """Return the metrics of an instant: memory in KiB, counts, per cent; and of each port its accept queue."""
-    counters = _counters(reading)
+    found = _levels_of(_counters(reading), _LEVELS)
+    return found | {f"{ACCEPT}.{port}": queue for port, queue in reading.accept.items()}
+
+
+def _levels_of(counters: Counters, levels: Mapping[str, Callable[[Counters], float]]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for metric, level in _LEVELS.items():
+    for metric, level in levels.items():
         try:
             found[metric] = level(counters)
         except (KeyError, ZeroDivisionError):
             continue
-    return found | {f"{ACCEPT}.{port}": queue for port, queue in reading.accept.items()}
+    return found
+
+
+def group_values(reading: HostReading, rates: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics of the control group by their names without the group's; `rates` are of the last interval. It
+    is empty if the server has no group of its own."""
+    if not reading.counters.get("cgroup.version"):
+        return {}
+    names = (f"{CGROUP.name}.{name}" for name in CGROUP.metrics)
+    found = {name: rates[name] for name in names if name in rates} | _levels_of(reading.counters, _GROUP_LEVELS)
+    return {name.partition(".")[2]: value for name, value in found.items()}
 
 
 def mean_levels(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
@@ -220,10 +236,14 @@ def _rate(before: Counters, after: Counters, counters: Iterable[str], seconds: f
 
 
 def _counters(reading: HostReading) -> dict[str, int]:
-    """All counters by the kernel's names, those that have fields of their own included."""
+    """All counters by the kernel's names, those that have fields of their own included. No host has had no fork."""
     memory = reading.memory
+    forks = {"processes": reading.forks} if reading.forks else {}
+    if not memory.total:
+        return {**reading.counters, **forks}
     return {
         **reading.counters,
+        **forks,
         "MemTotal": memory.total,
         "MemFree": memory.free,
         "MemAvailable": memory.available,
@@ -231,5 +251,4 @@ def _counters(reading: HostReading) -> dict[str, int]:
         "Cached": memory.cached,
         "SwapTotal": memory.swap_total,
         "SwapFree": memory.swap_free,
-        "processes": reading.forks,
     }

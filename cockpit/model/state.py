@@ -20,7 +20,7 @@ from cockpit.model.events import Awaited, ChangeOutcome, RoundsBegun, RoundsEnde
 from cockpit.model.generator_state import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, RunTotals
 from cockpit.model.load_seconds import Filling, LoadSecond, load_second
 from cockpit.model.series import replaced
 from cockpit.model.study import Study
@@ -45,7 +45,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     `partial` is why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its
     load level; `altered`: the load was changed during the segment. `warnings` and the target's `addresses` were
     known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU,
-    `worker_silence` those in which it had requests in flight and no response.
+    `worker_silence` those in which it had requests in flight and no response. `totals` as in RunStarted.
     """
 
     number: int
@@ -73,6 +73,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     round: int = 0
     reason: str = ""
     detail: str = ""
+    totals: RunTotals | None = None
 
     @property
     def seconds(self) -> float:

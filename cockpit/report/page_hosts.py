@@ -46,7 +46,9 @@ def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
     def series(metric: Callable[[HostPoint], float | None]) -> list[Point]:
         return _over_time(points, metric, host.config.interval)
 
-    charts = [_cpu(host, x, signs), _memory(host, x, signs, series)]
+    charts = [_cpu(host, x, signs)]
+    if any(point.memory.total for point in host.points):
+        charts.append(_memory(host, x, signs, series))
     io = [
         ("read", series(lambda point: point.io.bread / 2 if point.io else None)),
         ("written", series(lambda point: point.io.bwrtn / 2 if point.io else None)),
@@ -66,6 +68,7 @@ def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
         charts.append(
             lines_over_time(f"processes: {host.config.watched}", x, from_zero(_highest(counted)), counted, signs)
         )
+    charts += _control_group(host, x, signs, series)
     load = [
         ("running", series(lambda point: float(point.running))),
         ("blocked", series(lambda point: float(point.blocked))),
@@ -91,6 +94,40 @@ def _cpu(host: HostState, x: Axis, signs: Sequence[Sign]) -> str:
         series.append(ChartSeries(name, points, colour, fill=True, floor=below))
         below = points
     return draw(SvgChart("CPU (% of all cores)", x, _PERCENT, series, signs))
+
+
+def _control_group(
+    host: HostState,
+    x: Axis,
+    signs: Sequence[Sign],
+    series: Callable[[Callable[[HostPoint], float | None]], list[Point]],
+) -> list[str]:
+    """Return the charts of the server's control group; none without one."""
+    if not any(point.group for point in host.points):
+        return []
+
+    def lines(*names: tuple[str, str, float]) -> list[tuple[str, list[Point]]]:
+        def read(name: str, unit: float) -> Callable[[HostPoint], float | None]:
+            def metric(point: HostPoint) -> float | None:
+                value = getattr(point.group, name) if point.group else None
+                return None if value is None else unit * value
+
+            return metric
+
+        return [(title, series(read(name, unit))) for title, name, unit in names]
+
+    cpu = lines(("CPU", "cpu", 1), ("quota", "quota", 1), ("periods with the quota used up", "throttled", 1))
+    memory = lines(("memory", "kbmemory", 1024), ("limit", "kblimit", 1024))
+    waits = lines(("CPU", "scpu", 1), ("I/O", "sio", 1), ("memory", "smem", 1))
+    return [
+        lines_over_time("control group: CPU (% of one CPU)", x, from_zero(_highest(cpu)), cpu, signs),
+        lines_over_time("control group: memory", x, from_zero(_highest(memory), _bytes), memory, signs),
+        lines_over_time("control group: tasks waited for (% of the time)", x, from_zero(_highest(waits)), waits, signs),
+    ]
+
+
+def _bytes(value: float) -> str:
+    return f"{size(value)}B"
 
 
 def _memory(

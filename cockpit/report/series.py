@@ -51,6 +51,16 @@ def _part(name: str, metric: str) -> Callable[[HostPoint], Cell]:
     return read
 
 
+def _of_group(metric: str, unit: int = 0) -> Callable[[HostPoint], Cell]:
+    """`unit` is that of a whole number, in bytes; 0: a share."""
+
+    def read(point: HostPoint) -> Cell:
+        value = None if point.group is None else getattr(point.group, metric)
+        return value if value is None or not unit else int(value) * unit
+
+    return read
+
+
 _HOST: dict[str, Callable[[HostPoint], Cell]] = {
     **{f"cpu.{n}_percent": _part("cpu", n) for n in ("user", "nice", "system", "iowait", "steal", "idle")},
     "cpu.other_percent": lambda point: point.other,
@@ -72,6 +82,8 @@ _HOST: dict[str, Callable[[HostPoint], Cell]] = {
     "processes.rss_bytes": lambda point: point.rss,
     "processes.unshared_bytes": lambda point: point.unshared,
     "processes.pss_bytes": lambda point: point.pss,
+    **{f"cgroup.{n}_percent": _of_group(n) for n in ("cpu", "quota", "throttled", "scpu", "sio", "smem")},
+    **{f"cgroup.{n}_bytes": _of_group(f"kb{n}", 1024) for n in ("memory", "limit")},
     "probe.round_trip_ms": lambda point: round(1000 * point.round_trip, 3),
 }
 
@@ -138,8 +150,10 @@ def wall_of(state: State) -> float:
 
 
 def _metric(point: HostPoint | None, name: str) -> Cell:
-    """Empty if there is no reading, and for processes that /proc hides."""
+    """Empty if there is no reading, for processes that /proc hides, and for memory that an imported file lacks."""
     if point is None or (point.hidden and name.startswith("processes.")):
+        return None
+    if not point.memory.total and name.startswith("memory."):
         return None
     return _HOST[name](point)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,42 @@ async def test_carrier_start_failure_is_reported(tmp_path: Path, script: str, pr
         await shell.run("true")
     with pytest.raises(HostError, match=problem):
         await shell.open("cat")
+    await shell.close()
+
+
+async def test_lines_of_the_command_before_and_after_the_program(tmp_path: Path) -> None:
+    """As kubectl has them: the container that it chose, and the exit code of another one."""
+    first, last = 'Defaulted container "nginx" out of: nginx, sidecar', "command terminated with exit code 137"
+    shell = await shell_via(tmp_path, f"echo '{first}' >&2; \"$@\"; echo '{last}' >&2; exit 137")
+    assert await shell.run("cat; echo no >&2; exit 3", input=b"in") == (3, b"in", b"no\n")
+    channel = await shell.open("cat; exit 4")
+    await channel.write(b"out\n")
+    assert await channel.read(4) == b"out\n"
+    channel.close()
+    await channel.wait_closed()
+    await shell.close()
+
+
+@pytest.mark.parametrize("status", [0, 1])
+async def test_a_probe_whose_way_is_cut_is_lost_whatever_the_status(tmp_path: Path, status: int) -> None:
+    """kubectl may end with 0 when its connection is cut."""
+    numbers = tmp_path / "numbers"
+    relay = f'exec 3<&0; cd {tmp_path}; mkfifo in out; "$@" <in >out & cat <&3 >in & i=$!; cat <out & o=$!'
+    shell = await shell_via(tmp_path, f"{relay}; echo $i $o >{numbers}; wait $o; exit {status}")
+    probe = await Probe.start(shell, HostConfig(name="web1", processes=("python*",)))
+    assert (await probe.read()).uptime > 0
+    for number in map(int, numbers.read_text().split()):
+        os.kill(number, signal.SIGKILL)
+    with pytest.raises(HostError, match="web1"):
+        await probe.read()
+    probe.close()
+    await shell.close()
+
+
+async def test_a_command_that_joins_its_words_for_a_shell(tmp_path: Path) -> None:
+    """As `ssh` and `tsh ssh` do."""
+    shell = await shell_via(tmp_path, 'exec sh -c "$*"')
+    assert await shell.run("printf '%s' \"a  b\"; exit 2") == (2, b"a  b", b"")
     await shell.close()
 
 

@@ -123,17 +123,16 @@ def test_a_line_that_does_not_fit_is_named(tool: str) -> None:
 @pytest.mark.parametrize(
     ("first", "said"),
     [
-        ("Running 10s test @ http://x/", "wrk has no list of requests; repeat it as `cockpit run"),
         ("This is ApacheBench, Version 2.3", "repeat it with ab -g FILE"),
         ("starting benchmark...", "repeat it with h2load --log-file=FILE"),
         ("Summary:", "repeat it with hey -o csv, or oha"),
-        ('{"summary": {', "of oha repeat it with --output-format csv"),
+        ('{"metrics": {', "of k6 repeat it with --out csv=FILE"),
         (
             "Linux 6.1.0 (web1) \t11/24/26 \t_x86_64_\t(2 CPU)",
             "a file of sysstat, but not as JSON; write it with sadf -j",
         ),
         (b"\x96\xd5u!".decode(errors="replace"), "a file of sysstat, but not as JSON; write it with sadf -j"),
-        ("", "unknown format; known are, a request a line: ab -g, hey"),
+        ("", "unknown format; known are, one line per request: ab -g, hey"),
         ("\x00\x01", "unknown format"),
     ],
 )

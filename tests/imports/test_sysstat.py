@@ -163,6 +163,17 @@ def test_an_older_file_without_some_activities() -> None:
     assert not {"paging.fault", "pressure.scpu", "tcp.active", "sockets.totsck"} & host.sar.keys()
 
 
+def test_a_file_of_a_few_activities() -> None:
+    """`sadf -j FILE -- -u`: what is lacking is unknown."""
+    intervals = [interval(BEGAN + 10 * n) for n in range(3)]
+    for one in intervals:
+        without("memory", "queue", "io", "process-and-context-switch", "network", "disk", "psi", "paging")(one)
+    host = state_of(intervals).hosts["web1"]
+    point = host.points[-1]
+    assert point.cpu is not None and point.cpu.idle == 70 and point.io is None and not point.memory.total
+    assert not {"ram.kbmemused", "tasks.proc", "tasks.cswch", "queue.runq_sz", "swap.swpused"} & host.sar.keys()
+
+
 def test_counting_begins_again_after_a_restart() -> None:
     intervals = [interval(BEGAN + at) for at in (0, 10, 20, 95, 105)]
     state = state_of(intervals)
@@ -215,9 +226,8 @@ def late(one: Interval) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (without("memory"), "missing required field `memory`.*write it with sadf -j FILE -- -A"),
-        (without("memory.slab"), "missing required field `slab`"),
-        (without("queue"), "missing required field `queue`"),
+        (without("memory.memfree"), "missing required field `memfree`.*write it with sadf -j FILE -- -A"),
+        (without("cpu-load"), "missing required field `cpu-load`"),
         (local, "its times are local"),
         (late, "'9998-01-01' is out of range"),
         (lambda one: one["timestamp"].update(time="x"), "(?i)invalid isoformat"),
@@ -300,11 +310,12 @@ def test_the_command(tmp_path: Path) -> None:
     [
         (["hey.csv", "--host", "web1=sa.json"], "hey.csv: does not say when the load began; add it: --start 2026"),
         (["hey.csv", "--host", "web1=sa.json", "--start", "now"], "--start now: write it as 2026-11-24T14:05:00Z"),
-        (["hey.csv", "--host", "web1=hey.csv"], "--host web1=hey.csv: is no JSON of sysstat"),
+        (["hey.csv", "--host", "web1=hey.csv"], "--host web1=hey.csv: is no file of sysstat"),
         (["hey.csv", "--host", "web1=none.json"], "none.json: cannot be read: No such file"),
         (["hey.csv", "--host", "web.1=sa.json"], "write NAME=FILE, e.g. web1=sadf.json"),
         (["sa.json", "--host", "web1=sa.json"], "there are two hosts of that name"),
         (["sa.json", "--target", "http://web1/"], "--target: of load; sa.json has none"),
+        (["sa.json", "--utc-offset", "+01:00"], "--utc-offset: of text of sar; sa.json has its times in UTC"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(tmp_path: Path, flags: list[str], said: str) -> None:

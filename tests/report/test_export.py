@@ -17,14 +17,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from cockpit.cli import main
-from cockpit.model.events import SessionStarted, decode
+from cockpit.model.events import AnyEvent, HostSample, SessionStarted, decode
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.report.openmetrics import openmetrics
 from cockpit.report.parquet import series_parquet
-from cockpit.report.series import series_csv
+from cockpit.report.series import host_metrics_at, series_csv
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
@@ -58,6 +58,58 @@ def test_csv_has_a_row_per_second(file: Path, tmp_path: Path) -> None:
     assert (rows[40]["run"], rows[40]["row"]) == ("2", "3")
     assert rows[30]["run"] == rows[30]["completed"] == rows[30]["web1.cpu.idle_percent"] == ""
     assert sum(int(row["completed"] or 0) for row in rows) == 8000
+
+
+GROUP = {"version": 2, "cpu": 0, "periods": 100, "throttled": 10, "quota": 1500, "memory": 256, "limit": 1024}
+
+
+def with_a_group() -> list[AnyEvent]:
+    """The small session on a host whose server has a control group of its own: 1.5 CPUs, 1 MiB."""
+    events: list[AnyEvent] = []
+    for event in small_session():
+        if isinstance(event, HostSample):
+            since = round(1000 * event.t)
+            grown = GROUP | {"cpu": 500 * since, "periods": 100 + since // 100, "throttled": 10 + since // 500}
+            counters = {f"cgroup.{name}": value for name, value in grown.items()} | {"cgroup.waits_cpu": 250 * since}
+            event = replace(event, reading=replace(event.reading, counters=counters))
+        events.append(event)
+    return events
+
+
+def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> None:
+    file = recorded(tmp_path / "group.cockpit", with_a_group())
+    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    expected = {
+        "cpu_percent": 50,
+        "quota_percent": 150,
+        "throttled_percent": 20,
+        "scpu_percent": 25,
+        "memory_bytes": 256 * 1024,
+        "limit_bytes": 1024 * 1024,
+    }
+    for name, value in expected.items():
+        assert float(rows[10][f"web1.cgroup.{name}"]) == pytest.approx(value, rel=0.05), name
+    assert rows[10]["web1.cgroup.sio_percent"] == rows[0]["web1.cgroup.cpu_percent"] == ""
+    families = text_string_to_metric_families(exported(file, tmp_path / "x.openmetrics"))
+    found = {family.name: family.samples[-1].value for family in families if family.samples}
+    state = fold_all(with_a_group())
+    latest = host_metrics_at(state.hosts["web1"], 10)
+    table = parquet.read_table(io.BytesIO(series_parquet(state)))
+    for name, value in expected.items():
+        assert found[f"cockpit_host_cgroup_{name}"] == pytest.approx(value, rel=0.05)
+        assert latest[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
+        assert table.column(f"web1.cgroup.{name}")[10].as_py() == pytest.approx(value, rel=0.05)
+    page = tmp_path / "x.html"
+    assert main(["report", str(file), "-o", str(page)]) == 0
+    for title in ("CPU (% of one CPU)", "memory", "tasks waited for (% of the time)"):
+        assert f"control group: {title}" in page.read_text()
+
+
+def test_a_server_without_a_control_group_has_empty_columns(file: Path, tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    assert {row[name] for row in rows for name in row if ".cgroup." in name} == {""}
+    page = tmp_path / "x.html"
+    assert main(["report", str(file), "-o", str(page)]) == 0 and "control group" not in page.read_text()
 
 
 def test_second_without_response_is_marked_as_stalled(file: Path, tmp_path: Path) -> None:

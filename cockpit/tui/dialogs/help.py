@@ -116,6 +116,7 @@ short | Beside a segment: it lasted less than five seconds.
 stalled | Beside a segment: the server gave no response for part of the time. Closed load sends nothing while it
     waits, so its percentiles are too low (coordinated omission); a constant rate (-q) shows the wait.
 stop | Beside a segment: stopped by hand before its end.
+totals | Beside a segment: imported from a summary, without data per second; latencies are interpolated.
 part | Beside a segment: a load process was lost, the metrics are incomplete.
 failed | Beside a segment: the run failed; the line below the table names the reason.
 us sy io st id | CPU of all cores as sar -u: user (with nice), system, waiting for disks, stolen, idle.

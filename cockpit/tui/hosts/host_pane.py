@@ -215,6 +215,8 @@ def _cpu(point: HostPoint, width: int) -> list[tuple[str, str]]:
 
 
 def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
+    if not point.memory.total:
+        return [("", "unknown")]
     names = next(names for need, names in _MEMORY if width >= need)
     called = {"buff_cache": "buff/cache", "available": "avail" if width < _ROOMY else "available"}
     found = [

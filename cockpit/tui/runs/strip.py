@@ -41,6 +41,7 @@ _REPEAT = {
     Design.ROUNDS: "more rounds (r)",
     Design.RUNS: "more runs, or rounds (r)",
     Design.SINGLE_RUNS: "more runs, or rounds (r)",
+    Design.TOTALS: "run the same load here: space",
 }
 
 

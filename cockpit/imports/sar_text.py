@@ -1,0 +1,296 @@
+"""Text of sar (`sar -A -f FILE`, `sar -u -r 1 60`): the intervals of a host as `sadf -j` has them. Pure.
+
+Each activity is a table. A header has the time at which its first interval begins and the names of the columns, which
+no language translates; a row has the end of its interval. Headers repeat, rows of averages have no time, and other
+tables are ignored. A table without a row at each time of the CPU table is left out.
+
+A file is hostile: every number is checked. Raises ValueError, with the line of a row that does not fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from cockpit.imports.sysstat import SysstatHost, checked_host
+
+INSTEAD = "write it with sadf -j FILE -- -A"
+# Characters; a row takes ten times as much memory.
+_LARGEST = 1 << 26
+_DAY = 86_400
+_HEAD = re.compile(r"Linux (\S{1,64}) \(([^()]{1,64})\)\s+(\S.{0,40}?)\s+_\S{1,32}_\s+\((\d{1,5}) CPU\)\s*$")
+_TIME = re.compile(r"(\d{1,2})[:.](\d\d)[:.](\d\d)")
+_NUMBER = re.compile(r"\d{1,20}(?:[.,]\d{1,6})?")
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A table of sar: its place in the JSON of sadf, the place below it of each column, and the columns it must have.
+    `name`: the column that names a device; such a table has a row per device."""
+
+    place: str
+    columns: Mapping[str, str]
+    needs: frozenset[str]
+    name: str = ""
+
+
+def _table(place: str, columns: str, needs: str = "", name: str = "") -> _Table:
+    """`columns` are names, of which `kbmemfree` is memfree and `pgpgin/s` pgpgin, or NAME=PLACE."""
+    found = {}
+    for word in columns.split():
+        column, _, below = word.partition("=")
+        found[column] = below or column.removeprefix("%").removeprefix("kb").removesuffix("/s")
+    return _Table(place, found, frozenset(needs.split() or found), name)
+
+
+_TABLES = (
+    _table(
+        "cpu-load",
+        "CPU=cpu %user %usr %nice %system %sys %iowait %steal %irq %soft %guest %gnice %idle",
+        "CPU %nice %iowait %steal %idle",
+        "CPU",
+    ),
+    _table("process-and-context-switch", "proc/s cswch/s"),
+    _table("swap-pages", "pswpin/s pswpout/s"),
+    _table("paging", "pgpgin/s pgpgout/s fault/s majflt/s pgfree/s pgscank/s pgscand/s pgsteal/s"),
+    _table(
+        "io",
+        "rtps=io-reads.rtps bread/s=io-reads.bread wtps=io-writes.wtps bwrtn/s=io-writes.bwrtn dtps=io-discard.dtps",
+        "rtps bread/s wtps bwrtn/s",
+    ),
+    _table(
+        "memory",
+        "kbmemfree kbavail kbmemused %memused=memused-percent kbbuffers kbcached kbcommit kbactive kbinact=inactive "
+        "kbdirty kbslab",
+        "kbmemfree kbmemused %memused kbbuffers kbcached kbcommit kbactive kbinact kbdirty",
+    ),
+    _table("memory", "kbswpfree kbswpused kbswpcad"),
+    _table("queue", "runq-sz plist-sz ldavg-1 ldavg-5 ldavg-15 blocked", "runq-sz plist-sz ldavg-1 ldavg-5 ldavg-15"),
+    _table(
+        "disk",
+        "DEV=disk-device tps rd_sec/s wr_sec/s rkB/s wkB/s dkB/s aqu-sz avgqu-sz await %util=util-percent",
+        "DEV tps await %util",
+        "DEV",
+    ),
+    _table("network.net-dev", "IFACE=iface rxpck/s txpck/s rxkB/s txkB/s", name="IFACE"),
+    _table("network.net-edev", "IFACE=iface rxerr/s txerr/s rxdrop/s txdrop/s", name="IFACE"),
+    _table("network.net-sock", "totsck tcpsck udpsck rawsck ip-frag tcp-tw"),
+    _table("network.net-tcp", "active/s passive/s iseg/s oseg/s"),
+    _table("network.net-etcp", "atmptf/s estres/s retrans/s isegerr/s orsts/s"),
+    _table("psi.psi-cpu", "%scpu=some_avg"),
+    _table("psi.psi-io", "%sio=some_avg %fio=full_avg"),
+    _table("psi.psi-mem", "%smem=some_avg %fmem=full_avg"),
+)
+_CPU, _MEMORY = _TABLES[0], _TABLES[5]
+
+
+def is_sar_text(first: str) -> bool:
+    return _HEAD.match(first) is not None
+
+
+def parse_sar(lines: Iterable[str], offset: float = 0.0) -> SysstatHost:
+    """Return the host of a file, with at least two intervals. `offset` is that of its times from UTC (s).
+
+    Raises ValueError.
+    """
+    reader = _Reader()
+    size = 0
+    for number, line in enumerate(lines, 1):
+        size += len(line)
+        if size > _LARGEST:
+            raise ValueError(f"is larger than {_LARGEST >> 20} MiB; choose a time range with -s and -e")
+        try:
+            reader.take(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+    return reader.host(offset)
+
+
+class _Reader:
+    """The rows so far. Times are seconds since midnight of the first day; `_before` is the newest one of each table,
+    `_starts` when the interval of each row of the CPU table begins."""
+
+    def __init__(self) -> None:
+        self._head: re.Match[str] | None = None
+        self._titles: list[str] = []
+        self._table: _Table | None = None
+        self._rows: dict[_Table, dict[int, list[dict[str, Any]]]] = {}
+        self._before: dict[_Table, int] = {}
+        self._starts: dict[int, int] = {}
+        self._half_days = False
+
+    def take(self, line: str) -> None:
+        """Raises ValueError for a row of a known table that does not fit."""
+        if head := _HEAD.match(line):
+            if self._head is not None:
+                raise ValueError("a second file begins; import each by itself")
+            self._head = head
+            return
+        words = line.split()
+        time = _TIME.fullmatch(words[0]) if words else None
+        if time is None:
+            return
+        half = words[1].upper() if len(words) > 1 and words[1].upper() in ("AM", "PM") else ""
+        self._half_days = self._half_days or bool(half)
+        cells = words[2 if half else 1 :]
+        if not cells or cells[0] == "COM":
+            # A comment (sar -C).
+            return
+        if not any(map(_NUMBER.fullmatch, cells)):
+            self._title(cells, _seconds(time, half))
+        elif self._table is not None:
+            self._row(self._table, cells, _seconds(time, half))
+
+    def _title(self, titles: list[str], seconds: int) -> None:
+        names = frozenset(titles)
+        self._titles = titles
+        self._table = next((table for table in _TABLES if table.needs <= names), None)
+        if self._table is not None:
+            self._before[self._table] = _later(seconds, self._before.get(self._table))
+
+    def _row(self, table: _Table, cells: list[str], seconds: int) -> None:
+        if len(cells) != len(self._titles):
+            raise ValueError(f"has {len(cells)} columns, not {len(self._titles)}")
+        before = self._before[table]
+        t = self._before[table] = _later(seconds, before)
+        if table is _CPU and t > before:
+            self._starts[t] = before
+        row: dict[str, Any] = {}
+        for title, cell in zip(self._titles, cells, strict=True):
+            if title in table.columns:
+                _put(row, table.columns[title], cell if title == table.name else _value(cell))
+        at = self._rows.setdefault(table, {}).setdefault(t, [])
+        if at and not table.name:
+            raise ValueError("has a second row of one time")
+        at.append(row)
+
+    def host(self, offset: float) -> SysstatHost:
+        """Return what was read. Raises ValueError."""
+        if self._head is None:
+            raise ValueError("does not begin as text of sar")
+        release, node, date, cpus = self._head.groups()
+        midnight = datetime(*_date(date, self._half_days), tzinfo=UTC) - timedelta(seconds=offset)
+        if not self._starts:
+            raise ValueError(f"has no CPU utilization (sar -u); {INSTEAD}")
+        tables = {table: rows for table, rows in self._rows.items() if all(t in rows for t in self._starts)}
+        if _MEMORY in tables:
+            _add_slab([rows[0] for rows in tables[_MEMORY].values()])
+        host = {
+            "nodename": node,
+            "release": release,
+            "number-of-cpus": int(cpus),
+            "statistics": [self._interval(t, tables, midnight) for t in sorted(self._starts)],
+        }
+        try:
+            return checked_host(msgspec.convert(host, SysstatHost))
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{error}; {INSTEAD}") from None
+
+    def _interval(
+        self, t: int, tables: Mapping[_Table, dict[int, list[dict[str, Any]]]], midnight: datetime
+    ) -> dict[str, Any]:
+        end = midnight + timedelta(seconds=t)
+        found: dict[str, Any] = {
+            "timestamp": {
+                "date": f"{end:%Y-%m-%d}",
+                "time": f"{end:%H:%M:%S}",
+                "utc": 1,
+                "interval": t - self._starts[t],
+            }
+        }
+        for table, rows in tables.items():
+            *parents, last = table.place.split(".")
+            place = found
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            if table.name:
+                place[last] = rows[t]
+            else:
+                place.setdefault(last, {}).update(rows[t][0])
+        if "memfree" not in found.get("memory", {}):
+            found.pop("memory", None)
+        return found
+
+
+def _seconds(time: re.Match[str], half: str) -> int:
+    """Return the seconds since midnight; `half` is AM, PM or ""."""
+    hours, minutes, seconds = map(int, time.groups())
+    if hours > (12 if half else 23) or minutes > 59 or seconds > 59:
+        raise ValueError(f"{time[0]!r} is no time")
+    return 3600 * (hours % 12 + 12 * (half == "PM") if half else hours) + 60 * minutes + seconds
+
+
+def _later(seconds: int, before: int | None) -> int:
+    """Return a time of day as seconds since the first midnight, at or after `before`."""
+    if before is None:
+        return seconds
+    t = before // _DAY * _DAY + seconds
+    if t < before - _DAY // 2:
+        t += _DAY
+    if t < before:
+        raise ValueError("the time goes back; write it with TZ=UTC sar")
+    return t
+
+
+def _date(text: str, half_days: bool) -> tuple[int, int, int]:
+    """Return year, month and day. With slashes the month is first in the locale C, whose years have two digits, and
+    beside AM and PM. Raises ValueError."""
+    numbers = re.findall(r"\d+", text)
+    if len(numbers) != 3 or max(map(len, numbers)) > 4:
+        raise ValueError(f"the date {text!r} is unknown; write it with S_TIME_FORMAT=ISO sar")
+    one, two, three = map(int, numbers)
+    if len(numbers[0]) == 4:
+        return one, two, three
+    year = 2000 + three if three < 100 else three
+    month_first = "/" in text and (half_days or len(numbers[2]) == 2)
+    if (month_first and one <= 12) or two > 12:
+        return year, one, two
+    return year, two, one
+
+
+def _value(cell: str) -> int | float:
+    if not _NUMBER.fullmatch(cell):
+        raise ValueError(f"{cell[:24]!r} is no number; write it without --human")
+    return float(cell.replace(",", ".")) if "." in cell or "," in cell else int(cell)
+
+
+def _put(row: dict[str, Any], place: str, value: str | int | float) -> None:
+    head, _, rest = place.partition(".")
+    if rest:
+        _put(row.setdefault(head, {}), rest, value)
+    else:
+        row[head] = value
+
+
+def _add_slab(rows: Iterable[dict[str, Any]]) -> None:
+    """Add the slab to rows of memory without it (`sar -r` without ALL), by the total, which no column has.
+
+    The total is the one that fits the rounded %memused of all rows; older versions count buffers and cache as used.
+    """
+    lacking = [row for row in rows if "slab" not in row]
+    if all(_fits(row, row["memused"] + row["memfree"]) for row in lacking):
+        return
+    low = max(row["memused"] + row["memfree"] + row["buffers"] + row["cached"] for row in lacking)
+    high = float("inf")
+    for row in lacking:
+        share = row["memused-percent"]
+        low = max(low, 100 * row["memused"] / (share + _HALF))
+        high = min(high, 100 * row["memused"] / (share - _HALF)) if share > _HALF else high
+    if not low <= high < float("inf"):
+        raise ValueError("the total of its memory is unclear; write it with sar -r ALL")
+    for row in lacking:
+        known = row["memused"] + row["memfree"] + row["buffers"] + row["cached"]
+        row["slab"] = round((low + high) / 2) - known
+
+
+# %memused is rounded to two digits.
+_HALF = 0.005
+
+
+def _fits(row: Mapping[str, Any], total: int) -> bool:
+    return bool(abs(100 * row["memused"] - row["memused-percent"] * total) <= 0.006 * total)

@@ -1,0 +1,355 @@
+"""Summaries of other load generators: what wrk, wrk2 and `oha --output-format json` print at the end, as a run. Pure.
+
+A summary has totals and percentiles. The run has one tick as long as the run, and no seconds: none are made up.
+
+A file is hostile: every number is checked. Raises ValueError.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cockpit.imports.formats import error_kind
+from cockpit.imports.percentiles import histogram_of
+from cockpit.imports.runs import ForeignRun, check_span, target_of
+from cockpit.model.events import Tick
+from cockpit.model.histogram import EMPTY
+from cockpit.model.load import LoadPlan, RunTotals
+
+# No count is larger, no time is longer (s).
+_MOST, _LONGEST = 1 << 50, 1e6
+# The most percentiles of a summary; wrk2 prints about 100.
+_PERCENTILES = 1000
+# Characters; oha prints about 3000.
+_LARGEST = 1 << 20
+_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+# wrk rounds its times to three digits: its total and requests/rate may differ by this share.
+_ROUNDED = 0.02
+# The error of oha for requests that were in flight at the end (-z).
+_DEADLINE = "aborted due to deadline"
+
+
+class Summary(NamedTuple):
+    """Totals of a run of `seconds`. `points` are percentiles (per cent, seconds) of `counted` latencies, with the
+    minimum as 0 and the maximum as 100; `mean` in seconds, None: unknown. `intended`: latencies are from the intended
+    send. `received` and `body` are bytes; 0: unknown. `lacks` are unknown metrics, `warnings` whole sentences."""
+
+    tool: str
+    seconds: float
+    completed: int
+    counted: int
+    points: dict[float, float]
+    mean: float | None = None
+    url: str = ""
+    concurrency: int | None = None
+    duration: float | None = None
+    statuses: Mapping[int, int] = {}
+    errors: Mapping[str, int] = {}
+    unexpected: Mapping[str, int] = {}
+    abandoned: int = 0
+    received: int = 0
+    body: int = 0
+    intended: bool = False
+    lacks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def is_wrk(first: str) -> bool:
+    return _RUNNING.match(first) is not None
+
+
+def is_oha(head: str) -> bool:
+    """Return whether a file with these first lines is the JSON of oha; the summary of k6 begins differently."""
+    return "".join(head.split()).startswith('{"summary":{')
+
+
+def run_of_summary(summary: Summary, url: str = "", concurrency: int | None = None) -> ForeignRun:
+    """Return the run; `url` and `concurrency` replace those of the file. Raises ValueError."""
+    if summary.completed + sum(summary.errors.values()) < 1:
+        raise ValueError("has no requests")
+    if summary.seconds <= 0:
+        raise ValueError("its duration is 0")
+    check_span(summary.seconds)
+    histogram = histogram_of(summary.points.items(), summary.counted, summary.mean)
+    # Little's law: the mean number of requests in flight.
+    in_flight = concurrency or summary.concurrency or max(1, round(histogram.total_ns / 1e9 / summary.seconds))
+    plan = LoadPlan(
+        url=target_of(url, (summary.url,)),
+        concurrency=min(in_flight, _MOST),
+        duration=summary.duration,
+        requests=None if summary.duration else summary.completed + sum(summary.errors.values()),
+    )
+    tick = Tick(
+        t=summary.seconds,
+        run=1,
+        worker=0,
+        start=0.0,
+        sent=summary.completed + sum(summary.errors.values()) + summary.abandoned,
+        completed=summary.completed,
+        statuses=dict(summary.statuses),
+        errors=dict(summary.errors),
+        unexpected={kind: count for kind, count in summary.unexpected.items() if count},
+        abandoned=summary.abandoned,
+        service=EMPTY if summary.intended else histogram,
+        response=histogram if summary.intended else EMPTY,
+        bytes_received=summary.received or summary.body,
+        body_bytes=summary.body,
+    )
+    known = tuple(sorted(summary.points)) if histogram.count else ()
+    lacks = ", ".join((*summary.lacks, "CPU and lag of the generator"))
+    warnings = (f"imported from {summary.tool}; unknown, and shown as 0 or none: {lacks}", *summary.warnings)
+    return ForeignRun(None, summary.seconds, plan, warnings, [tick], RunTotals(tool=summary.tool, percentiles=known))
+
+
+# wrk
+
+_RUNNING = re.compile(r"Running [\d.]{1,12}[smh] test @ (\S{1,2000})\s*$")
+_UNCORRECTED = "(HdrHistogram - Uncorrected"
+
+
+@dataclass
+class _Found:
+    """The numbers of wrk's lines; `spectrum` is the detailed one of wrk2."""
+
+    numbers: dict[str, float] = field(default_factory=dict)
+    points: dict[float, float] = field(default_factory=dict)
+    spectrum: dict[float, float] = field(default_factory=dict)
+    url: str = ""
+
+    def take(self, line: str) -> None:
+        """Raises ValueError for a number that does not fit; other lines may be those of a script."""
+        for pattern, read in _LINES:
+            if match := pattern.match(line):
+                read(self, *match.groups())
+                return
+
+    def running(self, url: str) -> None:
+        if self.url:
+            raise ValueError("has several results; write each into a file of its own")
+        self.url = url
+
+    def latency(self, mean: str, unit: str, most: str, most_unit: str) -> None:
+        self.numbers["mean"], self.numbers["max"] = _scaled(mean, _TIMES[unit]), _scaled(most, _TIMES[most_unit])
+
+    def point(self, percent: str, value: str, unit: str) -> None:
+        self._add(self.points, _scaled(percent, 1.0), _scaled(value, _TIMES[unit]))
+
+    def spectrum_point(self, value: str, share: str) -> None:
+        self._add(self.spectrum, round(100 * _scaled(share, 1.0), 6), _scaled(value, 1e-3))
+
+    def _add(self, to: dict[float, float], percent: float, seconds: float) -> None:
+        # A script prints after wrk. wrk2 rounds several percentiles to 1.000000; the last is the maximum.
+        to[percent] = max(seconds, to.get(percent, 0.0)) if percent == 100 else to.get(percent, seconds)
+        if len(to) > _PERCENTILES:
+            raise ValueError(f"has more than {_PERCENTILES} percentiles")
+
+    def requests(self, number: str, seconds: str, unit: str, size: str, size_unit: str) -> None:
+        self.numbers |= {"requests": _scaled(number, 1, _MOST), "seconds": _scaled(seconds, _TIMES[unit])}
+        self.numbers["bytes"] = _scaled(size, _SIZES[size_unit], _MOST)
+
+    def errors(self, *numbers: str) -> None:
+        self.numbers |= zip(("connect", "read", "write", "timeout"), map(int, numbers), strict=True)
+
+    def calibration(self) -> None:
+        self.numbers["wrk2"] = 1
+
+    def connections(self, number: str) -> None:
+        self.numbers["connections"] = int(number)
+
+    def spectrum_mean(self, value: str) -> None:
+        self.numbers["spectrum mean"] = _scaled(value, 1e-3)
+
+    def counted(self, number: str) -> None:
+        self.numbers["counted"] = _scaled(number, 1, _MOST)
+
+    def statuses(self, number: str) -> None:
+        self.numbers["statuses"] = int(number)
+
+    def rate(self, number: str) -> None:
+        self.numbers["rate"] = _scaled(number, 1.0, _MOST)
+
+
+_TIME = r"([\d.]{1,12})(us|ms|s|m|h)"
+_LINES: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = (
+    (_RUNNING, _Found.running),
+    (re.compile(r"\s*\d{1,9} threads and (\d{1,9}) connections\s*$"), _Found.connections),
+    (re.compile(r"\s*Thread calibration: "), _Found.calibration),
+    (re.compile(rf"\s*Latency\s+{_TIME}\s+\S+\s+{_TIME}\s+\S+\s*$"), _Found.latency),
+    (re.compile(rf"\s*([\d.]{{1,8}})%\s+{_TIME}\s*$"), _Found.point),
+    # wrk2: value (ms), percentile, number of values at or below it, 1/(1 - percentile).
+    (
+        re.compile(r"\s*([\d.]{1,20})\s+([01]\.\d{1,12})\s+\d{1,18}\s+(?:[\d.]{1,20}|inf)\s*$"),
+        _Found.spectrum_point,
+    ),
+    (re.compile(r"#\[Mean\s*=\s*([\d.]{1,20}),"), _Found.spectrum_mean),
+    (re.compile(r"#\[Max\s*=\s*[\d.]{1,20}, Total count\s*=\s*(\d{1,18})\]"), _Found.counted),
+    (re.compile(rf"\s*(\d{{1,18}}) requests in {_TIME}, ([\d.]{{1,12}})([KMGTP]?)B read\s*$"), _Found.requests),
+    (
+        re.compile(r"\s*Socket errors: connect (\d{1,12}), read (\d{1,12}), write (\d{1,12}), timeout (\d{1,12})\s*$"),
+        _Found.errors,
+    ),
+    (re.compile(r"\s*Non-2xx or 3xx responses: (\d{1,12})\s*$"), _Found.statuses),
+    (re.compile(r"\s*Requests/sec:\s+([\d.]{1,20})\s*$"), _Found.rate),
+)
+
+
+def _scaled(word: str, factor: float, most: float = _LONGEST) -> float:
+    value = float(word) * factor
+    if not 0 <= value <= most:
+        raise ValueError(f"{word!r} is out of range")
+    return value
+
+
+def parse_wrk(lines: Iterator[str]) -> Summary:
+    """Return the summary that wrk or wrk2 printed. Raises ValueError, with the line if one does not fit."""
+    found = _Found()
+    for number, line in enumerate(lines, 1):
+        if _UNCORRECTED in line:
+            # A second distribution of wrk2 -U, which repeats the lines of the first one.
+            _skip_distribution(lines)
+            continue
+        try:
+            found.take(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+    return _wrk_summary(found)
+
+
+def _skip_distribution(lines: Iterator[str]) -> None:
+    for line in lines:
+        if line.startswith("#[Buckets"):
+            return
+
+
+def _wrk_summary(found: _Found) -> Summary:
+    numbers = found.numbers
+    missing = {"requests": "N requests in T", "rate": "Requests/sec"}
+    for name, words in missing.items():
+        if name not in numbers:
+            raise ValueError(f"has no line {words!r}; is it all that wrk printed?")
+    requests, bad, timeouts = (int(numbers.get(name, 0)) for name in ("requests", "statuses", "timeout"))
+    version, points = ("wrk2" if "wrk2" in numbers or found.spectrum else "wrk"), found.spectrum or found.points
+    errors = {kind: int(numbers[kind]) for kind in ("connect", "read", "write") if numbers.get(kind)}
+    # A timeout of wrk is a complete response that came too late for its latencies; wrk2 counts a connection that waits.
+    late = timeouts if version == "wrk" else 0
+    errors |= {"timeout": timeouts - late} if timeouts > late else {}
+    if max(late, bad) > requests:
+        raise ValueError("has more failed responses than requests")
+    seconds = _wrk_seconds(requests, numbers)
+    mean = numbers.get("spectrum mean", numbers.get("mean"))
+    if points and 100.0 not in points and "max" in numbers:
+        points[100.0] = numbers["max"]
+    warnings = [_TIMEOUTS.format(late)] if late else []
+    if not points and "mean" in numbers:
+        warnings.append(_NO_PERCENTILES.format(1000 * numbers["mean"], 1000 * numbers["max"]))
+    return Summary(
+        tool=version,
+        seconds=seconds,
+        completed=requests,
+        counted=min(int(numbers.get("counted", requests)), requests - late),
+        points=points,
+        mean=mean,
+        url=found.url,
+        concurrency=int(numbers.get("connections", 0)) or None,
+        # wrk rounds its -d in the first line, 90 s to 2m, and stops within a tenth of a second.
+        duration=float(round(seconds)) or None,
+        errors=errors,
+        # One response may be both; it fails once.
+        unexpected={"status": bad, "timeout": min(late, requests - bad)},
+        received=round(numbers["bytes"]),
+        intended=version == "wrk2",
+        lacks=("statuses", "connections"),
+        warnings=tuple(warnings),
+    )
+
+
+_TIMEOUTS = "{} responses took longer than wrk's --timeout: they are in no percentile"
+_NO_PERCENTILES = (
+    "no percentiles, mean {:.4g} ms, maximum {:.4g} ms: latencies are not recorded; repeat it with wrk --latency"
+)
+
+
+def _wrk_seconds(requests: int, numbers: Mapping[str, float]) -> float:
+    """Return the duration, which wrk rounds to three digits, by its rate, which has more."""
+    seconds, rate = numbers["seconds"], numbers["rate"]
+    if not requests or not rate:
+        return seconds
+    if abs(requests / rate - seconds) > max(_ROUNDED * seconds, 0.01):
+        raise ValueError("its requests, duration and Requests/sec do not fit together")
+    return requests / rate
+
+
+# oha
+
+
+def parse_oha(pieces: Iterable[str]) -> Summary:
+    """Return the summary of `oha --output-format json` (older: `oha -j`). Raises ValueError."""
+    text = ""
+    for piece in pieces:
+        text += piece
+        if len(text) > _LARGEST:
+            raise ValueError(f"is larger than {_LARGEST >> 10} KiB")
+    try:
+        return _oha_summary(json.loads(text))
+    except (TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        named = f"no {error.args[0]!r}" if isinstance(error, KeyError) else "not as oha writes it"
+        raise ValueError(f"{named}; write it with oha --output-format json") from None
+
+
+def _oha_summary(found: Any) -> Summary:
+    summary, percentiles = found["summary"], found["latencyPercentiles"]
+    statuses = {_status(name): _count(number) for name, number in found["statusCodeDistribution"].items()}
+    errors, abandoned = Counter[str](), 0
+    for name, number in found["errorDistribution"].items():
+        if name == _DEADLINE:
+            abandoned += _count(number)
+        else:
+            errors[error_kind(name)] += _count(number)
+    completed = sum(statuses.values())
+    points = {_percent(name): _seconds(value) for name, value in percentiles.items() if value is not None}
+    if points and completed:
+        points |= {0.0: _seconds(summary["fastest"]), 100.0: _seconds(summary["slowest"])}
+    return Summary(
+        tool="oha --output-format json",
+        seconds=_seconds(summary["total"]),
+        completed=completed,
+        counted=completed,
+        points=points if completed else {},
+        mean=_seconds(summary["average"]) if completed else None,
+        statuses=statuses,
+        errors=dict(errors),
+        abandoned=abandoned,
+        body=_count(summary["totalData"]),
+        lacks=("connections",),
+    )
+
+
+def _status(name: str) -> int:
+    if not (name.isascii() and name.isdecimal() and len(name) == 3):
+        raise ValueError(f"{name[:24]!r} is no status")
+    return int(name)
+
+
+def _count(number: Any) -> int:
+    if type(number) is not int or not 0 <= number < _MOST:
+        raise ValueError(f"{str(number)[:24]!r} is no count")
+    return number
+
+
+def _seconds(number: Any) -> float:
+    if type(number) not in (int, float) or not 0 <= number <= _LONGEST or not math.isfinite(number):
+        raise ValueError(f"{str(number)[:24]!r} is no time in seconds")
+    return float(number)
+
+
+def _percent(name: str) -> float:
+    if not re.fullmatch(r"p\d{1,2}(?:\.\d{1,6})?", name):
+        raise ValueError(f"{name[:24]!r} is no percentile")
+    return float(name[1:])

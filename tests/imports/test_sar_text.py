@@ -1,0 +1,343 @@
+"""Text of sar as a host: the same intervals as the JSON of sadf, in any locale; and subsets of the activities."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
+
+from cockpit.imports.formats import ForeignRequest
+from cockpit.imports.runs import run_of
+from cockpit.imports.sar_text import is_sar_text, parse_sar
+from cockpit.imports.session import ForeignHost, session_of
+from cockpit.imports.sysstat import Statistics, SysstatHost, parse_sysstat
+from cockpit.model.fold import fold_all
+from cockpit.model.host_state import HostState
+from cockpit.model.metrics import metric_value, run_result
+from tests.commands import cockpit
+from tests.imports.test_session import BY_TOOL
+
+# As sar 12.6 prints `sar -u -r -f FILE`: an activity after the other, each with its averages.
+TEXT = """\
+Linux 6.1.0-18-amd64 (web1.example.com) \t11/24/26 \t_x86_64_\t(2 CPU)
+
+14:05:00        CPU     %user     %nice   %system   %iowait    %steal     %idle
+14:05:10        all     20.00      0.00      8.00      1.50      0.50     70.00
+14:05:20        all     30.00      0.00     10.00      0.00      0.00     60.00
+14:05:30        all     40.00      0.00     10.00      0.00      0.00     50.00
+Average:        all     30.00      0.00      9.33      0.50      0.17     60.00
+
+14:05:00    kbmemfree   kbavail kbmemused  %memused kbbuffers  kbcached  kbcommit   %commit  kbactive   kbinact   kbdirty
+14:05:10       500000    800000    200000     20.00     50000    150000    600000     50.00     90000     80000       700
+14:05:20       490000    790000    210000     21.00     50000    150000    600000     50.00     90000     80000       700
+14:05:30       480000    780000    220000     22.00     50000    150000    600000     50.00     90000     80000       800
+Average:       490000    790000    210000     21.00     50000    150000    600000     50.00     90000     80000       733
+"""  # noqa: E501
+
+
+def read(text: str, offset: float = 0.0) -> SysstatHost:
+    return parse_sar(text.splitlines(keepends=True), offset)
+
+
+def host_of(host: SysstatHost) -> HostState:
+    return fold_all(session_of("x", 0.0, None, [ForeignHost("web1", host, "x.txt")])).hosts["web1"]
+
+
+def times(host: SysstatHost) -> list[str]:
+    return [f"{one.timestamp.date} {one.timestamp.time}" for one in host.statistics]
+
+
+EXPECTED = [f"2026-11-24 14:05:{second}" for second in (10, 20, 30)]
+
+
+def test_a_subset_has_its_metrics_and_no_others() -> None:
+    assert is_sar_text(TEXT.splitlines()[0])
+    found = read(TEXT)
+    assert (found.nodename, found.release, found.number_of_cpus) == ("web1.example.com", "6.1.0-18-amd64", 2)
+    assert times(found) == EXPECTED and [one.timestamp.interval for one in found.statistics] == [10, 10, 10]
+    state = fold_all(session_of("x", 0.0, None, [ForeignHost("web1", found, "x.txt")]))
+    host = state.hosts["web1"]
+    point = host.points[-1]
+    assert point.cpu is not None and (point.cpu.user, point.cpu.system, point.cpu.idle) == (40, 10, 50)
+    # The total is not in the table: 20.00% of it are 200000 KiB.
+    assert point.memory.total == 1_000_000 * 1024 and point.memory.available == 780_000 * 1024
+    assert host.sar["ram.kbmemused"] == 220_000 and host.sar["ram.memused"] == pytest.approx(22)
+    assert point.io is None and point.net is None
+    assert not {"tasks.proc", "queue.runq_sz", "paging.fault"} & set(host.sar)
+    lacks = "tasks (-w), I/O (-b), load average (-q), processes"
+    assert f"unknown, and shown as 0 or none: {lacks}" in state.markers[0].text
+
+
+LOCALES: dict[str, Callable[[str], str]] = {
+    "ISO": lambda text: text.replace("11/24/26", "2026-11-24"),
+    "en_US": lambda text: re.sub(
+        r"^14:(..:..)    ", r"02:\1 PM ", text.replace("11/24/26", "11/24/2026"), flags=re.MULTILINE
+    ),
+    "en_GB": lambda text: text.replace("11/24/26", "24/11/26"),
+    "de_DE": lambda text: re.sub(r"(\d)\.(\d\d)\b(?!\.)", r"\1,\2", text.replace("Average:", "Durchschn.:")).replace(
+        "11/24/26", "24.11.2026"
+    ),
+    "fr_FR": lambda text: text.replace("Average:", "Moyenne :").replace("11/24/26", "24/11/2026"),
+    "ja_JP": lambda text: text.replace("Average:", "平均値:").replace("11/24/26", "2026年11月24日"),
+    "fi_FI": lambda text: re.sub(r"^14:05:", "14.05.", text, flags=re.MULTILINE),
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+}
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_locale_makes_no_difference(locale: str) -> None:
+    assert read(LOCALES[locale](TEXT)).statistics == read(TEXT).statistics
+
+
+@pytest.mark.parametrize(
+    ("date", "text", "day"),
+    [
+        ("11/12/26", TEXT, "2026-11-12"),
+        ("11/12/2026", TEXT, "2026-12-11"),
+        ("11/12/2026", LOCALES["en_US"](TEXT), "2026-11-12"),
+        ("11-12-2026", TEXT, "2026-12-11"),
+        ("13/12/26", TEXT, "2026-12-13"),
+    ],
+)
+def test_day_and_month(date: str, text: str, day: str) -> None:
+    changed = re.sub(r"\) \t\S+ ", f") \t{date} ", text, count=1)
+    assert times(read(changed))[0].startswith(day)
+
+
+def test_times_are_of_the_offset() -> None:
+    assert times(read(TEXT, 3600.0))[0] == "2026-11-24 13:05:10"
+    assert times(read(TEXT, -10 * 3600.0))[0] == "2026-11-25 00:05:10"
+
+
+def test_a_file_over_midnight() -> None:
+    late = TEXT.replace("14:05:00", "23:59:50").replace("14:05:10", "23:59:59")
+    late = late.replace("14:05:20", "00:00:09").replace("14:05:30", "00:00:19")
+    assert times(read(late)) == ["2026-11-24 23:59:59", "2026-11-25 00:00:09", "2026-11-25 00:00:19"]
+    noon = LOCALES["en_US"](TEXT).replace("02:05:00 PM", "12:00:00 AM").replace("02:05:10 PM", "12:00:10 AM")
+    noon = noon.replace("02:05:20 PM", "11:59:00 AM").replace("02:05:30 PM", "12:00:00 PM")
+    assert times(read(noon))[-2:] == ["2026-11-24 11:59:00", "2026-11-24 12:00:00"]
+
+
+def test_headers_repeat_and_a_restart_begins_anew() -> None:
+    head, cpu, memory = TEXT.split("\n\n")
+    title, first, second, third, _ = cpu.splitlines()
+    later = title.replace("14:05:00", "14:05:20")
+    repeated = read("\n".join((head, "", title, first, second, "", later, third, "")))
+    assert repeated.statistics == read(f"{head}\n\n{cpu}\n").statistics
+    restart = "14:05:15       LINUX RESTART\t(2 CPU)"
+    boot = title.replace("14:05:00", "14:05:25")
+    fourth = third.replace("14:05:30", "14:05:40")
+    host = host_of(read("\n".join((head, "", title, first, restart, "", boot, third, fourth, ""))))
+    assert [point.cpu is not None for point in host.points] == [False, False, True]
+    assert memory.startswith("14:05:00    kbmemfree")
+
+
+def test_a_table_that_is_cut_off_is_left_out() -> None:
+    cut = TEXT[: TEXT.index("14:05:30       480000")]
+    assert all(one.memory is None for one in read(cut).statistics)
+    swap = "\n14:05:00    kbswpfree kbswpused  %swpused  kbswpcad   %swpcad\n14:05:10    0    0    0.00\n"
+    with pytest.raises(ValueError, match="line 16: has 3 columns, not 5"):
+        read(TEXT + swap)
+
+
+def test_devices_have_a_row_each() -> None:
+    rows = "\n".join(
+        f"14:05:{second}         {name}     15.00     68.00     16.00      0.00      5.60      0.06      4.00      2.50"
+        for second in (10, 20, 30)
+        for name in ("vda", "0")
+    )
+    title = "14:05:00          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util"
+    pretty = "\n".join(" ".join((time, *rest, name)) for time, name, *rest in map(str.split, rows.splitlines()))
+    pretty_title = "14:05:00  tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util DEV"
+    for table in (f"{title}\n{rows}\n", f"{pretty_title}\n{pretty}\n"):
+        disks = host_of(read(f"{TEXT}\n{table}")).disks
+        assert [(disk.name, disk.tps, disk.rkb, disk.await_, disk.util) for disk in disks] == [
+            (name, 15, 68, pytest.approx(4), 2.5) for name in ("vda", "0")
+        ]
+
+
+def test_older_versions_count_buffers_and_cache_as_used() -> None:
+    """sysstat 11: no kbavail, and kbmemused and kbmemfree are all of the memory."""
+    title = "14:05:00 kbmemfree kbmemused %memused kbbuffers kbcached kbcommit %commit kbactive kbinact kbdirty"
+    rows = (f"14:05:{second} 480000 520000 52.00 50000 150000 600000 50.00 90000 80000 700" for second in (10, 20, 30))
+    head, cpu, _ = TEXT.split("\n\n")
+    point = host_of(read("\n".join((head, cpu, title, *rows)))).points[-1]
+    assert point.memory.total == 1_000_000 * 1024 and point.memory.free == 480_000 * 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (TEXT.split("\n\n")[0], "has no CPU utilization .sar -u.; write it with sadf -j FILE -- -A"),
+        (TEXT.replace("11/24/26", "today"), "the date 'today' is unknown; write it with S_TIME_FORMAT=ISO sar"),
+        (TEXT.replace("11/24/26", "99/99/99"), "month must be in 1..12"),
+        (TEXT.replace("14:05:20   ", "14:04:00   ", 1), "line 5: the time goes back; write it with TZ=UTC"),
+        (TEXT.replace("14:05:20   ", "14:65:20   ", 1), "line 5: '14:65:20' is no time"),
+        (TEXT.replace("     30.00", "      3.0k", 1), "line 5: '3.0k' is no number"),
+        (TEXT.replace("60.00\n14:05:30", "60.00 1\n14:05:30"), "line 5: has 8 columns, not 7"),
+        (TEXT.replace("490000    790000", "490000.5 790000"), "Expected `int`.*write it with sadf"),
+        (TEXT + TEXT, "line 14: a second file begins"),
+        (TEXT.replace("     30.00", "  99999.00"), "Expected `float` <= "),
+        (TEXT.replace("22.00     50000", "90.00     50000"), "the total of its memory is unclear"),
+        (TEXT.replace("all", "0"), "has no CPU 'all'"),
+        (TEXT.replace("(2 CPU)", "(99999 CPU)"), "Expected `int` <= "),
+        ("\n".join(TEXT.splitlines()[:4]), "has fewer than two intervals"),
+    ],
+)
+def test_what_does_not_fit_is_named(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        host_of(read(text))
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_change_gives_a_host_or_one_error(data: st.DataObject) -> None:
+    text = TEXT
+    for _ in range(data.draw(st.integers(1, 4))):
+        found = data.draw(st.sampled_from(list(re.finditer(r"\S+|\n", text))))
+        new = data.draw(st.one_of(st.from_regex(r"[0-9.:,]{0,24}", fullmatch=True), st.text(max_size=8)))
+        text = text[: found.start()] + new + text[found.end() :]
+    try:
+        state = fold_all(session_of("x", 0.0, None, [ForeignHost("web1", read(text), "x.txt")]))
+    except ValueError as error:
+        assert str(error) and "\n" not in str(error)
+        return
+    assert state.ended
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_after_the_first_line_give_a_host_or_one_error(raw: bytes) -> None:
+    first = TEXT.splitlines(keepends=True)[0]
+    with pytest.raises(ValueError):
+        read(first + raw.decode(errors="replace"))
+
+
+def test_a_line_takes_linear_time() -> None:
+    """No pattern backtracks: a megabyte of any character is read at once."""
+    for character in "0.:,%A \t":
+        for line in (f"Linux {character * (1 << 20)}", f"14:05:10 {character * (1 << 20)}", character * (1 << 20)):
+            assert not is_sar_text(line)
+            with pytest.raises(ValueError, match=r"CPU|second file|columns|number"):
+                read(TEXT.splitlines(keepends=True)[0] + line)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    (tmp_path / "sar.txt").write_text(TEXT)
+    done = cockpit("import", "sar.txt", "-o", "x.cockpit", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "sar.txt: text of sar, from 2026-11-24 on, times taken as UTC (--utc-offset)" in done.stderr
+    # A run of 10 s, an hour ahead of UTC.
+    hits = "response-time,offset,status-code\n" + "".join(f"0.5,{n},200\n" for n in range(10))
+    (tmp_path / "hey.csv").write_text(hits)
+    flags = ["--host", "web1=sar.txt", "--start", "2026-11-24T13:05:12Z", "-o", "both.cockpit"]
+    done = cockpit("import", "hey.csv", *flags, cwd=tmp_path)
+    assert done.returncode == 2 and "the load was at another time" in done.stderr
+    done = cockpit("import", "hey.csv", *flags, "--utc-offset", "+01:00", cwd=tmp_path)
+    assert done.returncode == 0 and "times taken as UTC+1 h" in done.stderr, done.stderr
+    [found] = json.loads(cockpit("report", "both.cockpit", "--json", cwd=tmp_path).stdout)
+    host = found["hosts"]["web1"]
+    assert host["cpu.idle"] == pytest.approx(55, abs=6) and host["memory.total"] == 1_000_000 * 1024
+    assert "io.tps" not in host and "tasks.cswch" not in host
+    done = cockpit("import", "sar.txt", "--utc-offset", "1h", cwd=tmp_path)
+    assert done.returncode == 2 and "write it as +01:00" in done.stderr
+
+
+def test_memory_that_a_file_lacks_is_unknown(tmp_path: Path) -> None:
+    head, cpu, _ = TEXT.split("\n\n")
+    (tmp_path / "cpu.txt").write_text(f"{head}\n\n{cpu}\n")
+    assert cockpit("import", "cpu.txt", "-o", "x.cockpit", cwd=tmp_path).returncode == 0
+    lines = cockpit("export", "x.cockpit", "--format", "csv", cwd=tmp_path).stdout.splitlines()
+    last = dict(zip(lines[0].split(","), lines[-1].split(","), strict=True))
+    assert last["web1.cpu.idle_percent"] == "50.0"
+    assert last["web1.memory.used_bytes"] == last["web1.io.tps_per_s"] == ""
+    page = tmp_path / "x.html"
+    assert cockpit("report", "x.cockpit", "-o", page, cwd=tmp_path).returncode == 0
+    assert "CPU (% of all cores)" in page.read_text()
+
+
+def test_memory_is_unknown_to_thresholds_and_comparisons() -> None:
+    head, cpu, _ = TEXT.split("\n\n")
+    host = ForeignHost("web1", read(f"{head}\n\n{cpu}\n"), "x.txt")
+    began = host.host.statistics[0].epoch
+    run = run_of([ForeignRequest(began + n / 2, 0.1, 200) for n in range(40)], BY_TOOL["vegeta"])
+    result = run_result(fold_all(session_of("x", 0.0, run, [host])), 1)
+    assert result is not None
+    assert metric_value(result, "web1.memory.used") is None and metric_value(result, "web1.io.tps") is None
+    assert metric_value(result, "web1.cpu.idle") == pytest.approx(55)
+
+
+SAR = pytest.mark.skipif(shutil.which("sar") is None, reason="needs sar and sadf")
+
+
+@SAR
+@pytest.mark.parametrize("options", [["-A"], ["-u", "-r", "-b", "-q", "-w", "-n", "DEV"]])
+@pytest.mark.parametrize("environment", [{"LC_ALL": "C"}, {"S_TIME_FORMAT": "ISO"}])
+def test_a_file_of_this_machine_as_text_and_as_json(
+    tmp_path: Path, options: list[str], environment: dict[str, str]
+) -> None:
+    file = tmp_path / "sa"
+    subprocess.run(["sar", "-o", str(file), "1", "4"], stdout=subprocess.DEVNULL, check=True)
+    text = _printed(["sar", *options, "-f", str(file)], environment | {"TZ": "UTC"})
+    found = read(text)
+    expected = parse_sysstat(_printed(["sadf", "-j", str(file), "--", "-A"], {}).splitlines(keepends=True))
+    assert found.nodename == expected.nodename and found.number_of_cpus == expected.number_of_cpus
+    by_time = {one.timestamp.time: one for one in expected.statistics}
+    assert len(found.statistics) >= 3
+    for one in found.statistics:
+        _compare(one, by_time[one.timestamp.time], whole=options == ["-A"])
+
+
+def _printed(command: list[str], environment: dict[str, str]) -> str:
+    """The output; sar ends before its collector has written the last record, so the file is read until it is whole."""
+    deadline = time.monotonic() + 60
+    while True:
+        done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ) | environment)
+        if not done.returncode:
+            return done.stdout
+        assert time.monotonic() < deadline, done.stderr
+
+
+def _compare(ours: Statistics, theirs: Statistics, *, whole: bool) -> None:
+    """Compare what both have; `whole`: the text has all of it."""
+    mine, other = asdict(ours), asdict(theirs)
+    if whole:
+        # The text has no sectors, and the older name of a column once.
+        unprinted = {"rd_sec": None, "wr_sec": None, "dc_sec": None, "avgqu_sz": 0.0}
+        assert ours.disk == [replace(disk, **unprinted) for disk in theirs.disk]
+        assert mine | {"psi": 0, "disk": 0} == other | {"psi": 0, "disk": 0}
+        for resource in ("psi_cpu", "psi_io", "psi_mem"):
+            assert getattr(ours.psi, resource) == getattr(theirs.psi, resource)
+        return
+    assert ours.io == theirs.io and ours.queue == theirs.queue and ours.memory is not None
+    assert ours.process_and_context_switch == theirs.process_and_context_switch
+    assert ours.network.net_dev == theirs.network.net_dev and theirs.memory is not None
+    assert ours.memory.total == pytest.approx(theirs.memory.total, rel=0.01)
+    assert ours.memory.avail == theirs.memory.avail and ours.memory.memused == theirs.memory.memused
+    assert ours.cpu_load[0].idle == theirs.cpu_load[0].idle
+
+
+@given(st.integers(1 << 18, 1 << 28), st.integers(0, 1000))
+@settings(max_examples=100, deadline=None)
+def test_the_total_of_memory_is_found_within_the_rounding_of_a_share(total: int, seed: int) -> None:
+    chance = random.Random(seed)
+    lines = []
+    for second in (10, 20, 30):
+        free, used = round(total * chance.uniform(0.05, 0.5)), round(total * chance.uniform(0.05, 0.3))
+        lines.append(f"14:05:{second} {free} {free} {used} {100 * used / total:.2f} 10 {total // 8} 1 1 1 1 1")
+    title = "14:05:00 kbmemfree kbavail kbmemused %memused kbbuffers kbcached kbcommit %commit kbactive kbinact kbdirty"
+    head, cpu, _ = TEXT.split("\n\n")
+    found = read("\n".join((head, cpu, title, *lines)))
+    for one in found.statistics:
+        assert one.memory is not None and one.memory.total == pytest.approx(total, rel=1.1e-3)

@@ -1,0 +1,416 @@
+"""Summaries of wrk, wrk2 and oha as runs: counts and percentiles are those of the file, and nothing claims more."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cockpit.analysis.outcome import Design, Outcome
+from cockpit.analysis.stability import StabilityKind, run_stability
+from cockpit.analysis.thresholds import Status, hold, parse_threshold
+from cockpit.analysis.verdict import judge_single_runs
+from cockpit.analysis.warnings import Affected, WarningKind, run_warnings
+from cockpit.analysis.windows import segment_window
+from cockpit.imports.runs import ForeignRun
+from cockpit.imports.session import session_of
+from cockpit.imports.summaries import Summary, is_oha, is_wrk, parse_oha, parse_wrk, run_of_summary
+from cockpit.model.fold import fold_all
+from cockpit.model.metrics import RunResult, metric_value, run_result
+from cockpit.model.state import State
+from tests.commands import cockpit
+from tests.servers import http_server
+
+# As wrk 4.1.0 prints it with --latency.
+WRK = """\
+Running 30s test @ http://web1/a?token=s3cret
+  2 threads and 100 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     6.06ms    5.46ms 131.15ms   90.69%
+    Req/Sec     2.93k   209.83     3.70k    71.61%
+  Latency Distribution
+     50%    4.70ms
+     75%    7.26ms
+     90%   11.21ms
+     99%   24.70ms
+  175512 requests in 30.03s, 31.52MB read
+  Socket errors: connect 0, read 7, write 1, timeout 12
+  Non-2xx or 3xx responses: 66
+Requests/sec:   5844.55
+Transfer/sec:      1.05MB
+"""
+# As oha 1.x writes it by the schema of its repository, shortened; keys that are not read are left out.
+OHA: dict[str, Any] = {
+    "summary": {
+        "successRate": 1.0,
+        "total": 10.0017,
+        "slowest": 0.0707,
+        "fastest": 0.0009,
+        "average": 0.0071,
+        "requestsPerSec": 2768.0,
+        "totalData": 276_530,
+        "sizePerRequest": 10,
+        "sizePerSec": 27_650.0,
+    },
+    "responseTimeHistogram": {"0.0009": 1, "0.0079": 20_000},
+    "latencyPercentiles": {
+        "p10": 0.0031, "p25": 0.0044, "p50": 0.0058, "p75": 0.0079, "p90": 0.0151, "p95": 0.0277, "p99": 0.0411,
+        "p99.9": 0.0507, "p99.99": 0.0701,
+    },
+    "rps": {"mean": 2768.0, "stddev": 100.0, "max": 3000.0, "min": 2000.0, "percentiles": {"p10": 2500.0}},
+    "details": {"DNSDialup": {"average": 0.005, "fastest": 0.003, "slowest": 0.008}},
+    "statusCodeDistribution": {"200": 27_603, "503": 50},
+    "errorDistribution": {
+        "aborted due to deadline": 20,
+        "operation timed out": 1,
+        "connection error: Connection refused (os error 111)": 3,
+        "deadline exceeded": 2,
+    },
+}  # fmt: skip
+
+
+@cache
+def wrk2() -> str:
+    """As wrk2 prints it with --latency; the spectrum is that of the HdrHistogram library, with the end of the C one."""
+    histogram = HdrHistogram(1, 10_000_000, 3)
+    for value in range(1000, 41_000):
+        histogram.record_value(value)
+    spectrum = io.BytesIO()
+    histogram.output_percentile_distribution(spectrum, 1000)
+    lines = re.sub(r"TotalCount +=.*", "Total count    =        40000]", spectrum.getvalue().decode())
+    lines = re.sub(r"(1\.0{12} +40000)\n", r"\1          inf\n", lines)
+    return (
+        "Running 30s test @ http://web1/\n  2 threads and 100 connections\n"
+        "  Thread calibration: mean lat.: 1.201ms, rate sampling interval: 10ms\n"
+        "  Thread Stats   Avg      Stdev     Max   +/- Stdev\n"
+        "    Latency    20.99ms   11.60ms  40.99ms   57.74%\n    Req/Sec     1.00k    50.00     1.10k    90.00%\n"
+        "  Latency Distribution (HdrHistogram - Recorded Latency)\n 50.000%   21.00ms\n100.000%   41.02ms\n\n"
+        f"  Detailed Percentile spectrum:\n{lines}"
+        "----------------------------------------------------------\n"
+        "  60000 requests in 30.00s, 10.50MB read\nRequests/sec:   2000.00  \nTransfer/sec:    358.40KB\n"
+    )
+
+
+def read(text: str) -> Summary:
+    return parse_wrk(iter(text.splitlines(keepends=True)))
+
+
+def state_of(run: ForeignRun) -> State:
+    return fold_all(session_of("x", 1000.0, run))
+
+
+def result_of(summary: Summary) -> RunResult:
+    result = run_result(state_of(run_of_summary(summary)), 1)
+    assert result is not None
+    return result
+
+
+def test_a_summary_of_wrk_has_its_counts_and_percentiles() -> None:
+    assert is_wrk(WRK.splitlines()[0])
+    result = result_of(read(WRK))
+    counts = result.counts
+    assert result.plan.url == "http://web1/a" and result.plan.concurrency == 100 and result.plan.duration == 30
+    # The rate has more digits than the duration.
+    assert result.seconds == pytest.approx(175_512 / 5844.55) and result.rate == pytest.approx(5844.55)
+    assert counts.completed == 175_512 and counts.sent == 175_520 and counts.bytes_received == round(31.52 * 2**20)
+    assert counts.errors == {"read": 7, "write": 1} and counts.unexpected == {"status": 66, "timeout": 12}
+    assert counts.failed == 86 and counts.service.count == 175_500 and not counts.response
+    for name, milliseconds in (("p50", 4.7), ("p75", 7.26), ("p90", 11.21), ("p99", 24.7), ("max", 131.15)):
+        assert 1000 * (metric_value(result, name) or 0) == pytest.approx(milliseconds, rel=1e-3), name
+    assert counts.service.mean == pytest.approx(0.00606)
+    assert any("12 responses took longer than wrk's --timeout" in warning for warning in result.warnings)
+
+
+def test_a_summary_of_wrk_without_percentiles_has_no_latencies() -> None:
+    head, _, rest = WRK.partition("  Latency Distribution\n")
+    result = result_of(read(head + rest[rest.index("  175512") :]))
+    assert result.rate == pytest.approx(5844.55) and metric_value(result, "p50") is None
+    assert any("no percentiles, mean 6.06 ms, maximum 131.2 ms" in warning for warning in result.warnings)
+    assert result.totals is not None and result.totals.percentiles == ()
+
+
+def test_the_spectrum_of_wrk2_is_response_time() -> None:
+    result = result_of(read(wrk2()))
+    counts = result.counts
+    assert counts.completed == 60_000 and not counts.service and counts.response.count == 40_000
+    for percent in (10, 50, 90, 99, 99.9):
+        assert counts.response.percentile(percent) == pytest.approx(0.001 + 0.0004 * percent, rel=3e-3), percent
+    assert counts.response.max == pytest.approx(0.041, rel=1e-3) and counts.response.mean == pytest.approx(0.021, 1e-3)
+    assert result.totals is not None and result.totals.tool == "wrk2" and len(result.totals.percentiles) > 20
+    [found] = [one for one in run_warnings(result) if one.kind is WarningKind.INTERPOLATED]
+    assert found.subject == "" and found.values["count"] == len(result.totals.percentiles)
+
+
+def test_the_json_of_oha_has_its_counts_and_percentiles() -> None:
+    text = json.dumps(OHA, indent=2)
+    assert is_oha("".join(text.splitlines()[:2])) and is_oha(json.dumps(OHA)) and not is_oha('{"metrics":{')
+    result = result_of(parse_oha([text]))
+    counts = result.counts
+    assert counts.statuses == {200: 27_603, 503: 50} and counts.completed == 27_653 and counts.abandoned == 20
+    assert counts.errors == {"timeout": 3, "refused": 3} and counts.failed == 56 and counts.body_bytes == 276_530
+    assert result.seconds == 10.0017 and result.plan.url == "http://unknown.invalid/"
+    # By Little's law: 2765 responses/s of 7.1 ms each.
+    assert result.plan.concurrency == 20
+    for name, seconds in OHA["latencyPercentiles"].items():
+        assert metric_value(result, name) == pytest.approx(seconds, rel=1e-3), name
+    assert counts.service.max == pytest.approx(0.0707) and counts.service.min == pytest.approx(0.0009)
+
+
+def test_warnings_name_the_metrics_that_they_are_about() -> None:
+    found = {one.kind: one for one in run_warnings(result_of(read(WRK)))}
+    totals, interpolated = found[WarningKind.TOTALS_ONLY], found[WarningKind.INTERPOLATED]
+    assert totals.affected is Affected.TIMED and totals.is_about("rate") and totals.subject == "wrk"
+    assert interpolated.is_about("p99") and not interpolated.is_about("rate")
+    assert interpolated.subject == "p50, p75, p90, p99, max"
+
+
+def test_a_comparison_has_changes_without_intervals_and_is_inconclusive() -> None:
+    slower = WRK.replace("5844.55", "2922.27").replace("30.03s", "1.00m")
+    one, two = (state_of(run_of_summary(read(text))) for text in (slower, WRK))
+    before, after = (segment_window(state, state.segments[0]) for state in (one, two))
+    verdict = judge_single_runs(before, after)
+    assert verdict.outcome is Outcome.INCONCLUSIVE and verdict.design is Design.TOTALS and verdict.values == (1, 1)
+    assert [effect.name for effect in verdict.effects] == ["rate", "p99", "p50", "errors"]
+    headline = verdict.effects[0]
+    assert headline.change == pytest.approx(1.0, rel=1e-3) and headline.low is None and headline.high is None
+    assert all(effect.outcome is Outcome.INCONCLUSIVE and effect.detectable is None for effect in verdict.effects)
+    assert {one.kind for one in verdict.warnings} == {WarningKind.TOTALS_ONLY, WarningKind.INTERPOLATED}
+
+
+def test_stability_of_a_summary_is_unknown() -> None:
+    state = state_of(run_of_summary(read(WRK)))
+    found = run_stability(state, state.segments)
+    assert found.kind is StabilityKind.TOTALS_ONLY and not found.is_stable
+
+
+@pytest.mark.parametrize(
+    ("threshold", "status"),
+    [
+        ("p99 < 25ms", Status.HOLDS),
+        ("p99 < 24ms", Status.FAILED),
+        ("max < 140ms", Status.HOLDS),
+        # Between p90 (11.2 ms) and p99 (24.7 ms).
+        ("p95 < 25ms", Status.HOLDS),
+        ("p95 < 11ms", Status.FAILED),
+        ("p95 < 17ms", Status.INCONCLUSIVE),
+        ("service.p99.9 < 50ms", Status.INCONCLUSIVE),
+        # Below p50.
+        ("p10 < 4.7ms", Status.INCONCLUSIVE),
+        ("p10 < 5ms", Status.HOLDS),
+        ("rate > 5000", Status.HOLDS),
+        ("first_byte.p50 < 1s", Status.FAILED),
+    ],
+)
+def test_a_threshold_between_two_reported_percentiles_is_inconclusive(threshold: str, status: Status) -> None:
+    [found] = hold([parse_threshold(threshold)], result_of(read(WRK)))
+    assert found.status is status
+
+
+def without(line: str) -> Callable[[str], str]:
+    return lambda text: "".join(one for one in text.splitlines(keepends=True) if line not in one)
+
+
+def instead(old: str, new: str) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (without("requests in"), "has no line 'N requests in T'; is it all that wrk printed"),
+        (without("Requests/sec"), "has no line 'Requests/sec'"),
+        (lambda text: text + text, "line 16: has several results; write each into a file of its own"),
+        (instead("5844.55", "100.00"), "its requests, duration and Requests/sec do not fit together"),
+        (instead("timeout 12", "timeout 999999999"), "has more failed responses than requests"),
+        (instead("99%   24.70ms", "99%    1.70ms"), "p99 is less than the percentile below it"),
+        (instead("50%    4.70ms", "50%    4.7.0ms"), "line 7: could not convert"),
+        (instead("50%    4.70ms", "50%  99999999h"), "line 7: '99999999' is out of range"),
+        (instead("Latency     6.06ms", "Latency    16.06s"), "the mean latency is above the maximum"),
+        (
+            lambda text: re.sub("5844.55|175512", "0", without("Socket")(without("Non-2xx")(text))),
+            "has no requests",
+        ),
+        (lambda text: text + "  1.00%  1.00ms\n" * 3 + "".join(f" {n / 100}%  1.00ms\n" for n in range(2000)), "more"),
+    ],
+)
+def test_a_summary_of_wrk_that_does_not_fit_is_refused(change: Callable[[str], str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        run_of_summary(read(change(WRK)))
+
+
+def test_the_second_distribution_of_wrk2_is_not_read() -> None:
+    text = wrk2()
+    at = text.index("  Latency Distribution")
+    recorded = text[at : text.index("-----")]
+    uncorrected = recorded.replace("Recorded Latency", "Uncorrected Latency").replace("21.00ms", " 1.00ms")
+    both = text.replace("-----\n", f"-----\n{uncorrected}-----\n", 1)
+    assert read(both) == read(text)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("summary", None, "not as oha writes it; write it with oha --output-format json"),
+        ("summary.total", -1, "'-1' is no time in seconds"),
+        ("summary.total", 0, "its duration is 0"),
+        ("summary.total", 1e6, "lasts 12 days; at most 7"),
+        ("summary.slowest", "1", "is no time in seconds"),
+        ("summary.totalData", 1.5, "'1.5' is no count"),
+        ("statusCodeDistribution.200", 1 << 60, "is no count"),
+        ("statusCodeDistribution", {"ok": 1}, "'ok' is no status"),
+        ("latencyPercentiles", {"pp": 1}, "'pp' is no percentile"),
+        ("latencyPercentiles.p50", 1.0, "p75 is less than the percentile below it"),
+        ("errorDistribution", [], "not as oha writes it"),
+    ],
+)
+def test_a_summary_of_oha_that_does_not_fit_is_refused(place: str, value: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        run_of_summary(parse_oha([json.dumps(changed(place, value))]))
+
+
+def changed(place: str, value: object) -> dict[str, Any]:
+    copy: dict[str, Any] = json.loads(json.dumps(OHA))
+    *parents, last = place.split(".")
+    table = copy
+    for parent in parents:
+        table = table[parent]
+    table[last] = value
+    return copy
+
+
+def test_a_summary_of_oha_without_a_response_has_its_errors() -> None:
+    """Its percentiles are NaN, which oha writes as null."""
+    empty = changed("statusCodeDistribution", {}) | {"latencyPercentiles": dict.fromkeys(OHA["latencyPercentiles"])}
+    result = result_of(parse_oha([json.dumps(empty)]))
+    assert result.counts.completed == 0 and result.counts.errors == {"timeout": 3, "refused": 3}
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_change_of_a_summary_of_wrk_gives_a_run_or_one_error(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([WRK, wrk2()]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        numbers = list(re.finditer(r"[\d.]+", text))
+        found = data.draw(st.sampled_from(numbers))
+        new = data.draw(st.one_of(st.from_regex(r"[0-9.]{0,24}", fullmatch=True), st.text(max_size=8)))
+        text = text[: found.start()] + new + text[found.end() :]
+    try:
+        state = state_of(run_of_summary(read(text)))
+    except ValueError as error:
+        assert str(error) and "\n" not in str(error)
+        return
+    result = run_result(state, 1)
+    assert state.ended and result is not None
+    assert result.counts.failed <= result.counts.ended and run_warnings(result)
+    assert 0 <= result.counts.latency.percentile(50) <= result.counts.latency.max
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_value_in_a_summary_of_oha_gives_a_run_or_one_error(data: st.DataObject) -> None:
+    copy: dict[str, Any] = json.loads(json.dumps(OHA))
+    odd = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(),
+        st.just([]),
+        st.dictionaries(st.text(), st.integers()),
+    )
+    table = copy
+    while True:
+        key = data.draw(st.sampled_from(sorted(table)))
+        if not isinstance(table[key], dict) or not table[key] or data.draw(st.booleans()):
+            table[key] = data.draw(odd)
+            break
+        table = table[key]
+    try:
+        state = state_of(run_of_summary(parse_oha([json.dumps(copy)])))
+    except ValueError as error:
+        assert str(error) and "\n" not in str(error)
+        return
+    assert state.ended
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode(errors="replace")))
+@settings(max_examples=200, deadline=None)
+def test_any_text_after_the_first_line_gives_a_run_or_one_error(text: str) -> None:
+    for parse in (lambda: read(f"Running 1s test @ http://a/\n{text}"), lambda: parse_oha(['{"summary":{', text])):
+        with pytest.raises(ValueError):
+            run_of_summary(parse())
+
+
+def test_a_line_takes_linear_time() -> None:
+    """No pattern backtracks: a megabyte of any character is read at once."""
+    for character in "0.%s ":
+        many = character * (1 << 20)
+        for line in (many, f"  Latency{many}", f"  50%  1ms{many}", f"  1 requests in 1s, 1{many}B read"):
+            assert not is_wrk(line)
+            with pytest.raises(ValueError, match="has no line"):
+                read(f"Running 1s test @ http://a/\n{line}\n")
+    with pytest.raises(ValueError, match="is larger than 1024 KiB"):
+        parse_oha(['{"summary":{', *["x" * (1 << 16)] * 20])
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    (tmp_path / "before.txt").write_text(WRK)
+    (tmp_path / "after.txt").write_text(WRK.replace("175512", "351024").replace("5844.55", "11689.10"))
+    (tmp_path / "oha.json").write_text(json.dumps(OHA, indent=2))
+    for name in ("before.txt", "after.txt", "oha.json"):
+        done = cockpit("import", name, "-o", f"{name}.cockpit", cwd=tmp_path)
+        assert done.returncode == 0 and f"{name}: summary of " in done.stderr, done.stderr
+    compared = cockpit("compare", "before.txt.cockpit", "after.txt.cockpit", cwd=tmp_path).stdout
+    assert "inconclusive: rate ×2.0 (no interval)" in compared and "n = 1 vs 1, totals only" in compared
+    assert "! latencies are interpolated from 5 percentiles: p50, p75, p90, p99, max" in compared
+    assert "simultaneous 95% intervals" not in compared
+    [found] = json.loads(cockpit("report", "oha.json.cockpit", "--json", cwd=tmp_path).stdout)
+    assert found["completed"] == 27_653 and found["service"]["p99"] == pytest.approx(0.0411, rel=1e-3)
+    kept = cockpit("baseline", "set", "x", "before.txt.cockpit", cwd=tmp_path)
+    assert kept.returncode == 2 and "imported totals of wrk; a baseline needs data per second" in kept.stderr
+    flags = ["--threshold", "p95 < 17ms", "--threshold", "p99 < 25ms"]
+    checked = cockpit("check", "before.txt.cockpit", *flags, cwd=tmp_path)
+    assert checked.returncode == 4 and "interpolated between reported percentiles" in checked.stdout
+    steady = cockpit("check", "before.txt.cockpit", "--threshold", "p99 < 25ms", "--steady", cwd=tmp_path)
+    assert steady.returncode == 4 and "UNSTABLE  no data per second" in steady.stdout
+    part = cockpit("compare", "before.txt.cockpit@2s..8s", "after.txt.cockpit", cwd=tmp_path)
+    assert part.returncode == 2 and "no load was counted there" in part.stderr
+
+
+def test_a_summary_begins_before_its_file_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "wrk.txt"
+    file.write_text(WRK)
+    assert cockpit("import", file, "-o", tmp_path / "x.cockpit").returncode == 0
+    first = json.loads(cockpit("export", tmp_path / "x.cockpit", "--format", "jsonl").stdout.splitlines()[0])
+    assert first["wall"] == pytest.approx(file.stat().st_mtime - 175_512 / 5844.55, abs=0.01)
+
+
+@pytest.mark.skipif(shutil.which("wrk") is None, reason="needs wrk")
+@pytest.mark.parametrize("flags", [["--latency"], []])
+def test_what_wrk_prints_is_read(tmp_path: Path, flags: list[str]) -> None:
+    with http_server() as url:
+        command = ["wrk", "-t", "1", "-c", "4", "-d", "1s", *flags, f"{url}/status/503"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    result = result_of(read(text))
+    requests = re.search(r"(\d+) requests in", text)
+    rate = re.search(r"Requests/sec: +([\d.]+)", text)
+    assert requests and rate
+    assert result.counts.completed == result.counts.failed == int(requests[1])
+    assert result.rate == pytest.approx(float(rate[1])) and result.plan.url == f"{url}/status/503"
+    assert result.plan.concurrency == 4 and result.counts.bytes_received > 92 * int(requests[1])
+    assert bool(result.counts.service) == bool(flags)
