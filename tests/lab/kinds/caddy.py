@@ -76,7 +76,7 @@ CASE = KindCase(
     # It passes the test, and the running server refuses it.
     failing=(f"encode-{PORT}", "203.0.113.9", "cannot assign requested address"),
     unchecked="bind",
-    apart=KindChange(f"max_header_size-{PORT + 2}", "32KB", _active("max_header_bytes", _SECOND_ADMIN), "32000"),
+    apart=(KindChange(f"max_header_size-{PORT + 2}", "32KB", _active("max_header_bytes", _SECOND_ADMIN), "32000"),),
     page=StatusPage(kind="caddy", url=f"{_ADMIN}/metrics"),
     own=f"curl -sS --fail {_ADMIN}/metrics | awk '/^{_ANSWERED}/ {{ sum += $NF }} END {{ print \"requests=\" sum }}'",
     load=f"ab -q -n 50 {_URL}/",
