@@ -18,6 +18,7 @@ from cockpit.servers.inventory import Process
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
+from tests.lab.profile_runs import runs_of, shipped
 from tests.lab.systemd import UNIT, Booted, booted
 
 CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
@@ -162,6 +163,17 @@ async def test_a_unit_that_is_not_there_is_not_readable(shell: Shell, tuner: Tun
     for one in systemd.candidates(MASTER._replace(unit="gone.service")):
         with pytest.raises(ChangeRefused, match=r"gone\.service does not run"):
             await tuner.read(shell, knob_of(one, "web1"))
+
+
+async def test_a_quota_takes_the_rate_and_undone_leaves_nothing(machine: Booted) -> None:
+    files = units(machine)
+    place = {
+        "http://web1:8000/": f"http://127.0.0.1:{machine.port}/",
+        'ssh = "root@web1"': f'via = "podman:{machine.name}"',
+    }
+    few, many = await runs_of(shipped("systemd", {}, 1.0, place), ({"CPUQuota": "5%"}, {"CPUQuota": "200%"}))
+    assert few.rate < many.rate / 2.5
+    assert units(machine) == files
 
 
 async def test_the_wizard_offers_the_settings_of_a_servers_unit(machine: Booted, shell: Shell) -> None:

@@ -4,7 +4,7 @@ from tests.lab.kinds import KindCase, KindChange
 from tests.lab.kinds.asking import written
 
 PORT = 8086
-_APP = """\
+APP = """\
 import os
 import time
 
@@ -46,7 +46,7 @@ CASE = KindCase(
     start=f"""
         export PYTHONDONTWRITEBYTECODE=1
         install -d /srv/gunicorn /srv/gunicorn2
-        printf %s '{_APP}' | tee /srv/gunicorn/app.py >/srv/gunicorn2/app.py
+        printf %s '{APP}' | tee /srv/gunicorn/app.py >/srv/gunicorn2/app.py
         printf %s '{_CONFIG}' | tee /srv/gunicorn/gunicorn.conf.py >/srv/gunicorn2/second.py
         cd /srv/gunicorn
         gunicorn -D -p /run/gunicorn.pid -b 0.0.0.0:{PORT} app:application
