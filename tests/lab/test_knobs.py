@@ -12,8 +12,10 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
 from cockpit.model.load import LoadPlan
+from cockpit.servers import kernel
 from cockpit.tuning.applied import Applied
 from cockpit.tuning.probing import probe_of
+from cockpit.tuning.server_discovery import knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab import app1, proxy1, web1
 from tests.lab.entered import entered
@@ -185,6 +187,24 @@ async def test_a_sysctl_live_and_in_its_file(plain_web1: Host) -> None:
         )
     assert plain_web1.run("cat /proc/sys/net/core/somaxconn").stdout == "4096\n"
     assert config(plain_web1, "/etc/sysctl.d") == before
+
+
+async def test_the_kernels_other_settings_are_live(plain_web1: Host) -> None:
+    """Those of the lab host's own network; vm.swappiness is this machine's."""
+    values = {
+        "net.ipv4.tcp_max_syn_backlog": "777",
+        "net.ipv4.tcp_tw_reuse": "1",
+        "net.ipv4.ip_local_port_range": "20000 60000",
+    }
+    show = f"cd /proc/sys && cat {' '.join(key.replace('.', '/') for key in values)} | tr '\t' ' '"
+    offered = {one.key: one for one in kernel.CANDIDATES}
+    (knob, value), *more = [(knob_of(offered[key], "web1"), value) for key, value in values.items()]
+    before = plain_web1.run(show).stdout
+    async with change_applied(plain_web1, knob, value, *more) as (shell, tuner, _applied):
+        assert plain_web1.run(show).stdout.splitlines() == list(values.values())
+        swappiness = plain_web1.run("cat /proc/sys/vm/swappiness").stdout.strip()
+        assert await tuner.read(shell, knob_of(offered["vm.swappiness"], "web1")) == swappiness
+    assert plain_web1.run(show).stdout == before
 
 
 async def test_java_options_are_a_key_of_a_file(whole_lab: Lab) -> None:
