@@ -15,7 +15,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.servers import kernel
 from cockpit.tuning.applied import Applied
 from cockpit.tuning.probing import probe_of
-from cockpit.tuning.server_discovery import knob_of
+from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab import app1, proxy1, web1
 from tests.lab.entered import entered
@@ -100,6 +100,17 @@ MPM = Knob(
 )
 
 
+EVENT = "/etc/apache2/mods-available/mpm_event.conf"
+# The settings that prefork has not.
+OF_EVENT = {
+    "MinSpareThreads": "30",
+    "MaxSpareThreads": "80",
+    "ThreadsPerChild": "20",
+    "MaxRequestWorkers": "140",
+    "AsyncRequestWorkerFactor": "3",
+}
+
+
 def threads(host: Host) -> int:
     """The most threads of a process of Apache."""
     return int(host.run("for p in $(pgrep -x apache2); do ls /proc/$p/task | wc -l; done | sort -n | tail -1").stdout)
@@ -109,8 +120,15 @@ def threads(host: Host) -> int:
 async def test_the_mpm_is_a_choice(plain_web1: Host) -> None:
     before = config(plain_web1, "/etc/apache2")
     assert threads(plain_web1) == 1
-    async with change_applied(plain_web1, MPM, "event"):
-        assert threads(plain_web1) > 20
+    async with change_applied(plain_web1, MPM, "event") as (shell, tuner, _applied):
+        assert threads(plain_web1) == 27, "25 workers, a listener and the main one"
+        if WAYS[-1] is over_ssh:
+            found = await discover(shell, "web1", 80)
+            knobs = {one.knob.name: one.knob for one in found.offered if one.knob.file == EVENT}
+            inner = await tuner.apply(shell, "web1", [(knobs[name], value) for name, value in OF_EVENT.items()])
+            await until(lambda: threads(plain_web1) == 22)
+            assert {name: await tuner.read(shell, knobs[name]) for name in OF_EVENT} == OF_EVENT
+            await tuner.undo(shell, inner)
     assert threads(plain_web1) == 1 and config(plain_web1, "/etc/apache2") == before
 
 

@@ -72,6 +72,8 @@ class Programs:
         self.ports = _free_ports()
         self.found: DiscoveredHost | None = None
         files = [("/srv/web/app.py", _APP), ("/srv/web/app.js", _NODE)]
+        # The number of workers is not in it.
+        files.append(("/srv/web/gunicorn.conf.py", "timeout = 30"))
         for unit, command in UNITS.items():
             start = command.format(self.ports[unit])
             # uvicorn 0.17 with several workers does not end by SIGTERM.
