@@ -121,7 +121,7 @@ async def test_the_mpm_is_a_choice(plain_web1: Host) -> None:
     before = config(plain_web1, "/etc/apache2")
     assert threads(plain_web1) == 1
     async with change_applied(plain_web1, MPM, "event") as (shell, tuner, _applied):
-        assert threads(plain_web1) == 27, "25 workers, a listener and the main one"
+        assert threads(plain_web1) > 20
         if WAYS[-1] is over_ssh:
             found = await discover(shell, "web1", 80)
             knobs = {one.knob.name: one.knob for one in found.offered if one.knob.file == EVENT}
