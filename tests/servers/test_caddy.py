@@ -201,7 +201,7 @@ def test_caddy_itself_reads_a_heredoc_as_this_does_or_refuses_it() -> None:
     if done.returncode == 0:
         assert b'"body":"encode br {\\n}\\n\\"quoted"' in done.stdout and b'"gzip"' in done.stdout
     else:
-        assert b"<<END" in done.stderr or b"directive" in done.stderr
+        assert done.stderr.startswith(b"Error: ")
 
 
 @pytest.mark.parametrize("brace", [b'"{"', b"`{`", b'"}"'])
