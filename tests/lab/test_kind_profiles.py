@@ -71,9 +71,9 @@ async def test_php_needs_a_connection_of_mariadb_for_each_of_its_processes(lab: 
     # PHP-FPM starts its processes at once, and a thread of MariaDB is kept or started.
     few = {"pm": "static", "pm.max_children": "20", "max_connections": "10", "thread_cache_size": "0"}
     many = {"max_connections": "100", "thread_cache_size": "32"}
-    refused, served = await measured(lab, "mariadb", programs.MARIADB, (few, many), 3.0, may_fail=True)
+    refused, served = await measured(lab, "mariadb", programs.MARIADB, (few, many), 4.0, may_fail=True)
     # One connection more is for an administrator.
-    assert refused.counts.failed > 0 and refused.counts.statuses[200] <= 1.1 * 3.0 * 11 / 0.05
+    assert refused.counts.failed > 0 and refused.counts.statuses[200] <= 1.1 * 4.0 * 11 / 0.05
     assert served.counts.failed == 0 and set(served.counts.statuses) == {200}
     created = [metric_value(one, "web1.mariadb.threads_created") for one in (refused, served)]
     assert created[0] is not None and created[1] is not None and created[0] > 10 * created[1]
