@@ -77,7 +77,8 @@ class CandidateKnob(NamedTuple):
 
 class StartSetting(NamedTuple):
     """A setting that a program reads when it starts: from one of its `options`, else from a `variable` of its
-    environment ("": it has none), else from the variable `fallback`, else it is the `default`."""
+    environment ("": it has none), else from the variable `fallback`, else it is the `default`. A `fallback` is only
+    changed in an EnvironmentFile that sets it."""
 
     name: str
     setting: KnownSetting

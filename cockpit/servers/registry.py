@@ -52,6 +52,8 @@ for _kind in KINDS:
 AT_START: dict[str, tuple[StartSetting, ...]] = {kind.name: kind.at_start for kind in KINDS}
 for _one in (one for settings in AT_START.values() for one in settings):
     SETTINGS[systemd.KIND] |= {name.lower(): _one.setting for name in (*_one.options, _one.variable) if name}
+    # In an EnvironmentFile.
+    SETTINGS["keyvalue"] |= {name.lower(): _one.setting for name in (_one.variable, _one.fallback) if name}
 SETTINGS[systemd.KIND] |= {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)

@@ -58,13 +58,19 @@ def _upstream(written: str) -> Upstream | None:
     if len(text) > _LONGEST:
         return None
     if socket := _SOCKET.search(text):
-        path = "" if "$" in text else safe_path(socket[1])
-        return Upstream(path=f"/run{path[8:]}" if path.startswith("/var/run/") else path) if path else None
+        path = "" if "$" in text else socket_path(socket[1])
+        return Upstream(path=path) if path else None
     address = _ADDRESS.fullmatch(text)
     if address is None or address[1] == "balancer":
         return None
     port = int(address[3]) if address[3] else _PORTS.get(address[1] or "", 80)
     return Upstream(address[2].strip("[]").lower(), port) if 0 < port < 1 << 16 else None
+
+
+def socket_path(written: str) -> str:
+    """The path of a Unix socket as the kernel lists it; "" if it cannot be shown."""
+    path = safe_path(written)
+    return f"/run{path[8:]}" if path.startswith("/var/run/") else path
 
 
 def hops(

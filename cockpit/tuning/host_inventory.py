@@ -13,8 +13,8 @@ from cockpit.servers.registry import FILES, INCLUDES, PROCESSES, TEXTS, VERSIONS
 from cockpit.servers.startup import Instance, absolute
 from cockpit.tuning import files
 from cockpit.tuning.remote import Remote
+from cockpit.tuning.scripts import ENVIRONMENT, INVENTORY, UNTRUSTED
 from cockpit.tuning.scripts import INCLUDES as READ_INCLUDES
-from cockpit.tuning.scripts import INVENTORY, UNTRUSTED
 
 # Includes within includes, and files of one configuration, that are followed.
 _DEEPEST, _MOST_FILES = 10, 2000
@@ -64,6 +64,13 @@ async def untrusted(remote: Remote, paths: Iterable[str]) -> list[str]:
     """Those of the paths that another user than root and the login could replace. Raises HostError."""
     done = await files.run(remote, UNTRUSTED, *paths)
     return done.stdout.decode("utf-8", "replace").splitlines()
+
+
+async def environment_files(remote: Remote, unit: str) -> dict[str, str]:
+    """The last EnvironmentFile of a unit that sets a variable, by the variable. Raises HostError."""
+    done = await files.run(remote, ENVIRONMENT, unit)
+    rows = (line.split("\t") for line in done.stdout.decode("utf-8", "replace").splitlines())
+    return {row[0]: path for row in rows if len(row) == 2 and (path := safe_path(row[1]))}
 
 
 async def configuration_files(remote: Remote, instance: Instance) -> ConfigurationFiles:

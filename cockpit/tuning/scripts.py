@@ -51,6 +51,7 @@ HISTORY = program("login", "process", "machine", "paths", "state", "phase", "his
 INVENTORY = program("login", "trusted", "inventory")
 UNTRUSTED = program("login", "trusted", "untrusted")
 INCLUDES = program("login", "includes")
+ENVIRONMENT = program("login", "environment")
 SAME_FILE = program("login", "mounted", "same_file")
 STARTED = program("login", "started")
 DETACH = program("process", "phase", "detach")

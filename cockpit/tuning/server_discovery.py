@@ -22,7 +22,7 @@ from cockpit.tuning import files, live, plan
 from cockpit.tuning.chain import follow
 from cockpit.tuning.configuration import place as place_in_file
 from cockpit.tuning.files import HostFile
-from cockpit.tuning.host_inventory import configuration, take_inventory, untrusted
+from cockpit.tuning.host_inventory import configuration, environment_files, take_inventory, untrusted
 from cockpit.tuning.included import follow_includes
 from cockpit.tuning.own_log import with_own_log
 from cockpit.tuning.remote import Remote
@@ -71,20 +71,30 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     for server in sorted(servers, key=lambda server: rank.get(id(server), len(picked))):
         preselected, own = id(server) in rank, configurations[server.master]
         named = (*await follow_includes(remote, host, server, own.read), *in_sections(server, own.texts))
-        for candidate in (*named, *_of_its_unit(server)):
-            offered += await _offered(remote, host, candidate, known, preselected, server)
-    for candidate in kernel.CANDIDATES:
-        offered += await _offered(remote, host, candidate, known, False, None)
+        written = await _all_offered(remote, host, named, known, preselected, server)
+        in_unit = await _all_offered(remote, host, await _of_its_unit(remote, server), known, preselected, server)
+        offered += _where_set(written, in_unit)
+    offered += await _all_offered(remote, host, kernel.CANDIDATES, known, False, None)
     kept = tuple(_apart(_once(offered, known)))
     listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
     return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, tuple(sorted(listening)), chain)
 
 
-def _of_its_unit(server: RunningServer) -> Iterable[CandidateKnob]:
+async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[CandidateKnob]:
     """The settings of the systemd unit that started a server, and of the program that it started."""
     if server.master is None or server.startup is None:
         return ()
-    return systemd.candidates(server.master, AT_START.get(server.startup.kind, ()))
+    program, unit = AT_START.get(server.startup.kind, ()), server.master.unit
+    variables = await environment_files(remote, unit) if program and unit else {}
+    return systemd.candidates(server.master, program, variables)
+
+
+def _where_set(written: Sequence[Offered], in_unit: Sequence[Offered]) -> Iterator[Offered]:
+    """A setting that the server's file and its unit may have: in the file if that sets it, else in the unit."""
+    in_file = {one.knob.name for one in written if one.value is not None}
+    named = {one.knob.name for one in in_unit}
+    yield from (one for one in written if one.value is not None or one.knob.name not in named)
+    yield from (one for one in in_unit if one.knob.name not in in_file)
 
 
 def _once(offered: Iterable[Offered], known: Mapping[str, HostFile | None]) -> Iterable[Offered]:
@@ -152,6 +162,20 @@ def knob_of(candidate: CandidateKnob, host: str) -> Knob:
     knob = Knob(host=host, **fields | {"option": options})
     form = knob.known.form if knob.known else None
     return replace(knob, values=form.choices) if form and not knob.values else knob
+
+
+async def _all_offered(
+    remote: Remote,
+    host: str,
+    candidates: Iterable[CandidateKnob],
+    known: dict[str, HostFile | None],
+    preselected: bool,
+    server: RunningServer | None,
+) -> list[Offered]:
+    found: list[Offered] = []
+    for candidate in candidates:
+        found += await _offered(remote, host, candidate, known, preselected, server)
+    return found
 
 
 async def _offered(

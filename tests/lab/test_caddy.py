@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cockpit.hosts.ssh import connect
-from cockpit.model.hosts import HostConfig
+from cockpit.hosts.status.feed import read_page
+from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.setup.doctor_servers import examine_servers
 from cockpit.tuning.server_discovery import discover
-from tests.lab.kinds.caddy import CASE, PORT
+from tests.lab.kinds.caddy import CASE, PORT, SOCKET
 from tests.lab.lab import Lab
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -21,6 +22,9 @@ async def test_the_doctor_reports_an_edited_file_until_the_server_has_it(lab: La
     try:
         found = await discover(shell, "web1", PORT + 2, answers=True)
         assert found.serving and found.serving.startup and found.serving.startup.file == SECOND
+        metrics = await read_page(shell, StatusPage(kind="caddy", url=f"unix:{SOCKET}"))
+        resident = lab.web1.run("awk '/^VmRSS/ { print $2 }' /proc/$(cat /run/caddy2.pid)/status").stdout
+        assert metrics.values["process_resident_memory_bytes"] == pytest.approx(int(resident) << 10, rel=0.2)
         first = await discover(shell, "web1", PORT, answers=True)
         assert first.chain[0].words == f"Caddy :{PORT} -> Apache (prefork) localhost:80"
         knob = next(one.knob for one in found.offered if one.knob.file == SECOND)

@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pytest
-from msgspec.structs import replace
 
-from cockpit.model.metrics import RunResult, run_result
-from cockpit.model.study import located
-from cockpit.profiles.reader import read_profile
-from cockpit.session.live_session import LiveSession
-from tests.lab.cpus import generator_cpu
-from tests.lab.kinds import KindCase, caddy, gunicorn, haproxy, lighttpd, php_fpm, varnish
+from cockpit.model.metrics import RunResult, latency_value, metric_value
+from tests.lab.kinds import KindCase, caddy, gunicorn, haproxy, lighttpd, php_fpm, programs, varnish
+from tests.lab.kinds.programs import Program
 from tests.lab.lab import Lab
+from tests.lab.profile_runs import runs_of, shipped
 from tests.lab.test_knobs import config
-from tests.lab.test_screen_profiles import PROFILES
 
 SECONDS = 1.0
 
@@ -25,7 +21,7 @@ class ProfileCase(NamedTuple):
     """A knob's values for few and many requests at the same time, and how many a second the few can serve."""
 
     name: str
-    kind: KindCase
+    kind: KindCase | Program
     few: dict[str, str]
     many: dict[str, str]
     limit: float
@@ -36,29 +32,28 @@ CASES = (
     ProfileCase("haproxy", haproxy.CASE, {"maxconn": "2"}, {"maxconn": "20"}, 2 / 0.05),
     ProfileCase("gunicorn", gunicorn.CASE, {"workers": "1"}, {"workers": "8"}, 1 / 0.02),
     # A few of the 40 URLs are cached by the requests before the first change.
+    ProfileCase("uvicorn", programs.UVICORN, {"workers": "1"}, {"workers": "4"}, 1 / 0.02),
+    # libuv leaves half of its threads to lookups.
+    ProfileCase("node", programs.NODE, {"UV_THREADPOOL_SIZE": "4"}, {"UV_THREADPOOL_SIZE": "16"}, 2 / 0.05),
     ProfileCase("varnish", varnish.CASE, {"default_ttl": "0"}, {"default_ttl": "120"}, 8 / 0.05),
 )
 KEPT = "max-keep-alive-requests"
 
 
-async def measured(lab: Lab, name: str, kind: KindCase, changes: Sequence[Mapping[str, str | None]]) -> list[RunResult]:
+async def measured(
+    lab: Lab,
+    name: str,
+    kind: KindCase | Program,
+    changes: Sequence[Mapping[str, str | None]],
+    seconds: float = SECONDS,
+    may_fail: bool = False,
+) -> list[RunResult]:
     """The run of a shipped profile with each of the values; they are undone."""
-    profile = read_profile(PROFILES / f"{name}.toml")
-    plan = located(profile.plan, {"web1": lab.web1.address})
-    profile = replace(profile, plan=replace(plan, cpus=(generator_cpu(),), duration=SECONDS))
+    profile = shipped(name, {"web1": lab.web1.address}, seconds)
     lab.web1.run(f"{{ set -e; {kind.start}\n}} >/tmp/{name}.out 2>&1")
     try:
-        before, results = config(lab.web1, kind.places), []
-        async with LiveSession(profile, ssh_config=lab.ssh_config) as live:
-            await live.hosts_read()
-            await live.knobs_read()
-            for values in changes:
-                await live.tuning.apply(values)
-                result = run_result(await live.run_once(), live.load.runs)
-                assert result is not None and result.counts.failed == 0
-                results.append(result)
-            for change in reversed(live.state.changes):
-                await live.tuning.undo(change.letter)
+        before = config(lab.web1, kind.places)
+        results = await runs_of(profile, changes, lab.ssh_config, may_fail)
         assert config(lab.web1, kind.places) == before
     finally:
         lab.web1.run(f"{{ {kind.stop}\n}} >/dev/null 2>&1", check=False)
@@ -70,6 +65,38 @@ async def test_more_requests_at_the_same_time_are_more_responses(lab: Lab, case:
     few, many = await measured(lab, case.name, case.kind, (case.few, case.many))
     assert few.rate <= 1.1 * case.limit, "each request takes as long as the profile says"
     assert many.rate > 2.5 * few.rate
+
+
+async def test_php_needs_a_connection_of_mariadb_for_each_of_its_processes(lab: Lab) -> None:
+    # PHP-FPM starts its processes at once, and a thread of MariaDB is kept or started.
+    few = {"pm": "static", "pm.max_children": "20", "max_connections": "10", "thread_cache_size": "0"}
+    many = {"max_connections": "100", "thread_cache_size": "32"}
+    refused, served = await measured(lab, "mariadb", programs.MARIADB, (few, many), 4.0, may_fail=True)
+    # One connection more is for an administrator.
+    assert refused.counts.failed > 0 and refused.counts.statuses[200] <= 1.1 * 4.0 * 11 / 0.05
+    assert served.counts.failed == 0 and set(served.counts.statuses) == {200}
+    created = [metric_value(one, "web1.mariadb.threads_created") for one in (refused, served)]
+    assert created[0] is not None and created[1] is not None and created[0] > 10 * created[1]
+
+
+# A line of names comes before the line of their values.
+OVERFLOWS = """awk '
+    /^TcpExt:/ { for (n = 2; n <= NF; n++) if (name[n] == "ListenOverflows") print $n; split($0, name) }
+' /proc/net/netstat"""
+
+
+async def test_the_kernel_drops_connections_that_find_the_accept_queue_full(lab: Lab) -> None:
+    found: dict[str, tuple[int, float]] = {}
+    before = lab.web1.run("cat /proc/sys/net/core/somaxconn").stdout
+    for value in ("4", "1024"):
+        overflows = int(lab.web1.run(OVERFLOWS).stdout)
+        (result,) = await measured(lab, "kernel", programs.GUNICORN, ({"somaxconn": value},), 3.0)
+        longest = latency_value(result.counts.connect, "max")
+        assert longest is not None
+        found[value] = int(lab.web1.run(OVERFLOWS).stdout) - overflows, longest
+    assert found["4"][0] > 0 and found["4"][1] > 0.9, "a client sends its SYN again after a second"
+    assert found["1024"][0] == 0
+    assert lab.web1.run("cat /proc/sys/net/core/somaxconn").stdout == before
 
 
 async def test_lighttpd_keeps_connections_as_long_as_the_knob_says(lab: Lab) -> None:

@@ -12,8 +12,10 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
 from cockpit.model.load import LoadPlan
+from cockpit.servers import kernel
 from cockpit.tuning.applied import Applied
 from cockpit.tuning.probing import probe_of
+from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab import app1, proxy1, web1
 from tests.lab.command_host import by_command
@@ -98,6 +100,17 @@ MPM = Knob(
 )
 
 
+EVENT = "/etc/apache2/mods-available/mpm_event.conf"
+# The settings that prefork has not.
+OF_EVENT = {
+    "MinSpareThreads": "30",
+    "MaxSpareThreads": "80",
+    "ThreadsPerChild": "20",
+    "MaxRequestWorkers": "140",
+    "AsyncRequestWorkerFactor": "3",
+}
+
+
 def threads(host: Host) -> int:
     """Return the maximum number of threads of an Apache process."""
     return int(host.run("for p in $(pgrep -x apache2); do ls /proc/$p/task | wc -l; done | sort -n | tail -1").stdout)
@@ -107,8 +120,15 @@ def threads(host: Host) -> int:
 async def test_mpm_choice(plain_web1: Host) -> None:
     before = config(plain_web1, "/etc/apache2")
     assert threads(plain_web1) == 1
-    async with change_applied(plain_web1, MPM, "event"):
+    async with change_applied(plain_web1, MPM, "event") as (shell, tuner, _applied):
         assert threads(plain_web1) > 20
+        if TRANSPORTS[-1] is by_ssh:
+            found = await discover(shell, "web1", 80)
+            knobs = {one.knob.name: one.knob for one in found.offered if one.knob.file == EVENT}
+            inner = await tuner.apply(shell, "web1", [(knobs[name], value) for name, value in OF_EVENT.items()])
+            await until(lambda: threads(plain_web1) == 22)
+            assert {name: await tuner.read(shell, knobs[name]) for name in OF_EVENT} == OF_EVENT
+            await tuner.undo(shell, inner)
     assert threads(plain_web1) == 1 and config(plain_web1, "/etc/apache2") == before
 
 
@@ -185,6 +205,24 @@ async def test_sysctl_is_set_live_and_in_its_file(plain_web1: Host) -> None:
         )
     assert plain_web1.run("cat /proc/sys/net/core/somaxconn").stdout == "4096\n"
     assert config(plain_web1, "/etc/sysctl.d") == before
+
+
+async def test_the_kernels_other_settings_are_live(plain_web1: Host) -> None:
+    """Those of the lab host's own network; vm.swappiness is this machine's."""
+    values = {
+        "net.ipv4.tcp_max_syn_backlog": "777",
+        "net.ipv4.tcp_tw_reuse": "1",
+        "net.ipv4.ip_local_port_range": "20000 60000",
+    }
+    show = f"cd /proc/sys && cat {' '.join(key.replace('.', '/') for key in values)} | tr '\t' ' '"
+    offered = {one.key: one for one in kernel.CANDIDATES}
+    (knob, value), *more = [(knob_of(offered[key], "web1"), value) for key, value in values.items()]
+    before = plain_web1.run(show).stdout
+    async with change_applied(plain_web1, knob, value, *more) as (shell, tuner, _applied):
+        assert plain_web1.run(show).stdout.splitlines() == list(values.values())
+        swappiness = plain_web1.run("cat /proc/sys/vm/swappiness").stdout.strip()
+        assert await tuner.read(shell, knob_of(offered["vm.swappiness"], "web1")) == swappiness
+    assert plain_web1.run(show).stdout == before
 
 
 async def test_java_options_as_key_of_file(whole_lab: Lab) -> None:

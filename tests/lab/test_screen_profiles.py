@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,9 +21,9 @@ from cockpit.session.loop import Session
 from tests.lab import proxy1
 from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host, Lab
+from tests.lab.profile_runs import PROFILES
 from tests.lab.test_knobs import config
 
-PROFILES = Path(__file__).parents[2] / "profiles"
 TIMEOUT = 300.0
 # Requests before and after the change, and images: few enough to be cached after a fraction of the requests.
 REQUESTS, IMAGES = 3000, "/img/{00001..00500}.jpg"

@@ -30,6 +30,14 @@ def application(environ, start):
     start('200 OK', [])
     return [b'hello']
 """
+# An EnvironmentFile.
+_FILE = "/srv/web/{}.env"
+_FILED = """
+# Of the lab.
+WEB_CONCURRENCY=1
+UVICORN_BACKLOG="33"
+UV_THREADPOOL_SIZE=6
+"""
 _NODE = "require('http').createServer((_, answer) => answer.end('hello')).listen(process.argv[2], '127.0.0.1')"
 # The units, with the command that each runs: `{}` is the port.
 UNITS = {
@@ -37,8 +45,14 @@ UNITS = {
     "plain.service": "/usr/bin/uvicorn app:app --port {} --lifespan off",
     "scripts.service": "/usr/bin/node app.js {}",
     "forking.service": "/usr/bin/gunicorn -w 2 -b 127.0.0.1:{} app:application",
+    # With an EnvironmentFile.
+    "filed-uvicorn.service": "/usr/bin/uvicorn app:app --port {} --lifespan off",
+    "filed-node.service": "/usr/bin/node --max-old-space-size=100 app.js {}",
+    "filed-gunicorn.service": "/usr/bin/gunicorn -b 127.0.0.1:{} app:application",
 }
 _PROCESSES = "systemctl show -P MainPID {0} | xargs pgrep -c -P"
+_CHILDREN = "systemctl show -P MainPID {0} | xargs pgrep -P | wc -l"
+_QUEUE = "ss -ltnH sport = :{1} | awk '{{ print $3 }}'"
 _ENVIRONMENT = "tr '\\0' '\\n' </proc/$(systemctl show -P MainPID {0})/environ | grep UV_"
 
 
@@ -58,10 +72,16 @@ class Programs:
         self.ports = _free_ports()
         self.found: DiscoveredHost | None = None
         files = [("/srv/web/app.py", _APP), ("/srv/web/app.js", _NODE)]
+        # The number of workers is not in it.
+        files.append(("/srv/web/gunicorn.conf.py", "timeout = 30"))
         for unit, command in UNITS.items():
             start = command.format(self.ports[unit])
             # uvicorn 0.17 with several workers does not end by SIGTERM.
             settings = "TimeoutStopSec=1\nWorkingDirectory=/srv/web\nEnvironment=A=1 WEB_CONCURRENCY=2"
+            if unit.startswith("filed"):
+                # Of two files that set a variable the last one counts.
+                files += [("/srv/web/first.env", _FILED), (_FILE.format(unit), _FILED)]
+                settings += f"\nEnvironmentFile=-/srv/web/first.e*\nEnvironmentFile={_FILE.format(unit)}"
             text = f"[Service]\n{settings}\nExecStart={start}\n"
             files.append((f"/etc/systemd/system/{unit}", text))
         for file, text in files:
@@ -72,7 +92,7 @@ class Programs:
         return f"http://127.0.0.1:{self.ports[unit]}/"
 
     def files(self) -> str:
-        return self.machine.run("cd /etc/systemd/system && find . | sort && cat *.service")
+        return self.machine.run("cd /etc/systemd/system && find . | sort && cat *.service /srv/web/*.env")
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +149,12 @@ async def _is_down(programs: Programs, unit: str) -> bool:
     ("unit", "name", "old", "new", "effect", "counted"),
     [
         ("given.service", "workers", "2", "3", _PROCESSES, "4"),  # and the tracker of its resources
-        ("plain.service", "backlog", "2048", "55", "ss -ltnH sport = :{1} | awk '{{ print $3 }}'", "55"),
+        ("plain.service", "backlog", "2048", "55", _QUEUE, "55"),
         ("forking.service", "workers", "2", "4", _PROCESSES, "4"),
         ("scripts.service", "UV_THREADPOOL_SIZE", "4", "9", _ENVIRONMENT, "UV_THREADPOOL_SIZE=9"),
+        ("filed-uvicorn.service", "backlog", "33", "44", _QUEUE, "44"),
+        ("filed-node.service", "UV_THREADPOOL_SIZE", "6", "8", _ENVIRONMENT, "UV_THREADPOOL_SIZE=8"),
+        ("filed-gunicorn.service", "workers", "1", "3", _CHILDREN, "3"),
     ],
 )
 async def test_a_change_is_active_and_undone_byte_for_byte(
@@ -140,12 +163,41 @@ async def test_a_change_is_active_and_undone_byte_for_byte(
     knob = (await _knobs(programs, shell, unit))[name]
     tuner, files = _tuner(programs, unit), programs.files()
     assert (await tuner.read(shell, knob), knob.price) == (old, "restart")
+    assert (knob.file, knob.kind) == (_FILE.format(unit), "keyvalue") or not unit.startswith("filed")
     applied = await tuner.apply(shell, "web1", [(knob, new)])
     assert await tuner.read(shell, knob) == new
     assert programs.machine.run(effect.format(unit, programs.ports[unit])).strip() == counted
     await tuner.undo(shell, applied)
     assert (programs.files(), await tuner.read(shell, knob)) == (files, old)
     assert programs.machine.run("find /etc/systemd/system -name '*.d'") == ""
+
+
+@pytest.mark.parametrize(
+    ("unit", "values"),
+    [
+        (
+            "plain.service",
+            {
+                "timeout_keep_alive": "7",
+                "limit_concurrency": "90",
+                "limit_max_requests": "9000",
+                "loop": "asyncio",
+                "http": "h11",
+            },
+        ),
+        ("filed-node.service", {"max-old-space-size": "110"}),
+    ],
+)
+async def test_the_other_settings_of_a_program_are_set_and_undone(
+    programs: Programs, shell: Shell, unit: str, values: dict[str, str]
+) -> None:
+    knobs = await _knobs(programs, shell, unit)
+    tuner, files = _tuner(programs, unit), programs.files()
+    before = {name: await tuner.read(shell, knobs[name]) for name in values}
+    applied = await tuner.apply(shell, "web1", [(knobs[name], value) for name, value in values.items()])
+    assert {name: await tuner.read(shell, knobs[name]) for name in values} == values
+    await tuner.undo(shell, applied)
+    assert (programs.files(), {name: await tuner.read(shell, knobs[name]) for name in values}) == (files, before)
 
 
 async def test_the_value_is_the_one_that_the_program_falls_back_to(programs: Programs, shell: Shell) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
@@ -17,13 +18,21 @@ from cockpit.servers.inventory import Process
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
+from tests.lab.profile_runs import runs_of, shipped
 from tests.lab.systemd import UNIT, Booted, booted
 
 CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
 MASTER = Process(1, 0, "python3", (), unit=UNIT)
 KNOBS = {one.name: knob_of(one, "web1") for one in systemd.candidates(MASTER)}
 DIRECTORY = f"/etc/systemd/system/{UNIT}.d"
-VALUES = {"LimitNOFILE": "400:500", "Nice": "5", "CPUQuota": "150%", "MemoryMax": "200M", "TasksMax": "50"}
+VALUES = {
+    "LimitNOFILE": "400:500",
+    "Nice": "5",
+    "CPUQuota": "150%",
+    "CPUWeight": "33",
+    "MemoryMax": "200M",
+    "TasksMax": "50",
+}
 V2 = CONTROLLERS.exists() and "memory" in CONTROLLERS.read_text().split()
 
 
@@ -61,9 +70,9 @@ def enforced(machine: Booted) -> list[str]:
     """The limits of the unit's control group, as the kernel of this machine has them."""
     group = machine.run(f"systemctl show -P ControlGroup {UNIT}").strip()
     if V2:
-        files = [f"{group}/{name}" for name in ("cpu.max", "memory.max", "pids.max")]
+        files = [f"{group}/{name}" for name in ("cpu.max", "cpu.weight", "memory.max", "pids.max")]
     else:
-        names = ("cpu{}/cpu.cfs_quota_us", "memory{}/memory.limit_in_bytes", "pids{}/pids.max")
+        names = ("cpu{}/cpu.cfs_quota_us", "cpu{}/cpu.shares", "memory{}/memory.limit_in_bytes", "pids{}/pids.max")
         files = [f"/{name.format(group)}" for name in names]
     return machine.run(f"cd /sys/fs/cgroup && cat {' '.join(f'.{file}' for file in files)}").splitlines()
 
@@ -80,9 +89,26 @@ async def test_a_change_is_active_and_its_undo_leaves_nothing(machine: Booted, s
     text = machine.run(f"cat {DIRECTORY}/90-cockpit.conf")
     assert text.splitlines() == ["[Service]", *(f"{name}={value}" for name, value in VALUES.items())]
     assert machine.limit() == "400 500\n"
+    quota, weight = ("150000 100000", "33") if V2 else ("150000", str(33 * 1024 // 100))
+    assert enforced(machine) == [quota, weight, str(200 << 20), "50"]
     assert machine.run(f"cut -d ' ' -f 19 /proc/$(systemctl show -P MainPID {UNIT})/stat") == "5\n"
     await tuner.undo(shell, applied)
     assert (units(machine), await values(tuner, shell), machine.limit()) == (files, before, limit)
+
+
+async def test_an_undo_keeps_a_directory_that_was_there(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+    machine.run(f"mkdir {DIRECTORY}")
+    files = units(machine)
+    try:
+        applied = await tuner.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
+        await tuner.undo(shell, applied)
+        assert units(machine) == files
+        # A refused change leaves it, too.
+        with pytest.raises(ChangeUndone):
+            await tuner.apply(shell, "web1", [(replace(KNOBS["TasksMax"], get="echo 7"), "50")])
+        assert units(machine) == files
+    finally:
+        machine.run(f"rmdir {DIRECTORY}")
 
 
 async def test_a_property_of_the_control_group_needs_no_restart(machine: Booted, shell: Shell, tuner: Tuner) -> None:
@@ -137,6 +163,17 @@ async def test_a_unit_that_is_not_there_is_not_readable(shell: Shell, tuner: Tun
     for one in systemd.candidates(MASTER._replace(unit="gone.service")):
         with pytest.raises(ChangeRefused, match=r"gone\.service does not run"):
             await tuner.read(shell, knob_of(one, "web1"))
+
+
+async def test_a_quota_takes_the_rate_and_undone_leaves_nothing(machine: Booted) -> None:
+    files = units(machine)
+    place = {
+        "http://web1:8000/": f"http://127.0.0.1:{machine.port}/",
+        'ssh = "root@web1"': f'via = "podman:{machine.name}"',
+    }
+    few, many = await runs_of(shipped("systemd", {}, 1.0, place), ({"CPUQuota": "5%"}, {"CPUQuota": "200%"}))
+    assert few.rate < many.rate / 2.5
+    assert units(machine) == files
 
 
 async def test_the_wizard_offers_the_settings_of_a_servers_unit(machine: Booted, shell: Shell) -> None:

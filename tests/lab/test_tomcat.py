@@ -14,6 +14,7 @@ from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.app1 import BASE, STATUS_LOGIN, STATUS_PATH
 from tests.lab.lab import Host, Lab
+from tests.lab.profile_runs import runs_of, shipped
 from tests.lab.test_knobs import config
 
 PLACE = "/etc/tomcat10"
@@ -21,6 +22,15 @@ SECOND = "/srv/tomcat2"
 # Status of the running server's connector on port 8080.
 STATUS = f"curl -sS --fail -u {':'.join(STATUS_LOGIN)} 'http://localhost:8080{STATUS_PATH}?XML=true'"
 THREADS = f"""{STATUS} | grep -o 'http-nio-8080[^>]*><memory[^>]*>\\|maxThreads="[0-9]*"' | head -n 3"""
+QUEUE = "ss -ltnH sport = :8080 | awk '{ print $3 }'"
+VALUES = {
+    "keepAliveTimeout": "3000",
+    "minSpareThreads": "3",
+    "acceptCount": "55",
+    "maxConnections": "999",
+    "connectionTimeout": "9000",
+    "maxKeepAliveRequests": "44",
+}
 START = f"""
     install -d {SECOND}/conf {SECOND}/logs {SECOND}/temp {SECOND}/webapps {SECOND}/work
     cp {BASE}/conf/web.xml {BASE}/conf/tomcat-users.xml {BASE}/conf/catalina.properties {SECOND}/conf/
@@ -57,11 +67,29 @@ async def test_connector_settings_are_found_set_and_undone(app1: Host, shell: Ss
     threads = offered(found, "maxThreads-8080")
     before, second = config(app1, PLACE), app1.run(f"cat {SECOND}/pid").stdout
     assert 'maxThreads="200"' in app1.run(THREADS).stdout
-    applied = await Tuner().apply(shell, "app1", [(threads, "17"), (offered(found, "keepAliveTimeout-8080"), "3000")])
+    changes = [(offered(found, f"{name}-8080"), value) for name, value in VALUES.items()]
+    applied = await Tuner().apply(shell, "app1", [(threads, "17"), *changes])
     assert 'maxThreads="17"' in app1.run(THREADS).stdout and config(app1, PLACE) != before
+    text = app1.run(f"cat {PLACE}/server.xml").stdout
+    assert [name for name, value in VALUES.items() if f'{name}="{value}"' not in text] == []
+    assert app1.run(QUEUE).stdout == "55\n"
     await Tuner().undo(shell, applied)
+    assert app1.run(QUEUE).stdout == "100\n"
     assert 'maxThreads="200"' in app1.run(THREADS).stdout and config(app1, PLACE) == before
     assert app1.run(f"cat {SECOND}/pid; pgrep -F {SECOND}/pid >/dev/null").stdout == second
+
+
+async def test_a_connector_serves_as_many_requests_as_it_has_threads(whole_lab: Lab) -> None:
+    host = whole_lab.app1
+    page = (
+        f"echo '<% Thread.sleep(50); %>' >{BASE}/webapps/ROOT/slow.jsp; curl -sS --fail http://localhost:8080/slow.jsp"
+    )
+    host.run(page)
+    before = config(host, PLACE)
+    profile = shipped("tomcat", {"app1": host.address}, 1.0)
+    many, few = await runs_of(profile, ({}, {"maxThreads": "2"}), whole_lab.ssh_config)
+    assert few.rate <= 1.1 * 2 / 0.05 and many.rate > 2.5 * few.rate
+    assert config(host, PLACE) == before
 
 
 async def test_invalid_value_is_refused(app1: Host, shell: SshShell) -> None:

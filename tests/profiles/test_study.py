@@ -220,7 +220,10 @@ def test_bad_studies(study: str, said: str) -> None:
 def test_what_ships_reads_in_both_forms(path: Path) -> None:
     profile = read_profile(path)
     # Those without a study are for the screen.
-    on_screen = ("cache-type", "real-visitors", "php-fpm", "haproxy", "lighttpd", "gunicorn", "varnish", "caddy")
+    on_screen = (
+        *("cache-type", "real-visitors", "php-fpm", "haproxy", "lighttpd", "gunicorn", "varnish", "caddy", "uvicorn"),
+        *("node", "mariadb", "tomcat", "systemd", "kernel"),
+    )
     assert (profile.study is None) == path.stem.startswith(on_screen)
     assert profile.study is None or (profile.short_study is not None and profile.short_study.form == "short")
     assert len(profile.question.splitlines()) == 2

@@ -150,7 +150,9 @@ def test_imports_of_site_are_listed() -> None:
         (b":80 {\n\thandle {\n\t}\n\troute { root /srv\n}\n}\n", ":80 {", "line 4: something follows a brace"),
         (b":80\n{\n}\n", ":80 {", "line 2: a { without a name before it"),
         (b":80 {\n\trespond \"{\"\n}\n", ":80 {", "line 2: a brace in quotes"),
-        (b":80 {\n\trespond <<END\n\thi\n\tEND\n}\n", ":80 {", "line 2: it has a heredoc"),
+        (b":80 {\n\trespond <<END\n\thi\n}\n", ":80 {", r"line 2: a heredoc \(<<\) is never closed"),
+        (b":80 {\n\trespond <<\n\thi\n}\n", ":80 {", r"line 2: a heredoc \(<<\) is never closed"),
+        (b":80 {\n\trespond <<END\n\thi END\n\tEND\n}\n", ":80 {", "line 3: the marker of a heredoc is inside"),
         (b":80 {\n\trespond \"hi\n}\n", ":80 {", "line 2: a quote is never closed"),
         (b":80 {\n\trespond `hi\n}\n", ":80 {", "line 2: a quote is never closed"),
         (b":80 {\n\trespond a\\ b\n}\n", ":80 {", "line 2: a backslash before a space"),
@@ -164,6 +166,50 @@ def test_imports_of_site_are_listed() -> None:
 def test_unsupported_text_is_refused(text: bytes, section: str | None, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         CADDY.read(text, "encode", section)
+
+
+HEREDOC = b""":80 {
+	respond <<END
+	encode br {
+	}
+	"quoted
+	END 200
+	encode gzip
+}
+"""
+
+
+def test_a_heredoc_is_one_word() -> None:
+    assert CADDY.read(HEREDOC, "encode", ":80 {").value == "gzip"
+    assert CADDY.read(HEREDOC.replace(b"\n", b"\r\n"), "encode", ":80 {").value == "gzip"
+    shown = CADDY.read(HEREDOC, "respond", ":80 {").value
+    assert shown and shown.startswith("<<END\n") and shown.endswith("\tEND 200")
+    assert CADDY.change(HEREDOC, "encode", b"zstd", ":80 {") == HEREDOC.replace(b"gzip", b"zstd")
+    assert CADDY.change(HEREDOC, "respond", None, ":80 {") == b":80 {\n\tencode gzip\n}\n"
+    # A space behind the marker makes it a plain word.
+    assert CADDY.read(b":80 {\n\trespond <<END 200\n}\n", "respond", ":80 {").value == "<<END 200"
+
+
+def adapted(text: bytes) -> subprocess.CompletedProcess[bytes]:
+    if shutil.which("caddy") is None:
+        pytest.skip("caddy is not installed")
+    return subprocess.run(["caddy", "adapt", "--config", "/dev/stdin"], input=text, capture_output=True, check=False)
+
+
+def test_caddy_itself_reads_a_heredoc_as_this_does_or_refuses_it() -> None:
+    done = adapted(HEREDOC)
+    if done.returncode == 0:
+        assert b'"body":"encode br {\\n}\\n\\"quoted"' in done.stdout and b'"gzip"' in done.stdout
+    else:
+        assert done.stderr.startswith(b"Error: ")
+
+
+@pytest.mark.parametrize("brace", [b'"{"', b"`{`", b'"}"'])
+def test_a_file_with_a_brace_in_quotes_is_none_for_caddy_either(brace: bytes) -> None:
+    text = b":80 {\n\trespond " + brace + b" 200\n}\n"
+    with pytest.raises(ConfigError, match="a brace in quotes"):
+        CADDY.read(text, "respond", ":80 {")
+    assert adapted(text).returncode != 0
 
 
 @pytest.mark.parametrize(
@@ -345,6 +391,7 @@ def test_admin_endpoint_is_read_from_global_options() -> None:
     options = (
         "text\t/etc/caddy/Caddyfile\t{\ntext\t/etc/caddy/Caddyfile\t\tadmin ADMIN\ntext\t/etc/caddy/Caddyfile\t}\n"
     )
+    without_unit += 'unix\t/run/admin.sock\tusers:(("caddy",pid=7,fd=9))\n'
     at = without_unit.index("text\t")
 
     def packaged(admin: str) -> RunningServer:
@@ -355,8 +402,12 @@ def test_admin_endpoint_is_read_from_global_options() -> None:
     assert startup and startup.reload == f"{reload} --address 127.0.0.1:2030"
     assert [page.url for page in packaged("127.0.0.1:2030").status] == ["http://127.0.0.1:2030/metrics"]
     assert [page.url for page in packaged(":2030").status] == ["http://localhost:2030/metrics"]
-    # The endpoint of another server, or a socket.
-    assert packaged("localhost:2020").status == packaged("unix//run/admin.sock").status == ()
+    # The endpoint of another server.
+    assert packaged("localhost:2020").status == packaged("unix//run/other.sock").status == ()
+    for admin in ("unix//var/run/admin.sock", "unix//run/admin.sock|0200"):
+        assert [page.url for page in packaged(admin).status] == ["unix:/run/admin.sock"]
+    in_socket = packaged("unix//run/admin.sock").startup
+    assert in_socket and in_socket.reload == f"{reload} --address unix//run/admin.sock"
     off = packaged("off")
     assert off.startup and off.startup.fixed == "its admin endpoint is off, so that it cannot be reloaded"
     assert off.candidates == () and off.startup.reload == ""

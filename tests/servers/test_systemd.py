@@ -91,12 +91,35 @@ def test_setting_is_changed_at_its_source() -> None:
     assert list(systemd.candidates(master._replace(unit=""), at_start)) == []
 
 
+def test_a_variable_is_set_in_the_environment_file_that_sets_it() -> None:
+    master = Process(7, 1, "uvicorn", ("uvicorn", "app:app", "--backlog=9"), unit="app.service")
+    files = {"UVICORN_BACKLOG": "/etc/app", "UVICORN_LOOP": "/etc/app", "WEB_CONCURRENCY": "/etc/default/app"}
+
+    def places(kind: str) -> dict[str, tuple[str, str, str]]:
+        found = systemd.candidates(master, registry.AT_START[kind], files)
+        return {one.name: (one.kind, one.file, one.key or one.directive) for one in found}
+
+    drop_in = "/etc/systemd/system/app.service.d/90-cockpit.conf"
+    uvicorn = places("uvicorn")
+    assert uvicorn["loop"] == ("keyvalue", "/etc/app", "UVICORN_LOOP")
+    assert uvicorn["workers"] == ("keyvalue", "/etc/default/app", "WEB_CONCURRENCY")
+    # The option wins, and a variable that no file sets is one of the drop-in.
+    assert uvicorn["backlog"] == ("systemd", "/etc/systemd/system/app.service", "--backlog")
+    assert uvicorn["http"] == ("systemd", drop_in, "UVICORN_HTTP")
+    assert places("gunicorn")["workers"] == ("keyvalue", "/etc/default/app", "WEB_CONCURRENCY")
+    files.clear()
+    assert "workers" not in places("gunicorn")
+    knob = Knob(name="loop", host="web1", kind="keyvalue", file="/etc/app", key="UVICORN_LOOP")
+    assert knob.malformed("quick") and not knob.malformed("asyncio")
+
+
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
         ("LimitNOFILE", ("1024", "infinity", "1024:4096", "1024:infinity"), ("", "0", "-1", "5:4", "infinity:4", "4K")),
         ("Nice", ("-20", "0", "19"), ("-21", "20", "+1", "1.5")),
         ("CPUQuota", ("1%", "150%"), ("0%", "50", "-5%", "infinity")),
+        ("CPUWeight", ("1", "100", "10000"), ("0", "10001", "idle", "50%")),
         ("MemoryMax", ("1048576", "512M", "2T", "infinity"), ("0", "512MB", "1.5G", "-1", "10%", "99999999T")),
         ("MemoryHigh", ("512M", "infinity"), ("much",)),
         ("TasksMax", ("1", "infinity"), ("0", "-1", "10%")),

@@ -13,12 +13,12 @@ from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
 from cockpit.tuning.host_inventory import configuration
 from cockpit.tuning.server_discovery import checked
-from tests.tuning.conftest import Interfering
+from tests.tuning.conftest import FaultyShell
 
 
 @pytest.mark.parametrize("separator", [*"\r\v\f\x1c\x85\u2028"])
 async def test_a_line_of_a_file_states_no_facts_about_other_files(
-    separator: str, tmp_path: Path, shell: Interfering
+    separator: str, tmp_path: Path, shell: FaultyShell
 ) -> None:
     main, other = tmp_path / "main.conf", tmp_path / "other.conf"
     forged = f"# include{separator}file\t{other}\t{other}\tyes\n# include{separator}1 worker_processes 9;\n"
@@ -33,7 +33,7 @@ async def test_a_line_of_a_file_states_no_facts_about_other_files(
 
 
 @pytest.mark.parametrize("own", ["interpreter", "directory"])
-async def test_a_server_whose_test_would_run_another_users_program_is_not_offered(own: str, shell: Interfering) -> None:
+async def test_a_server_whose_test_would_run_another_users_program_is_not_offered(own: str, shell: FaultyShell) -> None:
     """Its file is trusted, its command line is not: an interpreter, or a working directory with Python modules."""
     program = "/tmp/python3" if own == "interpreter" else "/usr/bin/python3"
     command = (program, "/usr/bin/gunicorn", "-c", "/etc/passwd", "app:app")
@@ -45,7 +45,7 @@ async def test_a_server_whose_test_would_run_another_users_program_is_not_offere
         assert bool(found.candidates) is (origin == "host")
 
 
-async def test_an_included_pipe_or_endless_file_does_not_stop_discovery(tmp_path: Path, shell: Interfering) -> None:
+async def test_an_included_pipe_or_endless_file_does_not_stop_discovery(tmp_path: Path, shell: FaultyShell) -> None:
     """As a local user can have in the configuration of a server of his own."""
     pipe, endless, more = (tmp_path / name for name in ("pipe.conf", "endless.conf", "more.conf"))
     os.mkfifo(pipe)

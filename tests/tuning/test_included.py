@@ -12,7 +12,7 @@ from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.startup import Startup
 from cockpit.tuning.host_inventory import configuration
 from cockpit.tuning.included import follow_includes
-from tests.tuning.conftest import Interfering
+from tests.tuning.conftest import FaultyShell
 
 MAIN = "[mysqld]\nmax_connections = 100\n"
 
@@ -32,7 +32,7 @@ MAIN = "[mysqld]\nmax_connections = 100\n"
     ids=["dashes", "later-include", "later-main", "only-first", "version", "loose", "first-place", "first-of-places"],
 )
 async def test_the_last_file_that_sets_it_counts(
-    first: str, second: str, included: str, active: str, tmp_path: Path, shell: Interfering
+    first: str, second: str, included: str, active: str, tmp_path: Path, shell: FaultyShell
 ) -> None:
     files = {"first": tmp_path / "my.cnf", "second": tmp_path / "more.cnf", "included": tmp_path / "conf.d" / "60.cnf"}
     files["included"].parent.mkdir()

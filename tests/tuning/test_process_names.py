@@ -14,7 +14,7 @@ import pytest
 from cockpit.tuning import files, pending
 from cockpit.tuning.host_inventory import take_inventory
 from cockpit.tuning.scripts import STARTED
-from tests.tuning.conftest import Interfering
+from tests.tuning.conftest import FaultyShell
 
 # PR_SET_NAME is 15. The child has the name too, and its end leaves no zombie.
 NAMED = """\
@@ -45,19 +45,19 @@ def named(name: str, *arguments: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["cockpit-w\nx", "cockpit-w) S 1", "cockpit-w ("])
-async def test_workers_are_found_beside_a_process_of_an_odd_name(name: str, tmp_path: Path, shell: Interfering) -> None:
+async def test_workers_are_found_beside_a_process_of_an_odd_name(name: str, tmp_path: Path, shell: FaultyShell) -> None:
     with named(name), named("cockpit-w") as (parent, child):
         found = await pending.poll_workers(shell, str(tmp_path), 30, "cockpit-w")
         assert (child, parent) in {(worker.pid, worker.parent) for worker in found}
 
 
-async def test_a_name_with_a_line_end_hides_no_other_start(tmp_path: Path, shell: Interfering) -> None:
+async def test_a_name_with_a_line_end_hides_no_other_start(tmp_path: Path, shell: FaultyShell) -> None:
     with named("cockpit-w\nx") as (odd, _), named("cockpit-w") as (parent, child):
         done = await files.run(shell, STARTED, str(tmp_path), odd, parent, child)
     assert len(done.stdout.splitlines()) == 3
 
 
-async def test_command_lines_of_megabytes_do_not_fill_an_inventory(shell: Interfering) -> None:
+async def test_command_lines_of_megabytes_do_not_fill_an_inventory(shell: FaultyShell) -> None:
     """Five servers and their children, with 2 MB each."""
     with ExitStack() as stack:
         own = [stack.enter_context(named("gunicorn3", *["x" * 130_000] * 14)) for _ in range(5)]

@@ -11,7 +11,7 @@ from cockpit.tuning.change_options import ChangeOptions, Failure
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.rollback import undo
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ORIGINAL, Interfering, Server
+from tests.tuning.conftest import ORIGINAL, FaultyShell, Server
 
 PLAN = Plan("web1", (), (), (), (), ())
 
@@ -45,7 +45,7 @@ async def test_a_confirmed_change_without_a_readable_record_is_reported() -> Non
     assert "it was confirmed, but /c/applied cannot be read" in str(found)
 
 
-class Truncating(Interfering):
+class Truncating(FaultyShell):
     """This machine's shell, whose connection is lost while the record of a change is sent."""
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
@@ -62,7 +62,7 @@ async def test_a_change_is_not_confirmed_by_a_truncated_record(server: Server) -
     assert server.bytes() == ORIGINAL
 
 
-class Killing(Interfering):
+class Killing(FaultyShell):
     """This machine's shell, whose commit is killed right after it replaced the file."""
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
 from cockpit.servers.startup import Startup, absolute, command, doubt
+from cockpit.servers.upstreams import socket_path
 
 _CONFIG = "/etc/caddy/Caddyfile"
 _TEXTS = (_CONFIG, "/etc/caddy/*/Caddyfile")
@@ -29,6 +30,8 @@ _WITHOUT_FILE = ("file-server", "reverse-proxy", "respond")
 _TAKING = ("config", "adapter", "envfile", "pidfile", "pingback")
 _SHORT = {"c": "config", "a": "adapter"}
 _ADDRESS = re.compile(r"(?:tcp/)?([\w.-]*|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
+# Newer versions take the socket's mode behind a bar.
+_SOCKET = re.compile(r"unix/(/[^\s|{}]+)(?:\|\d{1,5})?")
 _EVERYWHERE = ("", "0.0.0.0", "[::]")
 _VARIABLE = "{$"
 _SERVERS, _TIMEOUTS = "{ servers {", "{ servers { timeouts {"
@@ -131,16 +134,19 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
             *main.candidates("read_header", usual=False, section=_TIMEOUTS, label="timeouts"),
         )
         admin = _admin(inventory.texts.get(startup.file, ""))
-        status = tuple(_status(admin, ports)) if startup.file else ()
+        sockets = {one.path for one in inventory.sockets if one.pid == master.pid}
+        status = tuple(_status(admin, ports, sockets)) if startup.file else ()
         yield running("Caddy", "caddy", inventory, master, startup, candidates, (), status)
 
 
-def _status(admin: str, ports: tuple[int, ...]) -> Iterator[StatusAddress]:
+def _status(admin: str, ports: Collection[int], sockets: Collection[str]) -> Iterator[StatusAddress]:
     """The metrics of the admin endpoint, if this server listens there."""
-    address = _ADDRESS.fullmatch(admin)
+    address, socket = _ADDRESS.fullmatch(admin), _SOCKET.fullmatch(admin)
     if address and int(address[2]) in ports:
         host = "localhost" if address[1] in _EVERYWHERE else address[1]
         yield StatusAddress("caddy", f"http://{host}:{address[2]}/metrics")
+    elif socket and (path := socket_path(socket[1])) in sockets:
+        yield StatusAddress("caddy", f"unix:{path}")
 
 
 KIND = ServerKind(

@@ -15,14 +15,19 @@ _ENVIRONMENT = (
     r""" sed -e "y/$(printf "\001")/\n/" -e "s/'/'\\\\''/g" """
     r"""-e "s/^\([A-Za-z_][A-Za-z0-9_]*\)=\(.*\)/export \1='\2'/" -e t -e d) && eval "$all" && exec "$@" """
 ).strip()
-# The admin endpoint has the running configuration as JSON, its keys in another order. A file server hides the file by
-# the name that it was given.
+# The admin endpoint has the running configuration as JSON, its keys in another order. On a Unix socket it answers if
+# the host is empty. A file server hides the file by the name that it was given.
 _COMPARE = r"""
 parts() {{ tr ',{{}}[]' '\n\n\n\n\n' | grep -vF {name} | sort; }}
 file=$({adapt} 2>/dev/null) && [ "$file" ] || exit 0
 admin=$(printf '%s' "$file" | sed -n 's/.*"admin":{{[^}}]*"listen":"\([^"]*\)".*/\1/p')
-case $admin in '') admin=localhost:2019 ;; :*) admin=localhost$admin ;; esac
-running=$(curl -gsS --fail --max-time 5 "http://$admin/config/") && [ "$running" ] || exit 0
+case $admin in
+    unix/*) admin=${{admin#unix/}}; set -- --unix-socket "${{admin%%|*}}" -H 'Host;' http://localhost/config/ ;;
+    '') set -- http://localhost:2019/config/ ;;
+    :*) set -- "http://localhost$admin/config/" ;;
+    *) set -- "http://$admin/config/" ;;
+esac
+running=$(curl -gsS --fail --max-time 5 "$@") && [ "$running" ] || exit 0
 [ "$(printf '%s' "$file" | parts)" = "$(printf '%s' "$running" | parts)" ] || echo no
 """
 

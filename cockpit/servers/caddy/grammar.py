@@ -1,7 +1,8 @@
-"""Words, directives and blocks of a Caddyfile, as Caddy 2.6 splits it. Pure.
+"""Words, directives and blocks of a Caddyfile, as Caddy 2.6 splits it, with the heredocs of Caddy 2.7. Pure.
 
 A word ends at white space; a line ends a directive, unless a backslash before its end or in its comment joins the next
-one. `{` at the end of a line opens the directive's block. {$NAME} is part of a word: Caddy replaces it first.
+one. `{` at the end of a line opens the directive's block. {$NAME} is part of a word: Caddy replaces it first. A heredoc
+is one word: `<<MARKER` at the end of a line, up to the marker at the start of another one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _OPEN_VARIABLE = re.compile(rb"\{\$[^{}\n]*(?:[{\n]|\Z)")
 # Caddy takes the quote for the beginning of a text, or if the variable is empty.
 _UNCERTAIN = re.compile(rb'(?:\\|(?:%b)+\\?)["`#]' % _VARIABLE)
 _BRACES = (b"{", b"}")
-_HEREDOC = b"<<"
+# A space behind it makes it a plain word.
+_HEREDOC = re.compile(rb"<<([^\n ]*)(?:\n|\Z)")
+_MARKER = re.compile(rb"[A-Za-z0-9_-]+")
 # A line outside of all blocks is a site without braces if it begins with an address; else it is a directive of a file
 # that others import. No directive's name has such a sign.
 _ADDRESS = re.compile(rb'["`]?(?:localhost\b|\{\$|[^\s{(@&"`]*[.:])')
@@ -67,7 +70,7 @@ def tokens(text: bytes) -> Iterator[Token]:
             yield Token(at, at + 1, b"\n")
             at, continued = at + 1, False
         else:
-            token = _word(text, at)
+            token = _heredoc(text, at) or _word(text, at)
             if continued and b"\n" in token.text:
                 raise ConfigError("a text of several lines on a line that a backslash continues", line_number(text, at))
             yield token
@@ -95,7 +98,22 @@ def _trouble(sign: bytes, word: bytes, quoted: bool) -> str:
         return "a brace in quotes, which Caddy takes for a block"
     if _UNCERTAIN.match(word):
         return "a backslash or a {$NAME} before a quote or a #"
-    return "it has a heredoc (<<), which cannot be edited" if word.startswith(_HEREDOC) else ""
+    return ""
+
+
+def _heredoc(text: bytes, at: int) -> Token | None:
+    """The heredoc that begins at a word; None: another word. Raises ConfigError."""
+    opened = _HEREDOC.match(text, at)
+    if opened is None:
+        return None
+    marker = opened[1].replace(b"\r", b"")
+    closed = text.find(marker, opened.end()) if _MARKER.fullmatch(marker) else -1
+    if closed < 0:
+        raise ConfigError("a heredoc (<<) is never closed", line_number(text, at))
+    end = closed + len(marker)
+    if text[text.rfind(b"\n", 0, closed) + 1 : closed].strip(b" \t") or text[end : end + 1].strip():
+        raise ConfigError("the marker of a heredoc is inside of a line", line_number(text, closed))
+    return Token(at, end, text[at:end])
 
 
 def items(text: bytes) -> Iterator[BlockItem]:

@@ -10,7 +10,7 @@ import re
 from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
 
-_HINT = "the URL should end in /metrics, on the admin endpoint: http://localhost:2019/metrics"
+_HINT = "the URL should be the metrics of the admin endpoint, http://localhost:2019/metrics, or unix: and its socket"
 # Samples of a page that are read.
 _MOST = 20_000
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]{0,199})(?:\{([^\n]{0,4000})\})? ([^ \n]{1,40})(?: -?\d{1,20})?")
@@ -63,7 +63,7 @@ def _is_counter(name: str) -> bool:
 
 STATUS = StatusPageKind(
     name="caddy",
-    url=":2019/metrics",
+    url=":2019/metrics, or unix:/run/caddy/admin.sock",
     parse=parse,
     not_found=_HINT,
     forbidden="the admin endpoint answers only to the host names of its own address: request it as localhost:2019",
@@ -78,4 +78,6 @@ STATUS = StatusPageKind(
     # It begins again with the process.
     age=_REQUIRED,
     generation="caddy_config_last_reload_success_timestamp_seconds",
+    # On a socket it answers if the host is empty.
+    program='curl -gsS --fail --max-time 2 --unix-socket "$1" -H "Host;" http://localhost/metrics',
 )

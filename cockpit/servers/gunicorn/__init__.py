@@ -52,11 +52,13 @@ def _given(process: Process) -> dict[str, str]:
 
 
 def _at_start(name: str, setting: KnownSetting) -> StartSetting:
-    """The setting as an option, which only its unit can change."""
+    """The setting as an option, which only its unit can change; its environment may have the number of workers."""
     short = tuple(f"-{letter}" for letter, of in _SHORT.items() if of == name)
     long = next((option for option, of in _NAMED.items() if of == name), name)
     options = (f"--{long.replace('_', '-')}", *short)
-    return StartSetting(name, setting._replace(impact=Impact.RESTART), options, usual=name in _USUAL)
+    fallback = "WEB_CONCURRENCY" if name == "workers" else ""
+    known = setting._replace(impact=Impact.RESTART)
+    return StartSetting(name, known, options, fallback=fallback, usual=name in _USUAL)
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:

@@ -6,8 +6,8 @@ from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NotThePageError, PageMetrics, number
 
 _NAMES = (
-    "Aborted_|Bytes_|Com_(select|insert|update|delete|commit)$|Connections$|Created_tmp|Innodb_(buffer_pool|data|row_lock)"
-    "|Max_used|Open_tables|Opened_tables|Qcache|Queries|Questions|Slow_queries|Table_open_cache|Threads|Uptime$"
+    "Aborted_|Bytes_|Com_(select|insert|update|delete|commit)$|Connection_errors_max|Connections$|Created_tmp"
+    "|Innodb_(buffer_pool|data|row_lock)|Max_used|Open_tables|Opened_tables|Qcache|Queries|Questions|Slow_queries|Table_open_cache|Threads|Uptime$"
 )
 _GAUGES = (
     *("Threads_cached", "Threads_connected", "Threads_running", "Open_tables", "Max_used_", "Uptime", "Qcache_free"),
@@ -40,6 +40,8 @@ STATUS = StatusPageKind(
     rates={
         "queries": "Queries",
         "connections": "Connections",
+        "refused": "Connection_errors_max_connections",
+        "threads_created": "Threads_created",
         "slow": "Slow_queries",
         "disk_reads": "Innodb_buffer_pool_reads",
         "opened_tables": "Opened_tables",

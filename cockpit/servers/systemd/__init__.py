@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from cockpit.servers.inventory import Process
 from cockpit.servers.kind import CandidateKnob, StartSetting
@@ -83,6 +83,11 @@ SETTINGS = {
         ValueForm("a percentage such as 150%", lambda value: _SHARE.fullmatch(value) is not None),
         Impact.LIVE,
     ),
+    "CPUWeight": KnownSetting(
+        "1 to 10000 (100): share of the CPU beside other units; matters if they compete for it",
+        integer(1, 10000),
+        Impact.LIVE,
+    ),
     "MemoryMax": KnownSetting(
         "memory above which processes of the unit are killed; matters if the kernel reports OOM kills in it",
         _SIZES,
@@ -124,6 +129,9 @@ _GETTERS = {
     "Nice": f"{_PROCESS}sed 's/^.*) //' \"/proc/$pid/stat\" | cut -d ' ' -f 17",
     "CPUQuota": f"{_GROUP}enforced cpu.max cpu cpu.cfs_quota_us cpu.cfs_period_us |"
     " unlimited '{ printf \"%.10g%%\\n\", 100 * $1 / $2 }'",
+    # Version 1 has shares, 1024 for a weight of 100; listed twice, they are told apart from the weight of version 2.
+    "CPUWeight": f"{_GROUP}enforced cpu.weight cpu cpu.shares cpu.shares |"
+    " awk 'NF > 1 { $1 = int($1 * 100 / 1024 + 0.5) } { print NF ? $1 : 100 }'",
     "MemoryMax": f"{_GROUP}enforced memory.max memory memory.limit_in_bytes | unlimited '{{ print $1 }}'",
     "MemoryHigh": f"{_GROUP}enforced memory.high memory memory.high | unlimited '{{ print $1 }}'",
     "TasksMax": f"{_GROUP}enforced pids.max pids pids.max | unlimited '{{ print $1 }}'",
@@ -145,8 +153,11 @@ value() { tr '\\0' '\\n' <"/proc/$pid/cmdline" | awk -v name="$1" '
 """
 
 
-def candidates(master: Process, program: Iterable[StartSetting] = ()) -> Iterator[CandidateKnob]:
-    """The settings of the unit of a server's first process, then those of its program; nothing without a unit here."""
+def candidates(
+    master: Process, program: Iterable[StartSetting] = (), files: Mapping[str, str] = {}
+) -> Iterator[CandidateKnob]:
+    """The settings of its program, then those of the unit of a server's first process; nothing without a unit here.
+    `files` are the EnvironmentFile of each variable that one sets."""
     file = f"{_PLACE}{master.unit}.d/90-cockpit.conf"
     if not master.unit or master.origin == "container" or not is_drop_in(file):
         return
@@ -154,13 +165,9 @@ def candidates(master: Process, program: Iterable[StartSetting] = ()) -> Iterato
     # A unit that failed too often is not started again before its failures are forgotten.
     restart = f"systemctl daemon-reload; systemctl reset-failed {unit}; systemctl restart {unit}"
     for one in program:
-        if get := _getter(one, master):
-            option = one.given(master.command)
-            place = f"{_PLACE}{master.unit}" if option else file
-            directive = option or one.variable
-            yield CandidateKnob(
-                one.name, KIND, place, directive=directive, get=f"unit={unit}{get}", reload=restart, usual=one.usual
-            )
+        if found := _of_program(one, master, file, files):
+            get = f"unit={unit}{_PROCESS}{found.get}"
+            yield found._replace(name=one.name, get=get, reload=restart, usual=one.usual)
     for name, setting in SETTINGS.items():
         yield CandidateKnob(
             name,
@@ -172,14 +179,20 @@ def candidates(master: Process, program: Iterable[StartSetting] = ()) -> Iterato
         )
 
 
-def _getter(one: StartSetting, master: Process) -> str:
-    """Commands that print the active value of a setting of a program; "" if it can only be changed by hand."""
+def _of_program(one: StartSetting, master: Process, file: str, files: Mapping[str, str]) -> CandidateKnob | None:
+    """The place of a setting of a program, with commands that print its active value; None if it can only be changed by
+    hand. An EnvironmentFile wins over the Environment of a drop-in."""
     if option := one.given(master.command):
-        return f"{_PROCESS}{_OPTION}value {shlex.quote(option)} | grep ."
+        get = f"{_OPTION}value {shlex.quote(option)} | grep ."
+        return CandidateKnob(one.name, KIND, f"{_PLACE}{master.unit}", directive=option, get=get)
+    names = [name for name in (one.variable, one.fallback) if name]
+    if name := next((name for name in names if name in files), ""):
+        return CandidateKnob(one.name, "keyvalue", files[name], key=name, get=f"{_VARIABLE}value {name} | grep .")
     if not one.variable:
-        return ""
-    variables = " ".join(f"value {name} | grep . ||" for name in (one.variable, one.fallback) if name)
-    return f"{_PROCESS}{_VARIABLE}{variables} echo {shlex.quote(one.default)}"
+        return None
+    values = " ".join(f"value {name} | grep . ||" for name in names)
+    get = f"{_VARIABLE}{values} echo {shlex.quote(one.default)}"
+    return CandidateKnob(one.name, KIND, file, directive=one.variable, get=get)
 
 
 GRAMMAR = UnitGrammar()

@@ -2,10 +2,9 @@
 # own beside the old one, which nobody else can enter and which no wildcard for configuration files matches. Commands name
 # it from inside, as `new`, so the random name is in no argv.
 # prepare NUMBER FILE REAL WAS SOURCE BECOMES: copies REAL with its owner, mode and attributes, and the bytes of SOURCE.
-# swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory is removed, and one for a unit's
-# drop-ins that has none.
+# swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory is removed.
 # WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed. The directory of a unit's drop-ins is created
-# before its first one and removed after its last one.
+# before its first one. If a change of cockpit created it, it is removed when it is empty: `directories` lists those.
 attributes() {
     ls -ld -- "$1" | cut -d ' ' -f 1
     stat -c %C -- "$1"
@@ -23,11 +22,22 @@ copy() {
         refuse 'its owner and mode cannot be kept by this user'
 }
 boxes() { printf '%s/.cockpit-%s-' "${1%/*}" "${change##*/}"; }
+make() {
+    printf '%s\n' "${1%/*}" >>"${change%/*}/directories" && flush "${change%/*}/directories" && mkdir -m 755 -- "${1%/*}"
+}
+unmake() {
+    made=${change%/*}/directories
+    grep -Fqx -- "${1%/*}" "$made" 2>/dev/null || return 0
+    rmdir -- "${1%/*}" 2>/dev/null || [ ! -e "${1%/*}" ] || return 0
+    grep -Fvx -- "${1%/*}" "$made" >"$made.new"
+    mv -f -- "$made.new" "$made"
+    flush "${1%/*/*}"
+}
 prepare() {
     at=$1 file=$2 real=$3 was=$4 source=$5 becomes=$6
     secure "$file" "$real"
     matches "$real" "$was" || exit 5
-    [ "$was" != absent ] || ! unmade "$real" || mkdir -m 755 -- "${real%/*}" || exit 4
+    [ "$was" != absent ] || ! unmade "$real" || make "$real" || exit 4
     if [ "$was" = absent ] || [ "$becomes" = absent ]; then
         [ -d "${real%/*}" ] || refuse 'its directory is gone'
         [ -w "${real%/*}" ] || refuse 'its directory is read-only for this user'
@@ -58,9 +68,7 @@ swap() {
     fi
     cd /
     flush "${real%/*}"
-    case $becomes:$real in
-        absent:*.service.d/*.conf) ! rmdir -- "${real%/*}" 2>/dev/null || flush "${real%/*/*}" ;;
-    esac
+    [ "$becomes" != absent ] || unmake "$real"
     printf 'did %s\n' "$at"
 }
 clean() {
@@ -69,6 +77,6 @@ clean() {
     done
     find "${3%/*}" -maxdepth 1 -type d -name ".cockpit-${change##*/}-*" -empty -delete 2>/dev/null ||
         rmdir -- "$(boxes "$3")"* 2>/dev/null
-    case $3 in *.service.d/*.conf) rmdir -- "${3%/*}" 2>/dev/null ;; esac
+    unmake "$3"
 }
 trap 'exit 1' HUP INT TERM PIPE

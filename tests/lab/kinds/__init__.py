@@ -24,9 +24,11 @@ class KindCase(NamedTuple):
     commands for both instances, and may be repeated; a command of `second` prints something that only a change of the
     second instance alters. `places` hold the configuration.
 
+    `changes` are made together, and then `later`, which exclude some of them.
     `malformed` and `failing` are a knob, a value, and words of the refusal: by its form, and by the server itself, for
-    the setting `unchecked` in place of the knob's own. `apart` is a change of the second instance alone.
-    `own` prints `NAME=VALUE` of a gauge by the server's own tool, by the name on the `page`; `load` asks it something.
+    the setting `unchecked` in place of the knob's own. `apart` are changes of the second instance alone.
+    `own` prints lines `NAME=VALUE` by the server's own tool, or by counting requests and connections, with the names on
+    the `page`; `load` asks the server something.
     """
 
     name: str
@@ -39,7 +41,8 @@ class KindCase(NamedTuple):
     changes: tuple[KindChange, ...]
     malformed: tuple[str, str, str]
     failing: tuple[str, str, str]
-    apart: KindChange
+    apart: tuple[KindChange, ...]
+    later: tuple[KindChange, ...] = ()
     unchecked: str = ""
     page: StatusPage | None = None
     own: str = ""

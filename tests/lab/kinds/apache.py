@@ -1,7 +1,8 @@
 """Apache of web1, with Debian's configuration, and a second master with a file of its own."""
 
+from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import KindCase, KindChange
-from tests.lab.kinds.asking import has_header, header
+from tests.lab.kinds.asking import END_HELD, established, has_header, header, held_open, written
 
 PORT = 80
 _SECOND = """\
@@ -21,6 +22,9 @@ ThreadsPerChild 4
 MaxRequestWorkers 4
 KeepAliveTimeout 5
 """
+_MPM, _CONFIG = "/etc/apache2/mods-available/mpm_prefork.conf", "/etc/apache2/apache2.conf"
+_DEFLATE, _SECOND_CONFIG = "/etc/apache2/mods-available/deflate.conf", "/srv/apache2/own.conf"
+_LOG = "/var/log/apache2/access.log"
 _URL, _OWN = "http://localhost/hello.html", "http://localhost:8095/hello.html"
 
 CASE = KindCase(
@@ -35,7 +39,8 @@ CASE = KindCase(
         apache2 -f /srv/apache2/own.conf
         until curl -sS --fail http://localhost:8095/hello.html; do sleep 0.02; done
     """,
-    stop="""
+    stop=f"""
+        {END_HELD}
         kill $(cat /run/apache2-own.pid)
         while [ -e /run/apache2-own.pid ]; do sleep 0.02; done
         rm -r /var/www/html/kinds
@@ -51,8 +56,36 @@ CASE = KindCase(
         KindChange(
             "AllowOverride", "All", "curl -sS -o /dev/null -w '%{http_code}' http://localhost/kinds/index.html", "403"
         ),
+        # Apache does not print the others.
+        KindChange("MinSpareServers", "6", written("MinSpareServers +6$", _MPM), "1"),
+        KindChange("MaxRequestWorkers", "140", written("MaxRequestWorkers +140$", _MPM), "1"),
+        KindChange("MaxConnectionsPerChild", "990", written("MaxConnectionsPerChild +990$", _MPM), "1"),
+        KindChange("ServerLimit", "200", written("ServerLimit +200$", _MPM), "1"),
+        KindChange("ListenBacklog", "77", written("ListenBacklog +77$", _MPM), "1"),
+        KindChange("Timeout", "99", written("^Timeout 99$", _CONFIG), "1"),
+        KindChange("HostnameLookups", "Double", written("^HostnameLookups Double$", _CONFIG), "1"),
+        KindChange("EnableSendfile", "On", written("^EnableSendfile On$", _CONFIG), "1"),
+        KindChange("EnableMMAP", "Off", written("^EnableMMAP Off$", _CONFIG), "1"),
+    ),
+    later=(
+        KindChange("KeepAlive", "Off", header(_URL, "keep-alive"), ""),
+        KindChange("DeflateCompressionLevel", "2", written("DeflateCompressionLevel 2$", _DEFLATE), "1"),
     ),
     malformed=("KeepAlive", "yes", "KeepAlive takes On or Off, not 'yes'"),
     failing=("KeepAliveTimeout", "1.5", "KeepAliveTimeout has wrong format"),
-    apart=KindChange("KeepAliveTimeout-8095", "7", header(_OWN, "keep-alive"), "timeout=7, max=100"),
+    apart=(
+        KindChange("KeepAliveTimeout-8095", "7", header(_OWN, "keep-alive"), "timeout=7, max=100"),
+        KindChange("MaxConnectionsPerChild-8095", "500", written("^MaxConnectionsPerChild 500$", _SECOND_CONFIG), "1"),
+    ),
+    page=StatusPage(kind="apache", url="http://localhost/server-status?auto"),
+    # A request is counted and logged at its end; the newest one is that of the page.
+    own=f"""
+        echo "Total Accesses=$(($(wc -l <{_LOG}) - 1))"
+        echo "BusyWorkers={established(PORT)}"
+    """,
+    # Apache accepts a connection when something is sent.
+    load=f"""
+        service apache2 stop; : >{_LOG}; service apache2 start
+        ab -q -n 50 {_URL}; {held_open(PORT, "GET")}
+    """,
 )

@@ -3,6 +3,11 @@
 _GET = "curl -sS --compressed -H 'Connection: keep-alive' -o /dev/null"
 
 
+def written(pattern: str, file: str) -> str:
+    """The number of lines of a file that match: for settings that a running server does not print."""
+    return f"grep -cE '{pattern}' {file}"
+
+
 def header(url: str, name: str) -> str:
     """The value of a header in the second of two responses; "" without it."""
     return f"{_GET} {url}; {_GET} -D - {url} | tr -d '\\r' | sed -n 's/^{name}: //Ip'"
@@ -10,6 +15,21 @@ def header(url: str, name: str) -> str:
 
 def has_header(url: str, name: str) -> str:
     return f"{_GET} -D - {url} | grep -ci '^{name}:'"
+
+
+def held_open(port: int, sends: str = "") -> str:
+    """Start a client that keeps three connections open until it is killed by END_HELD."""
+    connect = f'socket.create_connection(("127.0.0.1", {port}))'
+    code = f'import socket, time; held = [{connect} for _ in range(3)]; [one.sendall(b"{sends}") for one in held]'
+    return f"setsid python3 -c '{code}; time.sleep(600)' </dev/null >/dev/null 2>&1 & echo $! >/run/held.pid"
+
+
+END_HELD = "kill $(cat /run/held.pid); rm -f /run/held.pid"
+
+
+def established(port: int) -> str:
+    """The number of connections to a port, and the one that requests the page."""
+    return f"$((1 + $(ss -Htn state established sport = :{port} | wc -l)))"
 
 
 def connections(url: str, requests: int = 2) -> str:

@@ -5,14 +5,16 @@ from tests.lab.kinds import KindCase, KindChange
 from tests.lab.kinds.asking import has_header
 
 PORT = 8060
-_ADMIN, _SECOND_ADMIN = "localhost:2019", "localhost:2020"
+_ADMIN, SOCKET = "http://localhost:2019", "/run/caddy2.sock"
+# On a socket it answers if the host is empty.
+_SECOND_ADMIN = f"--unix-socket {SOCKET} -H 'Host;' http://localhost"
 _CONFIG = "/etc/caddy/Caddyfile"
 _OPTIONS = "{\\n\\tservers {\\n\\t\\tmetrics\\n\\t}\\n}\\n"
 _PROXY = "\\treverse_proxy /hello.html localhost:80 {\\n\\t\\ttransport http {\\n\\t\\t}\\n\\t}"
 # Its port is known to the running server alone.
 _SECOND = f"""\
 {{
-	admin {_SECOND_ADMIN}
+	admin unix/{SOCKET}
 }}
 
 :{{$SECOND_PORT}} {{
@@ -27,7 +29,12 @@ _ANSWERED = 'caddy_http_requests_total[{]handler="(file_server|reverse_proxy|sta
 
 def _active(path: str, admin: str = _ADMIN) -> str:
     """A part of the configuration that runs."""
-    return f"curl -sS --fail http://{admin}/config/apps/http/servers/srv0/{path}"
+    return f"curl -sS --fail {admin}/config/apps/http/servers/srv0/{path}"
+
+
+def _number(name: str) -> str:
+    """A number in the configuration that runs."""
+    return f"{_active('routes')} | sed -n 's/.*\"{name}\":\\([0-9]*\\).*/\\1/p'"
 
 
 def _in_background(name: str, command: str) -> str:
@@ -52,7 +59,7 @@ CASE = KindCase(
         kill $(cat /run/caddy.pid /run/caddy2.pid)
         while kill -0 $(cat /run/caddy.pid) || kill -0 $(cat /run/caddy2.pid); do sleep 0.02; done
     """,
-    second=f"curl -sS http://{_SECOND_ADMIN}/config/",
+    second=f"curl -sS {_SECOND_ADMIN}/config/",
     places="/etc/caddy /srv/caddy2",
     changes=(
         KindChange(f"encode-{PORT}", "gzip", has_header(f"{_URL}/", "content-encoding"), "1"),
@@ -61,15 +68,16 @@ CASE = KindCase(
         KindChange("protocols", "h1 h2", _active("protocols"), '["h1","h2"]'),
         KindChange("max_header_size", "16KB", _active("max_header_bytes"), "16000"),
         KindChange("keepalive_interval", "9s", _active("keepalive_interval"), str(9 * 10**9)),
-        KindChange("keepalive-localhost-80", "off", f"{_active('routes')} | grep -c '{{\"enabled\":false}}'", "1"),
+        KindChange("keepalive-localhost-80", "off", f"{_active('routes')} | grep -c '\"enabled\":false'", "1"),
+        KindChange("keepalive_idle_conns-localhost-80", "17", _number("max_idle_conns"), "17"),
+        KindChange("keepalive_idle_conns_per_host-localhost-80", "9", _number("max_idle_conns_per_host"), "9"),
     ),
     malformed=("idle-timeouts", "soon", "idle takes a time with its unit such as 30s or 5m, not 'soon'"),
     # It passes the test, and the running server refuses it.
     failing=(f"encode-{PORT}", "203.0.113.9", "cannot assign requested address"),
     unchecked="bind",
-    apart=KindChange("max_header_size-2020", "32KB", _active("max_header_bytes", _SECOND_ADMIN), "32000"),
-    page=StatusPage(kind="caddy", url=f"http://{_ADMIN}/metrics"),
-    own=f"curl -sS --fail http://{_ADMIN}/metrics"
-    f" | awk '/^{_ANSWERED}/ {{ sum += $NF }} END {{ print \"requests=\" sum }}'",
+    apart=(KindChange(f"max_header_size-{PORT + 2}", "32KB", _active("max_header_bytes", _SECOND_ADMIN), "32000"),),
+    page=StatusPage(kind="caddy", url=f"{_ADMIN}/metrics"),
+    own=f"curl -sS --fail {_ADMIN}/metrics | awk '/^{_ANSWERED}/ {{ sum += $NF }} END {{ print \"requests=\" sum }}'",
     load=f"ab -q -n 50 {_URL}/",
 )

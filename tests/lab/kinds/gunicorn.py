@@ -1,9 +1,10 @@
 """gunicorn with its default configuration file, and a second master with a file by -c."""
 
 from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds.asking import written
 
 PORT = 8086
-_APP = """\
+APP = """\
 import os
 import time
 
@@ -21,6 +22,23 @@ worker_class = "sync"
 _CHILDREN = "pgrep -c -P $(cat /run/{}.pid)"
 _ASK = f"curl -sS --fail http://localhost:{PORT}/"
 
+_NUMBERS = {
+    "threads": 3,
+    "worker_connections": 99,
+    "keepalive": 7,
+    "max_requests": 9999,
+    "max_requests_jitter": 9,
+    "timeout": 44,
+    "graceful_timeout": 11,
+    "backlog": 99,
+}
+_FILE = "/srv/gunicorn/gunicorn.conf.py"
+
+
+def _set(name: str, value: int) -> KindChange:
+    return KindChange(name, str(value), written(f"^{name} = {value}$", _FILE), "1")
+
+
 CASE = KindCase(
     name="gunicorn",
     title="gunicorn",
@@ -28,7 +46,7 @@ CASE = KindCase(
     start=f"""
         export PYTHONDONTWRITEBYTECODE=1
         install -d /srv/gunicorn /srv/gunicorn2
-        printf %s '{_APP}' | tee /srv/gunicorn/app.py >/srv/gunicorn2/app.py
+        printf %s '{APP}' | tee /srv/gunicorn/app.py >/srv/gunicorn2/app.py
         printf %s '{_CONFIG}' | tee /srv/gunicorn/gunicorn.conf.py >/srv/gunicorn2/second.py
         cd /srv/gunicorn
         gunicorn -D -p /run/gunicorn.pid -b 0.0.0.0:{PORT} app:application
@@ -45,8 +63,11 @@ CASE = KindCase(
     changes=(
         KindChange("workers", "3", _CHILDREN.format("gunicorn"), "3"),
         KindChange("worker_class", "gthread", f"{_ASK} | cut -d ' ' -f 2", "True"),
+        # A running master does not print these.
+        *(_set(name, value) for name, value in _NUMBERS.items()),
+        KindChange("preload_app", "True", written("^preload_app = True$", _FILE), "1"),
     ),
     malformed=("workers", "many", "workers takes a whole number of at least 1, not 'many'"),
     failing=("worker_class", "nosuch.Class", "nosuch"),
-    apart=KindChange(f"workers-{PORT + 1}", "3", _CHILDREN.format("gunicorn2"), "3"),
+    apart=(KindChange(f"workers-{PORT + 1}", "3", _CHILDREN.format("gunicorn2"), "3"),),
 )

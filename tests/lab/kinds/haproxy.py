@@ -3,7 +3,7 @@
 from cockpit.model.hosts import StatusPage
 from tests.lab.haproxy import CONFIG, HAPROXY, PORT, STATS_PORT
 from tests.lab.kinds import KindCase, KindChange
-from tests.lab.kinds.asking import connections
+from tests.lab.kinds.asking import connections, written
 
 # A backend whose responses take 50 ms each.
 _SLOW = "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\nbackend slow\\n\\tserver slow 127.0.0.1:8096\\n"
@@ -73,8 +73,18 @@ CASE = KindCase(
         KindChange("maxconn-web", "33", _column("web", "FRONTEND", "slim"), "33"),
         KindChange("balance-app", "leastconn", _column("app", "BACKEND", "algo"), "leastconn"),
         KindChange("option-httpclose", "on", connections(_URL), "1"),
-        # The running server does not print timeouts.
-        KindChange("timeout-client", "9s", f"grep -c 'timeout client  9s' {CONFIG}", "1"),
+        KindChange("balance", "leastconn", _column("slow", "BACKEND", "algo"), "leastconn"),
+        # The running server does not print these.
+        KindChange("timeout-client", "9s", written("timeout client  9s", CONFIG), "1"),
+        KindChange("timeout-connect", "4s", written("timeout connect 4s", CONFIG), "1"),
+        KindChange("timeout-server", "8s", written("timeout server  8s", CONFIG), "1"),
+        KindChange("timeout-http-keep-alive", "3s", written("timeout http-keep-alive 3s", CONFIG), "1"),
+        KindChange("timeout-http-request", "6s", written("timeout http-request 6s", CONFIG), "1"),
+        KindChange("timeout-queue", "7s", written("timeout queue 7s", CONFIG), "1"),
+        KindChange("retries", "2", written("retries 2", CONFIG), "1"),
+        KindChange("http-reuse", "always", written("http-reuse always", CONFIG), "1"),
+        KindChange("option-http-keep-alive", "off", written("no option http-keep-alive", CONFIG), "1"),
+        KindChange("option-http-server-close", "off", written("no option http-server-close", CONFIG), "1"),
     ),
     malformed=(
         "timeout-client",
@@ -82,7 +92,7 @@ CASE = KindCase(
         "timeout client takes a time such as 30s or 500ms (a bare number is ms), not 'soon'",
     ),
     failing=("timeout-client", "99999999d", r"haproxy\.cfg"),
-    apart=KindChange("maxconn-8094", "60", "grep -c 'maxconn 60' /srv/haproxy2/own.cfg", "1"),
+    apart=(KindChange("maxconn-8094", "60", "grep -c 'maxconn 60' /srv/haproxy2/own.cfg", "1"),),
     page=StatusPage(kind="haproxy", url="unix:/run/haproxy/admin.sock"),
     own=f"echo web/FRONTEND req_tot=$({_column('web', 'FRONTEND', 'req_tot', _PAGE)})",
     load=f"ab -q -n 50 {_URL}",

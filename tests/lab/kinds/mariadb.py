@@ -47,7 +47,7 @@ CASE = KindCase(
     malformed=("max_connections", "many", "max_connections takes a whole number from 10 to 100000, not 'many'"),
     failing=("max_connections", "99", "unknown variable 'no_such_variable=99'"),
     unchecked="no_such_variable",
-    apart=KindChange("max_connections-3307", "88", _ON_SECOND.format("SELECT @@global.max_connections"), "88"),
+    apart=(KindChange("max_connections-3307", "88", _ON_SECOND.format("SELECT @@global.max_connections"), "88"),),
     page=StatusPage(kind="mariadb", url="unix:/run/mysqld/mysqld.sock"),
     own=_CLIENT.format('SHOW GLOBAL STATUS LIKE "Threads_connected"') + " | tr '\\t' =",
     load=_CLIENT.format("SELECT 1"),

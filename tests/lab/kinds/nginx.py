@@ -1,7 +1,8 @@
 """nginx with Debian's configuration, a server and an upstream in conf.d, and a second master with a file of its own."""
 
+from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import KindCase, KindChange
-from tests.lab.kinds.asking import connections, has_header, header
+from tests.lab.kinds.asking import END_HELD, connections, established, has_header, header, held_open, written
 
 PORT = 8088
 _SITE = f"""\
@@ -10,6 +11,7 @@ upstream app {{ server 127.0.0.1:80; }}
 server {{
     listen {PORT};
     root /var/www/html;
+    location /status {{ stub_status; }}
     location /app/ {{
         proxy_pass http://app/;
         proxy_http_version 1.1;
@@ -33,6 +35,7 @@ http {{
     server {{ listen {PORT + 1}; return 204; }}
 }}
 """
+_CONFIG, _LOG, _OTHER_LOG = "/etc/nginx/nginx.conf", "/var/log/nginx/access.log", "/var/log/nginx/kinds.log"
 _WORKERS = "pgrep -P $(cat /run/nginx.pid)"
 _URL = f"http://localhost:{PORT}"
 _OPEN = f"ls -l $(printf '/proc/%s/fd ' $({_WORKERS})) | grep -c '/hello.html$' | sed 's/[1-9].*/open/'"
@@ -42,13 +45,15 @@ CASE = KindCase(
     title="nginx",
     port=PORT,
     start=f"""
-        rm -f /etc/nginx/sites-enabled/default
+        rm -f /etc/nginx/sites-enabled/default {_OTHER_LOG}
         install -d /srv/nginx2 /var/log/nginx && install -d -o www-data /var/cache/kinds
+        : >{_LOG}
         printf %s '{_SITE}' >/etc/nginx/conf.d/kinds.conf
         printf %s '{_SECOND}' >/srv/nginx2/nginx.conf
         nginx && nginx -c /srv/nginx2/nginx.conf
     """,
-    stop="""
+    stop=f"""
+        {END_HELD}
         kill $(cat /run/nginx.pid /run/nginx2.pid)
         while [ -e /run/nginx.pid ] || [ -e /run/nginx2.pid ]; do sleep 0.02; done
     """,
@@ -69,8 +74,31 @@ CASE = KindCase(
             f"curl -sS {_URL}/app/hello.html -o /dev/null; ss -Htnp state established dport = :80 | grep -c nginx",
             "1",
         ),
+        KindChange("worker_connections", "512", written("worker_connections 512;", _CONFIG), "1"),
+        KindChange(
+            "worker_rlimit_nofile",
+            "1999",
+            f"awk '/^Max open files/ {{ print $4 }}' /proc/$({_WORKERS} -n -f 'worker process$')/limits",
+            "1999",
+        ),
+        KindChange("sendfile", "off", written("sendfile off;", _CONFIG), "1"),
+        KindChange("tcp_nopush", "off", written("tcp_nopush off;", _CONFIG), "1"),
+        KindChange("tcp_nodelay", "off", written("tcp_nodelay off;", _CONFIG), "1"),
+        KindChange("gzip_comp_level", "5", written("gzip_comp_level 5;", _CONFIG), "1"),
+        KindChange(
+            "access_log",
+            _OTHER_LOG,
+            f"curl -sS {_URL}/hello.html -o /dev/null; [ -s {_OTHER_LOG} ] && echo logged",
+            "logged",
+        ),
     ),
     malformed=("keepalive_timeout", "soon", "keepalive_timeout takes a time such as 65s, not 'soon'"),
     failing=("access_log", "/nowhere/a.log", "nowhere"),
-    apart=KindChange(f"worker_processes-{PORT + 1}", "2", "pgrep -P $(cat /run/nginx2.pid) | wc -l", "2"),
+    apart=(KindChange(f"worker_processes-{PORT + 1}", "2", "pgrep -P $(cat /run/nginx2.pid) | wc -l", "2"),),
+    page=StatusPage(kind="nginx", url=f"{_URL}/status"),
+    own=f"""
+        echo "requests=$(cat {_LOG} {_OTHER_LOG} 2>/dev/null | wc -l)"
+        echo "Active connections={established(PORT)}"
+    """,
+    load=f"ab -q -n 50 {_URL}/hello.html; {held_open(PORT)}",
 )

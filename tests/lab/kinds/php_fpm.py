@@ -2,6 +2,7 @@
 
 from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds.asking import written
 
 PORT = 8085
 _POOL = "/etc/php/*/fpm/pool.d/www.conf"
@@ -80,10 +81,21 @@ CASE = KindCase(
         KindChange("request_terminate_timeout-www", "1s", f"{_ASK.format('?ms=1300')} >/dev/null && echo served", ""),
         KindChange("opcache.max_accelerated_files", "4321", _ini("opcache.max_accelerated_files"), "4321"),
         KindChange("opcache.memory_consumption", "64", _ini("opcache.memory_consumption"), "64"),
+        KindChange("opcache.interned_strings_buffer", "9", _ini("opcache.interned_strings_buffer"), "9"),
+        KindChange("opcache.validate_timestamps", "0", _ini("opcache.validate_timestamps"), "0"),
+        KindChange("opcache.revalidate_freq", "7", _ini("opcache.revalidate_freq"), "7"),
+        KindChange("opcache.enable", "0", _ini("opcache.enable"), "0"),
+        # A running master prints neither.
+        KindChange("request_slowlog_timeout-www", "0", written("^request_slowlog_timeout = 0$", _POOL), "1"),
+        KindChange("listen.backlog-www", "99", written("^listen.backlog = 99$", _POOL), "1"),
+    ),
+    later=(
+        KindChange("pm-www", "ondemand", _COUNT.format("www"), "0"),
+        KindChange("pm.process_idle_timeout-www", "3s", written("^pm.process_idle_timeout = 3s$", _POOL), "1"),
     ),
     malformed=("pm.max_children-www", "many", "pm.max_children takes a whole number of at least 1, not 'many'"),
     failing=("pm.max_spare_servers-www", "1", "pm.max_spare_servers"),
-    apart=KindChange("pm-api", "ondemand", _COUNT.format("api"), "0"),
+    apart=(KindChange("pm-api", "ondemand", _COUNT.format("api"), "0"),),
     page=StatusPage(kind="php-fpm", url=f"http://localhost:{PORT}/status?json"),
     # The page counts the process that serves it.
     own=f"echo total processes=$({_COUNT.format('www')})",

@@ -62,6 +62,9 @@ CASE = KindCase(
         KindChange("cache_mem", "16 MB", _written("cache_mem"), "16 MB"),
         KindChange("maximum_object_size_in_memory", "1 KB", _HIT, "TCP_HIT/200"),
         KindChange("memory_replacement_policy", "heap LFUDA", _written("memory_replacement_policy"), "heap LFUDA"),
+        KindChange("maximum_object_size", "8 MB", _written("maximum_object_size"), "8 MB"),
+        KindChange("cache_replacement_policy", "heap GDSF", _written("cache_replacement_policy"), "heap GDSF"),
+        KindChange("workers", "1", _written("workers"), "1"),
         KindChange(
             "cache_dir",
             "ufs /var/spool/squid 50 2 4",
@@ -71,7 +74,7 @@ CASE = KindCase(
     ),
     malformed=("cache_mem", "much", "cache_mem takes a size such as 256 MB, not 'much'"),
     failing=("cache_dir", "ufs /var/spool/squid many 2 4", "No digits were found"),
-    apart=KindChange(f"cache_mem-{PORT + 1}", "12 MB", _written("cache_mem", _OWN), "12 MB"),
+    apart=(KindChange(f"cache_mem-{PORT + 1}", "12 MB", _written("cache_mem", _OWN), "12 MB"),),
     page=StatusPage(kind="squid", url=f"http://localhost:{PORT}/squid-internal-mgr/counters"),
     own="echo server.http.requests=$(grep -c 'HIER_DIRECT' /var/log/squid/access.log)",
     load=f"for n in 1 2 3; do curl -sS -x localhost:{PORT} http://localhost/hello.html?$n -o /dev/null; done",

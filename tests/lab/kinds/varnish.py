@@ -43,7 +43,7 @@ CASE = KindCase(
     ),
     malformed=("thread_pools", "33", "thread_pools takes a whole number from 1 to 32, not '33'"),
     failing=("thread_pool_min", "6000", "Must be no more than 5000"),
-    apart=KindChange("thread_pool_min-6083", "17", _SECOND.format("thread_pool_min"), "17"),
+    apart=(KindChange("thread_pool_min-6083", "17", _SECOND.format("thread_pool_min"), "17"),),
     page=StatusPage(kind="varnish", url="unix:/var/lib/varnish/varnishd"),
     own=_STAT.format("MAIN.threads") + " | awk '{ print $1 \"=\" $2 }'",
     load="curl -sS -o /dev/null http://localhost:6081/",
