@@ -10,7 +10,7 @@ import re
 from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
 
-_HINT = "the URL should be the metrics of the admin endpoint, http://localhost:2019/metrics, or unix: and its socket"
+_HINT = "the URL should end in /metrics, as http://localhost:2019/metrics, or in the socket, as unix:/run/admin.sock"
 # Samples of a page that are read.
 _MOST = 20_000
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]{0,199})(?:\{([^\n]{0,4000})\})? ([^ \n]{1,40})(?: -?\d{1,20})?")
