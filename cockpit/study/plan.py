@@ -46,16 +46,16 @@ def planned(study: Study) -> tuple[Comparison, ...]:
 
 
 def order_of(study: Study, turn: int) -> tuple[Variant, ...]:
-    """Return the order of the variants in a round (from 1), by the seed: in every four rounds each pair of variants
-    has either order twice; so has each pair of rounds once if there are fewer."""
-    drawn = random.Random(f"{study.seed}/{(turn - 1) // 4}")
-    orders: list[list[Variant]] = []
-    for _ in range(2):
-        order = drawn.sample(study.variants, len(study.variants))
-        orders += [order, order[::-1]]
-    if study.rounds >= FIRST_TEST:
-        drawn.shuffle(orders)
-    return tuple(orders[(turn - 1) % 4])
+    """Return the order of the variants in a round (from 1), by the seed.
+
+    Orders are drawn independently: the tests after each round take rounds for independent, and a noise whose period is
+    that of the rounds would repeat itself in orders that are balanced among each other. Too few rounds for a test
+    between them are in pairs, the second in reverse.
+    """
+    paired = study.rounds < FIRST_TEST
+    drawn = random.Random(f"{study.seed}/{(turn + 1) // 2 if paired else turn}")
+    order = drawn.sample(study.variants, len(study.variants))
+    return tuple(order[::-1] if paired and turn % 2 == 0 else order)
 
 
 def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRound:

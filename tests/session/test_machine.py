@@ -95,7 +95,8 @@ async def test_session_records_generator_machine(tmp_path: Path) -> None:
         assert last_state(recording).generator == session.state.generator
     samples = [event for event in events if isinstance(event, GeneratorSample)]
     assert len(samples) >= 2
-    assert samples[-1].own > samples[0].own
+    # CPU time is counted in steps of 10 ms.
+    assert samples[-1].own >= samples[0].own > 0
 
 
 @contextmanager

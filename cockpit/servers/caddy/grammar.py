@@ -80,7 +80,7 @@ def tokens(text: bytes) -> Iterator[Token]:
 def _word(text: bytes, at: int) -> Token:
     sign = text[at : at + 1]
     quoted = sign in (b'"', b"`")
-    found = (_QUOTED if quoted else _WORD).match(text, at)
+    found = _QUOTED.match(text, at) if quoted else _WORD.match(text, at)
     if trouble := _trouble(sign, found[0] if found else b"", quoted):
         raise ConfigError(trouble, line_number(text, at))
     assert found is not None
