@@ -33,6 +33,7 @@ HANG = 900.0
 # The slowest files start first, so that no worker still runs one of them at the end.
 LONG = (
     "test_probe_stream.py",
+    "test_started_programs.py",
     "test_spare_servers.py",
     "test_fault_matrix.py",
     "test_transaction_faults.py",
@@ -129,6 +130,9 @@ def _lab(path: Path, items: list[pytest.Item]) -> str:
     """Return the group of a lab file; every process starts its own lab, which takes seconds of CPU time."""
     if any("whole_lab" in getattr(item, "fixturenames", ()) for item in items):
         return "whole lab"
+    if path.name in ("test_containers.py", "test_started_programs.py", "test_systemd.py"):
+        # They have containers of their own, and no lab.
+        return "containers"
     return "faults in the lab" if "fault" in path.stem else "lab"
 
 

@@ -28,7 +28,7 @@ def test_without_terminal_help_is_printed_with_exit_code_2() -> None:
 
 
 class Terminal:
-    """A process on its own terminal of 40 lines with 120 cells."""
+    """A process on its own terminal of 50 lines with 120 cells, in which all shipped profiles fit."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -59,7 +59,7 @@ def cockpit_on_terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
     environment = {
         "TERM": "xterm-256color",
         "COLUMNS": "120",
-        "LINES": "40",
+        "LINES": "50",
         "TEXTUAL_ANIMATIONS": "none",
         "XDG_STATE_HOME": str(folder / "state"),
         "XDG_CONFIG_HOME": str(folder / "config"),

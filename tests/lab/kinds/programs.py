@@ -128,6 +128,6 @@ MARIADB = Program(
         {mariadb.CASE.start}
         mariadb --no-defaults --socket=/run/mysqld/mysqld.sock -e "{_USER}"
     """,
-    f"{php_fpm.CASE.stop}; {mariadb.CASE.stop}",
+    f"{php_fpm.CASE.stop}\n{mariadb.CASE.stop}",
     "/etc/php /etc/mysql",
 )
