@@ -200,9 +200,12 @@ class LoadRun:
         t, start = (self._clock.at(worker.here(instant)) for instant in (tick.t, tick.start))
         if not self._began - _CLOCK_ERROR <= start <= t <= self._clock.now() + _CLOCK_ERROR:
             raise msgspec.ValidationError("a tick of another time")
+        tick = replace(tick, t=t, start=start)
+        if not worker.accepts(tick):
+            raise msgspec.ValidationError("a tick that cannot have happened")
         if not tick.warmup:
             self._results[tick.worker] += tick.completed + sum(tick.errors.values()) + tick.dropped
-        self._emit(replace(tick, t=t, start=start))
+        self._emit(tick)
 
     def _ending(self) -> RunEnded:
         t, total = self._clock.now(), len(self._workers)

@@ -16,7 +16,7 @@ from cockpit.load.limits import Capacity, capacity_here
 from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Redeal, Start, Stop
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
-from cockpit.model.events import AnyEvent
+from cockpit.model.events import AnyEvent, Tick
 
 # The shares of a run for a number of machines, each with the plan's number of workers.
 Assigned = Callable[[int], list[Assignment]]
@@ -46,6 +46,9 @@ class WorkerHandle(Protocol):
 
     def here(self, instant: float) -> float:
         """Convert an instant of the worker's time.monotonic() to this machine's."""
+
+    def accepts(self, tick: Tick) -> bool:
+        """Return whether a tick of the worker can have happened, if the worker is not trusted."""
 
     async def death(self) -> str:
         """Why a worker ended without Done."""
@@ -107,6 +110,9 @@ class WorkerProcess:
 
     def here(self, instant: float) -> float:
         return instant
+
+    def accepts(self, tick: Tick) -> bool:
+        return True
 
     async def _read_errors(self) -> None:
         assert self.process.stderr is not None

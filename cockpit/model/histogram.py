@@ -246,7 +246,7 @@ class Histogram:
     @classmethod
     def from_wire(cls, wire: Sequence[int]) -> Histogram:
         """The inverse of `to_wire`. Raises ValueError when it is not one."""
-        if len(wire) < 3 or len(wire) % 2 == 0:
+        if len(wire) < 3 or len(wire) % 2 == 0 or not all(type(number) is int for number in wire[:3]):
             raise ValueError("a histogram is [total, min, max] and pairs of gap and count")
         if len(wire) == 3:
             return EMPTY

@@ -15,7 +15,7 @@ from cockpit.recording.database import words
 from cockpit.recording.pages import Grown
 from cockpit.recording.validity import LONGEST
 
-# Rows per read of those that are not packed.
+# Unpacked rows per read.
 _ROWS = 64
 # No session lasts so long (s).
 _LAST = LONGEST

@@ -6,16 +6,17 @@ import asyncio
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
+from cockpit.cluster.clocks import Ping
 from cockpit.cluster.crew import DaskCrew
 from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
+from cockpit.load.pool import LoadRun
 from cockpit.load.protocol import assignments
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
-from cockpit.model.events import AnyEvent, decode
-from cockpit.model.generator_events import GeneratorLost
+from cockpit.model.events import AnyEvent, RunEnded, Tick
+from cockpit.model.generator_events import GeneratorLost, WorkerLost
 from tests.load.servers import plan
 
 ERRORS = (OSError("Unable to contact Actor's worker"), ValueError("nonsense"), KeyError("begin"))
@@ -145,17 +146,22 @@ TICK = {"event": "tick", "t": 5e8, "run": 1, "worker": 0, "start": 4.9e8, "sent"
         {"errors": {"timeout": 10**40}},
     ],
 )
-async def test_a_tick_that_cannot_have_happened_is_no_message(changed: dict[str, Any]) -> None:
-    """A recording would leave it out, so that a replay would differ."""
+async def test_invalid_tick_of_generator_ends_its_worker(changed: dict[str, Any]) -> None:
+    """A recording would leave the tick out, so that a replay would differ."""
     machine = Machine("gen1", "tls://127.0.0.1:1")
-    worker = RemoteWorker(assignments(plan("http://127.0.0.1/"), 1, ())[0], machine)
+    events: list[AnyEvent] = []
+    load_plan, clock = plan("http://127.0.0.1/"), Clock()
+    worker = RemoteWorker(assignments(load_plan, 1, ())[0], machine)
     machine.expect([worker])
-    good = json.dumps(TICK).encode()
-    for line in (good, json.dumps(TICK | changed).encode(), b'{"say":"ready"}', b""):
-        machine.take(WorkerLine("tls://127.0.0.1:1", 0, 0, line, ""))
-    assert [await worker.line() for _ in range(4)] == [good, b"{}", b'{"say":"ready"}', b""]
-    with pytest.raises(msgspec.MsgspecError):
-        decode(json.dumps(TICK | {"service": [3, 1, 2, 10**30, 1]}))
+    machine.clock.take(Ping(sent=0.0, there=0.0, received=0.0))
+    run = LoadRun(load_plan, 1, clock, events.append, [worker], clock.now())
+    now = clock.origin + clock.now()
+    times = {"t": now, "start": now}
+    for line in (TICK | times, TICK | times | changed, TICK | times):
+        machine.take(WorkerLine("tls://127.0.0.1:1", 0, 0, json.dumps(line).encode(), ""))
+    machine.take(WorkerLine("tls://127.0.0.1:1", 0, 0, b"", ""))
+    await run.wait()
+    assert [type(event) for event in events] == [Tick, WorkerLost, RunEnded]
 
 
 class _Scheduler:

@@ -42,8 +42,8 @@ async def test_awk_is_restarted_after_failure(
     exec {real} "$@"
     """
     prepend_to_path(tmp_path / "bin", monkeypatch, awk=script)
-    child = spawner.start(f"{TAG}-anew", "title")
-    async with running(f"{TAG}-anew") as probe:
+    child = spawner.start(f"{TAG}-restarted", "title")
+    async with running(f"{TAG}-restarted") as probe:
         readings = [await probe.read() for _ in range(4)]
     assert failed_once.exists()
     for reading in readings:

@@ -129,7 +129,7 @@ _GETTERS = {
     "Nice": f"{_PROCESS}sed 's/^.*) //' \"/proc/$pid/stat\" | cut -d ' ' -f 17",
     "CPUQuota": f"{_GROUP}enforced cpu.max cpu cpu.cfs_quota_us cpu.cfs_period_us |"
     " unlimited '{ printf \"%.10g%%\\n\", 100 * $1 / $2 }'",
-    # Version 1 has shares, 1024 for a weight of 100; listed twice, they are told apart from the weight of version 2.
+    # Version 1 has shares, 1024 for a weight of 100; listed twice, they differ from the weight of version 2.
     "CPUWeight": f"{_GROUP}enforced cpu.weight cpu cpu.shares cpu.shares |"
     " awk 'NF > 1 { $1 = int($1 * 100 / 1024 + 0.5) } { print NF ? $1 : 100 }'",
     "MemoryMax": f"{_GROUP}enforced memory.max memory memory.limit_in_bytes | unlimited '{{ print $1 }}'",
