@@ -2,7 +2,7 @@
 
 Metrics by name: `rate`, `p50`, `p99`, `errors` (share of requests that failed) and of each host `HOST.cpu.busy`
 (percent: user, nice, system), `HOST.cpu.per_request` (CPU seconds), `HOST.memory.used` (bytes),
-`HOST.processes.spawned_per_s`.
+`HOST.processes.spawned_per_s`, `HOST.speed.cpu` (the probe's loops per second of CPU time).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.metrics import host_metrics, is_metric, metric_value, segments_result
+from cockpit.model.sar import SPEED_METRIC
 from cockpit.model.state import Segment
 
 # A block counts when this share of its seconds does.
@@ -170,7 +171,7 @@ def _table(window: Window) -> dict[str, Floats]:
 def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) -> dict[str, Floats]:
     """Assign each sample to the second with most of its interval; nan for seconds without one."""
     place = {second.second: at for at, second in enumerate(seconds)}
-    busy, used, spawned = (np.full(len(seconds), np.nan) for _ in range(3))
+    busy, used, spawned, speed = (np.full(len(seconds), np.nan) for _ in range(4))
     for point in points:
         at = place.get(int(point.t - 0.5))
         if at is None:
@@ -180,7 +181,9 @@ def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) ->
             busy[at] = point.cpu.user + point.cpu.nice + point.cpu.system
         if point.spawned is not None and point.count:
             spawned[at] = point.spawned
-    found = {"cpu.busy": busy, "memory.used": used, "processes.spawned_per_s": spawned}
+        if point.speed is not None:
+            speed[at] = point.speed
+    found = {"cpu.busy": busy, "memory.used": used, "processes.spawned_per_s": spawned, SPEED_METRIC: speed}
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
@@ -193,6 +196,8 @@ def _segment_metrics(segment: Segment) -> dict[str, float]:
         if "cpu.user" in metrics:
             found[f"{name}.cpu.busy"] = metrics["cpu.user"] + metrics["cpu.nice"] + metrics["cpu.system"]
         found[f"{name}.memory.used"] = metrics["memory.used"]
+        if SPEED_METRIC in metrics:
+            found[f"{name}.{SPEED_METRIC}"] = metrics[SPEED_METRIC]
         if metrics.get("processes.count"):
             found[f"{name}.processes.spawned_per_s"] = metrics["processes.spawned_per_s"]
     return found

@@ -26,7 +26,8 @@ _LENDING = ("p50", "p99", "cpu.busy", "cpu.per_request")
 
 class MeasuredEffect(NamedTuple):
     """A metric's interval on the scale it was compared on (`logarithmic`, or as it is), both sides' values over all,
-    and, on that scale, the smallest effect that would be found and the interval of a hunch (None: unknown, none)."""
+    and, on that scale, the smallest effect that would be found and the interval of a hunch (None: unknown, none).
+    `speed_spread`: see Effect."""
 
     interval: Interval
     logarithmic: bool
@@ -34,6 +35,7 @@ class MeasuredEffect(NamedTuple):
     after: float
     detectable: float | None = None
     hunch: Interval | None = None
+    speed_spread: float | None = None
 
 
 # Measures a metric by name at a risk; None: too few values.
@@ -141,6 +143,7 @@ def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: f
         level=level,
         margin=margin,
         detectable=detectable,
+        speed_spread=measured.speed_spread,
         likely=_likely(name, measured, margin) if outcome is Outcome.INCONCLUSIVE else None,
     )
 

@@ -4,18 +4,20 @@ Values are logarithms of a metric, so that an effect is a ratio; a metric that c
 per run or round: seconds or blocks within a run are no repetitions of a change, because a restart moves them together.
 
 References: Smyth 2004 (a variance shared over cells), Pocock 1977 (one level at each look), Wang and Ramdas 2024
-(t-tests that hold at each look).
+(t-tests that hold at each look), Fisher 1932 (analysis of covariance).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
 
 ALPHA = 0.05
 POWER = 0.8
@@ -38,6 +40,11 @@ _NOMINAL = {
     32: (0.00677, 0.00301, 0.0019, 0.00135, 0.00106, 0.00086, 0.00072, 0.00063, 0.00048),
     50: (0.00548, 0.00245, 0.00156, 0.00111, 0.00087, 0.0007, 0.00059, 0.00051, 0.00039),
 }
+# Degrees of freedom that must be left for differences to be adjusted by the CPU's speed.
+_LEAST_FREEDOM = 3
+# Standard errors by which the mean speed of two settings may differ. A larger difference is no chance: the setting
+# itself changes the CPU's speed, and its effect must not be taken out.
+_MOST_ERRORS = 4.0
 # The level falls somewhat faster than the risk.
 _TAIL = 1.09
 
@@ -52,6 +59,34 @@ class Interval(NamedTuple):
     @classmethod
     def around(cls, estimate: float, half: float) -> Interval:
         return cls(estimate, estimate - half, estimate + half)
+
+
+class Estimate(NamedTuple):
+    """The mean of differences with its standard error, the standard deviation of one of them, and degrees of freedom.
+    `adjusted`: for the CPU's speed."""
+
+    mean: float
+    error: float
+    deviation: float
+    freedom: float
+    adjusted: bool = False
+
+
+class Speeds(NamedTuple):
+    """Logarithms of the ratio of CPU speeds, one for each round of a comparison; none: unknown.
+
+    `others` are differences and speeds, one for each round, of the study's other comparisons in the same metric: how
+    much a metric follows the speed is estimated from all of them.
+    """
+
+    own: Floats = np.array([])
+    others: Sequence[tuple[Floats, Floats]] = ()
+
+    def first(self, rounds: int) -> Speeds:
+        return Speeds(self.own[:rounds], [(one[:rounds], two[:rounds]) for one, two in self.others])
+
+
+UNKNOWN = Speeds()
 
 
 class Pool(NamedTuple):
@@ -103,33 +138,76 @@ def nominal_level(rounds: int, alpha: float = ALPHA) -> float:
     return float(level * min(1.0, alpha / levels[0]) ** _TAIL)
 
 
-def sequential(differences: Floats, budget: int, alpha: float = ALPHA) -> Interval:
+def sequential(differences: Floats, budget: int, alpha: float = ALPHA, speeds: Speeds = UNKNOWN) -> Interval:
     """Return the interval after some rounds of a study of at most `budget`, tested after each from the 4th.
 
     `differences` has one value per round, in order of time. The interval is the intersection of those at all tests, so
-    that a conclusion is never lost. Infinite before the first test.
+    that a conclusion is never lost. Infinite before the first test. `speeds`: of the CPU in each round.
     """
     number = len(differences)
-    estimate = float(differences.mean())
+    mean = estimate(differences, speeds).mean
     level = nominal_level(max(budget, number, FIRST_TEST), alpha)
     low, high = -math.inf, math.inf
     for rounds in range(FIRST_TEST, number + 1):
-        seen = differences[:rounds]
-        half = student_quantile(1 - level / 2, rounds - 1) * float(seen.std(ddof=1)) / math.sqrt(rounds)
-        low, high = max(low, float(seen.mean()) - half), min(high, float(seen.mean()) + half)
+        seen = estimate(differences[:rounds], speeds.first(rounds))
+        half = student_quantile(1 - level / 2, round(seen.freedom, 2)) * seen.error
+        low, high = max(low, seen.mean - half), min(high, seen.mean + half)
     if low > high:
         low = high = (low + high) / 2
-    return Interval(min(max(estimate, low), high), low, high)
+    return Interval(min(max(mean, low), high), low, high)
 
 
-def anytime(differences: Floats, alpha: float = ALPHA) -> Interval:
+def estimate(differences: Floats, speeds: Speeds = UNKNOWN) -> Estimate:
+    """Estimate the mean of at least 2 differences, adjusted for the CPU's speed if that is known."""
+    plain = _plain(differences)
+    if len(speeds.own) != len(differences):
+        return plain
+    parts = [(differences, speeds.own), *speeds.others]
+    products = [_products(one, two) for one, two in parts if len(one) == len(two) > 1]
+    own, total = products[0].squares, sum(part.squares for part in products)
+    number, mean_speed = len(differences), float(speeds.own.mean())
+    if not own or abs(mean_speed) > _MOST_ERRORS * math.sqrt(own / (number - 1) / number):
+        return plain
+    share = own / total
+    freedom = number - 1 - share
+    if freedom < _LEAST_FREEDOM:
+        return plain
+    slope = sum(part.mixed for part in products) / total
+    rest = differences - slope * speeds.own
+    variance = float(((rest - rest.mean()) ** 2).sum()) / freedom
+    error = math.sqrt(variance * (1 / number + mean_speed**2 / total))
+    return Estimate(float(rest.mean()), error, math.sqrt(variance), freedom, True)
+
+
+def _plain(differences: Floats) -> Estimate:
+    number = len(differences)
+    deviation = float(differences.std(ddof=1))
+    return Estimate(float(differences.mean()), deviation / math.sqrt(number), deviation, number - 1)
+
+
+class _Products(NamedTuple):
+    """Sums of squares of the speeds, and of products of speeds and differences, about their means."""
+
+    squares: float
+    mixed: float
+
+
+def _products(differences: Floats, speeds: Floats) -> _Products:
+    apart = speeds - speeds.mean()
+    return _Products(float((apart**2).sum()), float((apart * differences).sum()))
+
+
+def anytime(differences: Floats, alpha: float = ALPHA, speeds: Speeds = UNKNOWN) -> Interval:
     """Return an interval that holds at all tests together, however many rounds follow."""
-    number, estimate = len(differences), float(differences.mean())
-    half = anytime_reach(number, alpha) * float(differences.std(ddof=1)) if number > 1 else math.inf
-    return Interval.around(estimate, half)
+    if len(differences) < 2:
+        return Interval.around(float(differences.mean()), math.inf)
+    found = estimate(differences, speeds)
+    # An error is that of a mean: of so many rounds as degrees of freedom are left for.
+    reach = anytime_reach(found.freedom + 1, alpha)
+    return Interval.around(found.mean, reach * math.sqrt(len(differences)) * found.error)
 
 
-def anytime_reach(number: int, alpha: float = ALPHA) -> float:
+def anytime_reach(number: float, alpha: float = ALPHA) -> float:
     """Return the half width of `anytime` in standard deviations of one round; infinite for too few rounds."""
     ratio = _PRIOR / (number + _PRIOR)
     bound = (1 / (alpha * math.sqrt(ratio))) ** (2 / number)
@@ -145,9 +223,6 @@ def minimum_detectable(deviation: float, rounds: int, alpha: float = ALPHA) -> f
     level = nominal_level(rounds, alpha)
     reach = student_quantile(1 - level / 2, freedom) + student_quantile(POWER, freedom)
     return reach * deviation / math.sqrt(rounds)
-
-
-Floats = npt.NDArray[np.float64]
 
 
 def student_cdf(t: float, freedom: float) -> float:

@@ -82,6 +82,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"
     `margin` is the largest change that counts as equivalent, `detectable` the smallest that this comparison would find
     with a probability of 80%. None: unknown; one end alone is None when the interval has no such end, because the
     generator was saturated (`Verdict.at_least`). `likely` is the outcome that an inconclusive effect leans to.
+    `speed_spread`: the effect is adjusted for the CPU's speed, whose ratio has this standard deviation (share) between
+    rounds; None: it is not.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"
     level: float = 0.95
     margin: float = 0.0
     detectable: float | None = None
+    speed_spread: float | None = None
     likely: Outcome | None = None
 
 

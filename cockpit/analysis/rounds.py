@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK, block_sample, window_values
 from cockpit.analysis.effects import HEADLINE_SHARE
-from cockpit.analysis.intervals import ALPHA, FIRST_TEST, minimum_detectable
+from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Speeds, estimate, minimum_detectable
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
 from cockpit.analysis.switch import long_run_variance
-from cockpit.analysis.verdict import judge_rounds
+from cockpit.analysis.verdict import judge_rounds, log_ratios
 from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
 from cockpit.model.events import Side
 from cockpit.model.knobs import Setting
@@ -185,9 +185,10 @@ def _deviation_of_rounds(state: State) -> float | None:
         if len(rounds.complete) >= FIRST_TEST and rounds.begun.run in state.plans:
             pairs = [(_window(state, rounds, one), _window(state, rounds, two)) for one, two in rounds.complete]
             name = _headline(pairs[0][0].segments[0]) if pairs[0][0].segments else "rate"
-            before, after = (window_values([pair[side] for pair in pairs]).get(name) for side in (0, 1))
-            if before is not None and after is not None and bool((before > 0).all() and (after > 0).all()):
-                return float(np.log(after / before).std(ddof=1))
+            sides = window_values([one for one, _ in pairs]), window_values([two for _, two in pairs])
+            found = log_ratios(sides, name)
+            if len(found.values) >= FIRST_TEST:
+                return estimate(found.values, Speeds(found.speeds)).deviation
     return None
 
 

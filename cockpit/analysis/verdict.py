@@ -24,8 +24,10 @@ from cockpit.analysis.intervals import (
     Floats,
     Interval,
     Pool,
+    Speeds,
     anytime,
     anytime_reach,
+    estimate,
     few_runs,
     minimum_detectable,
     sequential,
@@ -34,6 +36,7 @@ from cockpit.analysis.objections import invalid, lost_hosts, objection, saturate
 from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, spoiled, taken
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
+from cockpit.analysis.speed import speed_ratios
 from cockpit.analysis.warnings import comparison_warnings
 from cockpit.analysis.windows import Window, left_out
 
@@ -41,6 +44,8 @@ Windows = Sequence[Window]
 # Measurements after one set-up: the windows of its runs, which count as one value.
 Visit = Sequence[Window]
 Visits = Sequence[Visit]
+# Rounds: the visits of both settings.
+Pairs = Sequence[tuple[Visit, Visit]]
 _NORMAL = NormalDist()
 # Metrics that the generator influences.
 _TIMED = ("rate", "p50", "p99")
@@ -68,13 +73,13 @@ ALONE = Planned()
 
 
 def judge_rounds(
-    pairs: Sequence[tuple[Visit, Visit]], label: str = "", budget: int | None = None, planned: Planned = ALONE
+    pairs: Pairs, label: str = "", budget: int | None = None, planned: Planned = ALONE, others: Sequence[Pairs] = ()
 ) -> Verdict:
     """Judge rounds of which each has both settings, in order of time: of a study of at most `budget` rounds, or (None)
-    without a planned end."""
+    without a planned end. `others` are rounds of the study's other comparisons under the same load: see `speed`."""
     before, after = [one for one, _ in pairs], [two for _, two in pairs]
     spoil = spoiled if len(pairs) < FIRST_TEST else taken
-    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned), spoil)
+    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned, others), spoil)
 
 
 def judge_runs(
@@ -84,13 +89,30 @@ def judge_runs(
     return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, planned))
 
 
-def round_differences(pairs: Sequence[tuple[Visit, Visit]], name: str) -> Floats:
-    """Return the logarithms of ratios of a metric, one per round that has both; none if a value is not above 0."""
-    sides = _sides([one for one, _ in pairs], [two for _, two in pairs], (name,))
-    one, two = (side.get(name, np.full(len(pairs), np.nan)) for side in sides)
+class Differences(NamedTuple):
+    """Logarithms of ratios of a metric, one per round that has both, and those of the CPU's speed; none: unknown."""
+
+    values: Floats
+    speeds: Floats
+
+
+def round_differences(pairs: Pairs, name: str) -> Differences:
+    """Return the differences of a metric; none if a value is not above 0."""
+    return log_ratios(_sides([one for one, _ in pairs], [two for _, two in pairs], (name,)), name)
+
+
+def log_ratios(sides: tuple[_Values, _Values], name: str) -> Differences:
+    """Return the differences of a metric between the values of both sides, one per round."""
+    if any(name not in side for side in sides):
+        return Differences(np.array([]), np.array([]))
+    one, two = sides[0][name], sides[1][name]
+    speeds = speed_ratios(*sides, name)
     both = ~(np.isnan(one) | np.isnan(two))
+    known = both & ~np.isnan(speeds) if len(speeds) else both
     one, two = one[both], two[both]
-    return np.log(two / one) if log_values((one, two)) else np.array([])
+    if not log_values((one, two)):
+        return Differences(np.array([]), np.array([]))
+    return Differences(np.log(two / one), speeds[both] if len(speeds) and bool((known == both).all()) else np.array([]))
 
 
 def judge_single_runs(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
@@ -194,10 +216,13 @@ def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect, between: i
     return math.inf if blocks is None else float((blocks - len(two)) * BLOCK)
 
 
-def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned) -> Verdict:
+def _rounds(
+    before: Visits, after: Visits, budget: int | None, planned: Planned, others: Sequence[Pairs] = ()
+) -> Verdict:
     if len(before) < FIRST_TEST:
         return replace(_runs(before, after, (), planned), design=Design.ROUNDS)
     sides = _sides(before, after, planned.metrics)
+    other_sides = [_sides([one for one, _ in pairs], [two for _, two in pairs], planned.metrics) for pairs in others]
 
     def measure(name: str, alpha: float) -> MeasuredEffect | None:
         if any(name not in side for side in sides):
@@ -207,15 +232,19 @@ def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned)
         if both.sum() < FIRST_TEST:
             return None
         one, two = one[both], two[both]
-        logarithmic = log_values((one, two))
-        differences = np.log(two / one) if logarithmic else two - one
-        deviation = float(differences.std(ddof=1))
+        found = log_ratios(sides, name)
+        logarithmic = len(found.values) > 0
+        values = found.values if logarithmic else two - one
+        speeds = Speeds(found.speeds, [log_ratios(other, name) for other in other_sides])
+        seen = estimate(values, speeds)
         if budget is None:
-            interval, reach = anytime(differences, alpha), anytime_reach(len(differences), alpha) * deviation
+            interval, reach = anytime(values, alpha, speeds), anytime_reach(len(values), alpha) * seen.deviation
         else:
-            interval = sequential(differences, budget, alpha)
-            reach = minimum_detectable(deviation, max(budget, FIRST_TEST), alpha)
-        return MeasuredEffect(interval, logarithmic, float(one.mean()), float(two.mean()), reach, _halved(interval))
+            interval = sequential(values, budget, alpha, speeds)
+            reach = minimum_detectable(seen.deviation, max(budget, FIRST_TEST), alpha)
+        spread = float(speeds.own.std(ddof=1)) if seen.adjusted else None
+        means = float(one.mean()), float(two.mean())
+        return MeasuredEffect(interval, logarithmic, *means, reach, _halved(interval), spread)
 
     return _verdict(Design.ROUNDS, (len(before), len(after)), sides, measure, before[0][0].plan.open, planned)
 

@@ -213,12 +213,21 @@ def basis_lines(verdict: Verdict) -> list[str]:
             if seconds:
                 lines.append(f"discarded {side}: {left_out_words(seconds)}")
         lines += [f"other load on {other_load_words(one)}" for one in verdict.other_loads]
+    lines += [words] if (words := speed_words(verdict)) else []
     if verdict.effects and verdict.design is not Design.TOTALS:
         lines.append(
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
             "equivalent: the interval is within the margin; less than 1% is no difference"
         )
     return lines
+
+
+def speed_words(verdict: Verdict) -> str:
+    """Return by which differences of the CPU's speed the verdict is adjusted; empty if it is not."""
+    spread = max((one.speed_spread for one in verdict.effects if one.speed_spread is not None), default=None)
+    if spread is None:
+        return ""
+    return f"adjusted for the CPU's speed by the probe's loop; its ratio varied by {_percent(spread)} between rounds"
 
 
 def stability_words(found: Stability) -> str:
@@ -299,14 +308,15 @@ def too_few_words(verdict: Verdict) -> str:
 
 
 def basis_words(verdict: Verdict) -> str:
-    """Return the basis of a verdict: `60 s vs 60 s`, `12 rounds`, `n = 4 vs 4`; empty without effects."""
+    """Return the basis of a verdict: `60 s vs 60 s`, `12 rounds, adjusted for CPU speed`, `n = 4 vs 4`; empty without
+    effects."""
     if not verdict.effects:
         return ""
     before, after = verdict.values
     if verdict.design is Design.SWITCH:
         return f"{before * verdict.block} s vs {after * verdict.block} s"
     if verdict.design is Design.ROUNDS:
-        return f"{before} rounds"
+        return f"{before} rounds{', adjusted for CPU speed' if speed_words(verdict) else ''}"
     return f"n = {before} vs {after}{', totals only' if verdict.design is Design.TOTALS else ''}"
 
 

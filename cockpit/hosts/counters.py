@@ -27,6 +27,7 @@ KNOWN = frozenset(
         *("sockets.used", "TCP.inuse", "TCP.tw", "UDP.inuse", "RAW.inuse", "FRAG.inuse"),
         *(f"{resource}.{share}" for resource in ("cpu", "io", "memory") for share in ("some", "full")),
         *("ctxt", "runnable", "tasks"),
+        *("loops", "loop_us"),
         *(f"cgroup.{name}" for name in ("version", "cpu", "periods", "throttled", "quota", "memory", "limit")),
         *(f"cgroup.waits_{resource}" for resource in ("cpu", "io", "memory")),
     )
@@ -147,6 +148,7 @@ _FILES: Mapping[str, Callable[[bytes], _Pairs]] = {
     "/proc/stat": _words,
     "/proc/loadavg": _tasks,
     "/proc/cgroup": _words,
+    "/proc/speed": _words,
     "/proc/net/sockstat": _sockets,
     "/proc/net/snmp": _tables,
     "/proc/net/netstat": _tables,

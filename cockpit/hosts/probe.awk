@@ -333,7 +333,7 @@ function bare(text) {
   return text
 }
 
-function begin(number, what, own) {
+function begin(number, what, own, loop) {
   tick++
   busy = number
   if (own != owner) { owner = own; shell = "./" own "/stat" }
@@ -349,6 +349,15 @@ function begin(number, what, own) {
   put("#cockpit layered" layered)
   if (hidden) put("#cockpit hidden")
   say_system()
+  say_speed(loop)
+}
+
+# The loops that measured how fast the CPU is, and the CPU time (us) that they took.
+function say_speed(loop) {
+  if (loop > 0) { loops++; loop_us += loop }
+  if (!loops) return
+  say_changed("speed", "loops " loops)
+  say_changed("speed", "loop_us " loop_us)
 }
 
 # Adds a process to the list, by parts: a long text is dear to add to.
@@ -586,12 +595,12 @@ function forget_the_gone(   pid) {
   for (pid in seen) if (seen[pid] != tick) { forget(pid); lose(pid); delete met[pid]; delete seen[pid]; known-- }
 }
 
-# A word a line: `list NUMBER WHAT OWN`, the processes there are, `end`; or `more …`, what may be new ones, `end`.
+# A word a line: `list NUMBER WHAT OWN LOOP`, the processes there are, `end`; or `more …`, what may be new ones, `end`.
 /[0-9]/ { if (busy != "" && (whole || born($0 + 0))) enlist($0 + 0); next }
 /list|more/ {
   whole = ($0 ~ /list/)
-  getline number; getline what; getline own
-  begin(number + 0, bare(what), bare(own))
+  getline number; getline what; getline own; getline loop
+  begin(number + 0, bare(what), bare(own), loop + 0)
   next
 }
 /end/ { if (busy != "") finish() }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The probe of a host: reads /proc, by awk (probe.awk) if the host has one that can. POSIX sh: dash, bash, busybox ash.
-# Set before it: watch patterns regex port reader line_bytes round slow_round most_shares few_numbers queue_round groups.
+# Set before it: watch patterns regex port reader line_bytes round slow_round most_shares few_numbers queue_round groups
+# steps.
 # A tick is a line on stdin, `NUMBER WHAT [BYTES]`: WHAT is `all` or `changes`, BYTES is where to cut lines; `clock` in
 # place of NUMBER asks for the wall clock. The probe's own processes are read as /proc/./PID, unlike the watched ones.
 # shellcheck disable=SC2154
@@ -13,6 +14,9 @@ if ! [ -r /proc/stat ]; then
   printf '\n#cockpit foreign %s\n' "$(uname -s)"
   exit 0
 fi
+
+timed=
+IFS=' ' read -r c rest 2>/dev/null < /proc/self/schedstat && [ "$c" != 0 ] && timed=y
 
 readable=
 for f in $counted /proc/net/tcp /proc/net/tcp6; do
@@ -51,7 +55,7 @@ if command -v awk >/dev/null; then
   export patterns regex port nuls line_bytes round slow_round most_shares queue_round readable groups
   if [ "$nuls" ] || [ "$zeros" = 1 ]; then
     IFS= read -r me < /proc/$$/comm
-    case $(cd /proc; printf '%s\n' list 0 all 1 "$$" end | patterns=$me awk $interactive "$reader" 2>/dev/null) in
+    case $(cd /proc; printf '%s\n' list 0 all 1 0 "$$" end | patterns=$me awk $interactive "$reader" 2>/dev/null) in
       *"/$$/cmdline:"*'#cockpit end 0'*) awks=y ;;
     esac
   fi
@@ -61,20 +65,35 @@ tell_clock() {
   printf '#cockpit clock %s\n' "$(date +%s.%N)"
 }
 
+# Sets loop to the CPU time (us) of a loop that is always the same, which tells how fast the CPU is now; 0: unknown. The
+# kernel brings the counter up to date when it puts this shell aside, as it does while a child runs.
+measure_speed() {
+  loop=0
+  [ "$timed" ] || return
+  ( : )
+  IFS=' ' read -r ran rest < /proc/self/schedstat
+  step=0
+  while [ $step -lt "$steps" ]; do step=$((step + 1)); done
+  ( : )
+  IFS=' ' read -r now rest < /proc/self/schedstat
+  loop=$(((now - ran) / 1000))
+}
+
 # Hands awk each tick. Listing /proc is dear: in most ticks it is told only the numbers given since the tick before the
 # last (one that was just being made then is tried twice). The last one given is in loadavg, which counts only where it
 # speaks of the namespace that /proc shows.
 beat() {
   cd /proc
   IFS=' ' read -r me rest < /proc/self/stat
-  last=$me
+  last=$me loop=0
   see_last
   counts= listed=
   few "$me" "$last" "$few_numbers" && counts=y
   while read -r number what bytes; do
     if [ "$number" = clock ]; then tell_clock >&3
-    elif [ "$watch" ]; then ask_processes
-    else ask list "$number" "$what" "$me" end
+    else
+      if [ "$watch" ]; then ask_processes; else ask list "$number" "$what" "$me" "$loop" end; fi
+      measure_speed
     fi
   done
 }
@@ -84,9 +103,9 @@ ask_processes() {
   if [ "$what$counts$listed" = changesyy ] && [ $((number % round)) != 0 ] && few "$since" "$last" "$few_numbers"; then
     given=
     while [ "$since" -lt "$last" ]; do given="$given $((since += 1))"; done
-    ask more "$number" "$what" "$me" $given end
+    ask more "$number" "$what" "$me" "$loop" $given end
   else
-    ask list "$number" "$what" "$me" [0-9]* end
+    ask list "$number" "$what" "$me" "$loop" [0-9]* end
     listed=y
   fi
 }
@@ -170,6 +189,7 @@ frame() {
     done
   fi
   counters
+  [ "$loops" = 0 ] || printf '/proc/speed:loops %s\n/proc/speed:loop_us %s\n' "$loops" "$spent"
   printf '#cockpit end %s\n' "$1"
 }
 
@@ -188,8 +208,12 @@ main() {
     { beat | take; } 3>&1
     exit 0
   fi
+  loops=0 spent=0
   while read -r number what bytes; do
-    if [ "$number" = clock ]; then tell_clock; else frame "$number" "$bytes"; fi
+    if [ "$number" = clock ]; then tell_clock; continue; fi
+    frame "$number" "$bytes"
+    measure_speed
+    [ "$loop" -gt 0 ] && loops=$((loops + 1)) spent=$((spent + loop))
   done
   exit 0
 }

@@ -21,6 +21,8 @@ FEW = 64
 COMM_BYTES = 15
 # Longer lines are cut (bytes).
 LINE_BYTES = 8192
+# Steps of the loop that measures the CPU's speed: about 1 ms of a shell.
+LOOP_STEPS = 1000
 # The control groups (cgroups) of a host, of version 1 or 2.
 GROUPS = "/sys/fs/cgroup"
 
@@ -43,6 +45,7 @@ def script(processes: tuple[str, ...], port: int | None = None) -> str:
         "few_numbers": str(FEW),
         "queue_round": str(QUEUE_ROUND),
         "groups": GROUPS,
+        "steps": str(LOOP_STEPS),
         "reader": _text("probe.awk"),
     }
     return "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in settings.items()), _text("probe.sh")])

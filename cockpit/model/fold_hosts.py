@@ -125,6 +125,7 @@ def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
         round_trip=now.round_trip,
         hidden=reading.hidden,
         group=_group(reading, step),
+        speed=step.rates.get(sar.SPEED_METRIC) if step else None,
     )
 
 

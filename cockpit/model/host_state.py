@@ -157,7 +157,8 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     `unseen`: maximum number of processes that started and ended since the previous sample without being seen.
     `hidden`: /proc hides processes (hidepid), so that those which are counted are not all. `servers`, `generator` and
     `other` are shares (per cent of all cores): the watched processes with the probe, the load generator if it is on
-    that machine, and all other programs. `group` is None without a control group of the server's own.
+    that machine, and all other programs. `group` is None without a control group of the server's own. `speed` is how
+    many of the probe's loops, which are always the same, a second of CPU time is enough for.
     """
 
     t: float
@@ -183,6 +184,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     generator: float | None = None
     other: float | None = None
     group: GroupUse | None = None
+    speed: float | None = None
 
 
 class TailLine(msgspec.Struct, frozen=True, array_like=True):

@@ -50,9 +50,11 @@ RAM = SarGroup(
     _names("kbmemfree kbavail kbmemused %memused kbbuffers kbcached kbcommit %commit kbactive kbinact kbdirty"),
 )
 CGROUP = SarGroup("cgroup", "systemd-cgtop", _names("%cpu %quota %throttled kbmemory kblimit %memory %scpu %sio %smem"))
+SPEED = SarGroup("speed", "the probe", {"cpu": "loops/s"})
+SPEED_METRIC = "speed.cpu"
 SWAP = SarGroup("swap", "sar -S", _names("kbswpfree kbswpused %swpused kbswpcad %swpcad"))
 
-GROUPS = (PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, RAM, SWAP, CGROUP)
+GROUPS = (PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, RAM, SWAP, CGROUP, SPEED)
 
 # Counters whose sum per second is the metric. Only the first of them must exist.
 _RATES: Mapping[str, tuple[str, ...]] = {
@@ -164,7 +166,7 @@ def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float
         rate = _rate(before, after, (counter,), seconds)
         if rate is not None:
             found[metric] = min(100.0, rate / _PRESSURE)
-    return found | _of_group(before, after, seconds)
+    return found | _of_group(before, after, seconds) | _speed(before, after, seconds)
 
 
 def _of_group(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
@@ -178,6 +180,15 @@ def _of_group(before: Counters, after: Counters, seconds: float) -> dict[str, fl
     if periods is not None and throttled is not None:
         found["cgroup.throttled"] = min(100.0, 100 * throttled / periods) if periods else 0.0
     return found
+
+
+def _speed(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
+    """Return how many of the probe's loops, which are always the same, a second of CPU time is enough for.
+
+    It falls with the clock rate of the CPU, and while another machine uses the same core or its caches.
+    """
+    loops, spent = (_rate(before, after, (name,), seconds) for name in ("loops", "loop_us"))
+    return {SPEED_METRIC: 1e6 * loops / spent} if loops and spent else {}
 
 
 def levels(reading: HostReading) -> dict[str, float]:

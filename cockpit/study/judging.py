@@ -11,11 +11,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import HEADLINE_SHARE
-from cockpit.analysis.intervals import ALPHA, FIRST_TEST, POWER, minimum_detectable, student_quantile
+from cockpit.analysis.intervals import ALPHA, FIRST_TEST, POWER, Speeds, estimate, minimum_detectable, student_quantile
 from cockpit.analysis.objections import objection, refused
 from cockpit.analysis.other_load import spoiled_rounds
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
-from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, round_differences
+from cockpit.analysis.verdict import Pairs, Planned, judge_rounds, judge_runs, round_differences
 from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
 from cockpit.model.study import Study
@@ -77,9 +77,10 @@ def spread_of(study: Study, cells: Sequence[Cell]) -> RoundSpread | None:
             if len(pairs) < 2:
                 continue
             differences = round_differences(pairs, headline_of(study))
-            if len(differences) > 1:
-                squares += float(((differences - differences.mean()) ** 2).sum())
-                freedom += len(differences) - 1
+            if len(differences.values) > 1:
+                found = estimate(differences.values, Speeds(differences.speeds))
+                squares += found.deviation**2 * found.freedom
+                freedom += round(found.freedom)
     return RoundSpread(deviation=math.sqrt(squares / freedom), freedom=freedom) if freedom else None
 
 
@@ -155,7 +156,7 @@ def _verdict(
     # After a comparison is closed its variants may continue for the sake of others: those rounds are ignored.
     considered = {turn.round for turn in rounds if two.control or place in turn.open}
     label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
-    others = [cell for cell in cells.values() if cell not in (one, two)]
+    others = {place: cell for place, cell in cells.items() if cell not in (one, two)}
     found = _judged(study, one, two, others, considered, label)
     over = found.whole >= FIRST_TEST and (found.is_hopeless(study.rounds) or closed(study, found.verdict))
     needed = None if over or two.control else rounds_needed(study, found.verdict)
@@ -182,9 +183,7 @@ def level_words(study: Study, level: float | None) -> str:
     return f"{level:g}/s" if study.plan.open else f"c={level:g}"
 
 
-def _judged(
-    study: Study, first: Cell, other: Cell, others: Sequence[Cell], considered: set[int], label: str
-) -> _Judged:
+def _judged(study: Study, first: Cell, other: Cell, others: Cells, considered: set[int], label: str) -> _Judged:
     """Judge by rounds from the fourth on, else by runs, whose spread is borrowed from the other cells.
 
     A few rounds that something spoiled (the generator, a neighbour) are left out, in both variants, and counted.
@@ -193,22 +192,33 @@ def _judged(
     pairs = _pairs(study, first, other, considered)
     if len(pairs) < FIRST_TEST:
         before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
-        borrowed = [list(_by_round(study, cell).values()) for cell in others]
+        borrowed = [list(_by_round(study, cell).values()) for cell in others.values()]
         return _Judged(judge_runs(before, after, label, borrowed, family), min(len(before), len(after)))
+    alike = _compared_alike(study, first, others, considered)
     against = _reasons(pairs)
     whole = [pair for pair, reason in zip(pairs, against, strict=True) if reason is None]
     reasons = [reason for reason in against if reason is not None]
     if not reasons or len(whole) < FIRST_TEST or len(reasons) > MOST_SPOILED * len(pairs):
-        verdict = judge_rounds(pairs, label, study.rounds, family)
+        verdict = judge_rounds(pairs, label, study.rounds, family, alike)
         # A saturated generator may leave "at least"; other load leaves nothing.
         loads = [reason for reason in reasons if reason.cause is Cause.OTHER_LOAD]
         if loads and verdict.outcome is not Outcome.INVALID:
             verdict = refused(verdict, loads[0])
         return _Judged(verdict, len(pairs), len(reasons), len(pairs))
-    verdict = judge_rounds(whole, label, study.rounds, family)
+    verdict = judge_rounds(whole, label, study.rounds, family, alike)
     warning = warning_of(WarningKind.ROUNDS_LEFT_OUT, reasons[0].cause, count=len(reasons), total=len(pairs))
     verdict = replace(verdict, warnings=(warning, *verdict.warnings))
     return _Judged(verdict, len(whole), len(reasons), len(pairs))
+
+
+def _compared_alike(study: Study, first: Cell, others: Cells, considered: set[int]) -> list[Pairs]:
+    """Return the rounds of the same cell with each other variant under the same load."""
+    found: list[Pairs] = []
+    for (_, level, part), cell in others.items():
+        if level == first.level and part == first.part:
+            pairs = _pairs(study, first, cell, considered)
+            found += [pairs] if len(pairs) > 1 else []
+    return found
 
 
 def _reasons(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
