@@ -41,10 +41,13 @@ _NOMINAL = {
     50: (0.00548, 0.00245, 0.00156, 0.00111, 0.00087, 0.0007, 0.00059, 0.00051, 0.00039),
 }
 # Degrees of freedom that must be left for differences to be adjusted by the CPU's speed.
-_LEAST_FREEDOM = 3
+_LEAST_FREEDOM = 2
 # Standard errors by which the mean speed of two settings may differ. A larger difference is no chance: the setting
 # itself changes the CPU's speed, and its effect must not be taken out.
 _MOST_ERRORS = 4.0
+# Share of the level that tests have which are adjusted: the slope differs from one to the next, so that they depend less
+# on one another. From simulations, which the tests repeat.
+_ADJUSTED_LEVEL = 0.85
 # The level falls somewhat faster than the risk.
 _TAIL = 1.09
 
@@ -150,7 +153,8 @@ def sequential(differences: Floats, budget: int, alpha: float = ALPHA, speeds: S
     low, high = -math.inf, math.inf
     for rounds in range(FIRST_TEST, number + 1):
         seen = estimate(differences[:rounds], speeds.first(rounds))
-        half = student_quantile(1 - level / 2, round(seen.freedom, 2)) * seen.error
+        risk = level * _ADJUSTED_LEVEL if seen.adjusted else level
+        half = student_quantile(1 - risk / 2, round(seen.freedom, 2)) * seen.error
         low, high = max(low, seen.mean - half), min(high, seen.mean + half)
     if low > high:
         low = high = (low + high) / 2
@@ -162,20 +166,17 @@ def estimate(differences: Floats, speeds: Speeds = UNKNOWN) -> Estimate:
     plain = _plain(differences)
     if len(speeds.own) != len(differences):
         return plain
-    parts = [(differences, speeds.own), *speeds.others]
-    products = [_products(one, two) for one, two in parts if len(one) == len(two) > 1]
-    own, total = products[0].squares, sum(part.squares for part in products)
     number, mean_speed = len(differences), float(speeds.own.mean())
-    if not own or abs(mean_speed) > _MOST_ERRORS * math.sqrt(own / (number - 1) / number):
+    deviation = float(speeds.own.std(ddof=1))
+    if not deviation or abs(mean_speed) > _MOST_ERRORS * deviation / math.sqrt(number):
         return plain
-    share = own / total
-    freedom = number - 1 - share
+    slope = _slope(differences, speeds)
+    freedom = number - 1 - slope.spent
     if freedom < _LEAST_FREEDOM:
         return plain
-    slope = sum(part.mixed for part in products) / total
-    rest = differences - slope * speeds.own
+    rest = differences - slope.value * speeds.own
     variance = float(((rest - rest.mean()) ** 2).sum()) / freedom
-    error = math.sqrt(variance * (1 / number + mean_speed**2 / total))
+    error = math.sqrt(variance * (1 / number + mean_speed**2 * slope.variance))
     return Estimate(float(rest.mean()), error, math.sqrt(variance), freedom, True)
 
 
@@ -185,16 +186,28 @@ def _plain(differences: Floats) -> Estimate:
     return Estimate(float(differences.mean()), deviation / math.sqrt(number), deviation, number - 1)
 
 
-class _Products(NamedTuple):
-    """Sums of squares of the speeds, and of products of speeds and differences, about their means."""
+class _Slope(NamedTuple):
+    """By how much differences follow the speed, the variance of that in units of a difference's, and the degrees of
+    freedom of the comparison that its estimate has spent."""
 
-    squares: float
-    mixed: float
+    value: float
+    variance: float
+    spent: float
 
 
-def _products(differences: Floats, speeds: Floats) -> _Products:
-    apart = speeds - speeds.mean()
-    return _Products(float((apart**2).sum()), float((apart * differences).sum()))
+def _slope(differences: Floats, speeds: Speeds) -> _Slope:
+    """Least squares over all comparisons, of which each has a mean of its own. They share the first setting's values,
+    so that the noise of two of them is half the same."""
+    parts = [(differences, speeds.own), *(part for part in speeds.others if len(part[0]) == len(part[1]) > 1)]
+    rounds = max(len(values) for values, _ in parts)
+    apart = np.array([np.pad(speed - speed.mean(), (0, rounds - len(speed))) for _, speed in parts])
+    values = np.array([np.pad(value - value.mean(), (0, rounds - len(value))) for value, _ in parts])
+    products = apart @ apart.T
+    shared = (np.eye(len(parts)) + 1) / 2
+    total = float(np.trace(products))
+    variance = float((shared * products).sum()) / total**2
+    spent = 2 * float((shared[0] * products[0]).sum()) / total - float(products[0, 0]) * variance
+    return _Slope(float((apart * values).sum()) / total, variance, spent)
 
 
 def anytime(differences: Floats, alpha: float = ALPHA, speeds: Speeds = UNKNOWN) -> Interval:
