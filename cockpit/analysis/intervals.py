@@ -45,7 +45,7 @@ _LEAST_FREEDOM = 2
 # Standard errors by which the mean speed of two settings may differ. A larger difference is no chance: the setting
 # itself changes the CPU's speed, and its effect must not be taken out.
 _MOST_ERRORS = 4.0
-# Share of the level that tests have which are adjusted: the slope differs from one to the next, so that they depend less
+# Share of the level that adjusted tests have: the slope differs from one to the next, so that they depend less
 # on one another. From simulations, which the tests repeat.
 _ADJUSTED_LEVEL = 0.85
 # The level falls somewhat faster than the risk.

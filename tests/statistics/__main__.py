@@ -13,6 +13,7 @@ from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES
 from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, studied, watched
+from tests.statistics.speeds import MACHINES
 from tests.statistics.studies import Simulated, studies
 
 MARGIN = 0.03
@@ -28,6 +29,7 @@ def main(repetitions: int) -> None:
     rounds(repetitions)
     planned(repetitions)
     whole_studies(repetitions)
+    speeds(repetitions)
     few(repetitions)
     baselines(repetitions)
     neighbours(repetitions)
@@ -107,6 +109,28 @@ def whole_studies(repetitions: int) -> None:
             f"{cells[3]:>7} {cells[4]:>8} {cells[5]:>7} {cells[6]:>7} {cells[7]:>7}",
             flush=True,
         )
+
+
+def speeds(repetitions: int) -> None:
+    print(
+        "\nrounds on a machine whose CPU speed varies by 10%, the rest by 2%, adjusted for the speed and not;\n"
+        "wrong: significant at any test without effect (ever: also without a planned end), found: +5% significant"
+    )
+    head = ("wrong", "plain", "ever", "found", "plain", "covered")
+    print(f"{'rate':30} {'rounds':>6} {' '.join(f'{word:>7}' for word in head)}")
+    for machine in MACHINES:
+        for number in (5, 12):
+            none, five = (tested(machine, repetitions, number, math.log1p(effect), seed=8) for effect in (0.0, 0.05))
+            cells = (
+                [one.adjusted.low > 0 or one.adjusted.high < 0 for one in none],
+                [one.plain.low > 0 or one.plain.high < 0 for one in none],
+                [one.ever for one in none],
+                [one.adjusted.low > 0 for one in five],
+                [one.plain.low > 0 for one in five],
+                [one.adjusted.low <= math.log(1.05) <= one.adjusted.high for one in five],
+            )
+            shown = " ".join(f"{_percent(cell):>7}" for cell in cells)
+            print(f"{machine.name:30} {number:>6} {shown}", flush=True)
 
 
 def _wrong(study: Simulated, places: Sequence[int]) -> bool:
