@@ -120,7 +120,9 @@ def speeds(repetitions: int) -> None:
     print(f"{'rate':30} {'rounds':>6} {' '.join(f'{word:>7}' for word in head)}")
     for machine in MACHINES:
         for number in (5, 12):
-            none, five = (tested(machine, repetitions, number, math.log1p(effect), seed=8) for effect in (0.0, 0.05))
+            none, five = (
+                studies_of(machine, repetitions, number, math.log1p(effect), seed=8) for effect in (0.0, 0.05)
+            )
             cells = (
                 [one.adjusted.low > 0 or one.adjusted.high < 0 for one in none],
                 [one.plain.low > 0 or one.plain.high < 0 for one in none],
