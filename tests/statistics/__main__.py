@@ -13,7 +13,6 @@ from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES
 from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, studied, watched
-from tests.statistics.speeds import MACHINES
 from tests.statistics.speeds import MACHINES, studies_of
 from tests.statistics.studies import Simulated, studies
 
