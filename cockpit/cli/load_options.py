@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -74,14 +75,12 @@ _OF_A_REQUEST = ("method", "header", "auth", "data", "data_file", "content_type"
 
 def chosen_profile(options: Namespace) -> Profile:
     """Return the profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
-    try:
-        profile = named_profile(options.target)
-        thresholds_of(profile, [])
-        require_trust(profile, options.target, accepted=options.trust)
+    profile = named_profile(options.target)
+    thresholds_of(profile, [])
+    require_trust(profile, options.target, accepted=options.trust)
+    with errors_name_flags():
         plan = with_flags(profile.plan, options)
         check_plan(plan)
-    except Wrong as error:
-        raise flagged(error, FLAGS) from None
     if plan.replay is not None:
         _announce(plan)
     return _from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options)
@@ -115,9 +114,13 @@ def _announce(plan: LoadPlan) -> None:
         print(f"cockpit: {line}", file=sys.stderr)
 
 
-def flagged(error: Wrong, flags: Mapping[str, str]) -> UsageError:
-    """Return the error with the flag in place of the profile's key."""
-    return UsageError(error.problem, subject=flags.get(error.key, error.key))
+@contextmanager
+def errors_name_flags(flags: Mapping[str, str] = FLAGS) -> Iterator[None]:
+    """Raise Wrong as a UsageError that names the flag in place of the profile's key."""
+    try:
+        yield
+    except Wrong as error:
+        raise UsageError(error.problem, subject=flags.get(error.key, error.key)) from None
 
 
 def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:
@@ -269,7 +272,7 @@ def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
 
 
 def named_profile(target: str) -> Profile:
-    """Return the profile of that path or name, or one made of a URL. Raises UsageError, ProfileError, Wrong."""
+    """Return the profile of that path or name, or one made of a URL. Raises UsageError, ProfileError."""
     if "://" in target:
         return _of_url(target)
     path = Path(target)
@@ -291,7 +294,8 @@ def named_profile(target: str) -> Profile:
 
 
 def _of_url(url: str) -> Profile:
-    return Profile(name="url", plan=make_plan(TargetSection(url=url), LoadSection()))
+    with errors_name_flags():
+        return Profile(name="url", plan=make_plan(TargetSection(url=url), LoadSection()))
 
 
 def _way_out(target: str, files: list[str]) -> str:

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from cockpit.cli.addresses import addresses_of
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import Keeping, report_gaps
+from cockpit.cli.live import Keeping, report_gaps, run_headless
 from cockpit.cli.load_options import named_profile
 from cockpit.cli.report import study_as
-from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.study_folder import PAGE, RESULTS, Place, locked, open_place, result_in, sessions_of
 from cockpit.cli.study_progress import ahead_lines, plan_text, show_study
 from cockpit.cli.terminal import emit, on_terminal
@@ -35,7 +34,6 @@ from cockpit.model.errors import (
 from cockpit.model.load import url_without_password
 from cockpit.model.state import State
 from cockpit.model.study import Study, located, names_of
-from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.live_session import LiveSession
@@ -67,10 +65,7 @@ def study(options: Namespace) -> int:
 
 def _chosen(options: Namespace) -> tuple[Profile, Study]:
     """Return the profile and its study in the requested form, with the addresses of its URLs."""
-    try:
-        profile = named_profile(options.profile)
-    except Wrong as error:
-        raise UsageError(str(error)) from None
+    profile = named_profile(options.profile)
     found = profile.short_study if options.short else profile.study
     if found is None:
         raise ProfileError(f"{profile.name}: has no [study]; add one, or use: cockpit run {options.profile}")
@@ -157,19 +152,11 @@ async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place,
 
 
 async def _headless(live: LiveSession, runner: Runner) -> bool:
-    interrupted = False
-    with cancelled_by_signals() as ignore_signals:
-        async with live:
-            showing = asyncio.create_task(show_study(live.session, runner))
-            try:
-                await runner.run()
-            except asyncio.CancelledError:
-                interrupted = True
-            finally:
-                ignore_signals()
-                showing.cancel()
-                await asyncio.gather(showing, return_exceptions=True)
-    return interrupted
+    async def rounds() -> bool:
+        await runner.run()
+        return True
+
+    return await run_headless(live, rounds, show_study(live.session, runner)) is None
 
 
 async def _on_screen(live: LiveSession, runner: Runner, appearance: Appearance) -> bool:
