@@ -74,8 +74,7 @@ class TuningScreen(Dialog[None]):
 
     @property
     def _title(self) -> str:
-        looking = self.session.looking
-        return panel_title(looking.position if looking is not None and looking.past is not None else None)
+        return panel_title(self.session.controls.position if self.session.past is not None else None)
 
     @property
     def _tuning(self) -> Tuning | None:
