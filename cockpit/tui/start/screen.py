@@ -24,7 +24,7 @@ from cockpit.profiles.catalogue import Listed
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.tui.dialogs.help import HelpScreen
-from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
+from cockpit.tui.dialogs.prompt import ConfirmScreen, FilterScreen, PromptScreen
 from cockpit.tui.key_names import key_entry, spots_of, with_spots
 from cockpit.tui.keys import keys_of
 from cockpit.tui.palette import Command
@@ -43,7 +43,7 @@ from cockpit.tui.start.choices import (
     url_of,
     widths,
 )
-from cockpit.tui.start.profile_files import DeleteScreen, delete, edit
+from cockpit.tui.start.profile_files import delete, edit
 from cockpit.tui.start.trust import TrustScreen
 from cockpit.tui.terminal.styled_line import EMPTY, Line, content, ends, packed
 
@@ -332,7 +332,8 @@ class StartScreen(Screen[None]):
             if sure:
                 self._do_to_file(delete, one.path)
 
-        self.app.push_screen(DeleteScreen(one.path), answered)
+        question = f"Delete the profile {neutral(str(one.path))}? Its recordings stay."
+        self.app.push_screen(ConfirmScreen(Content(question), "delete it", "keep it"), answered)
 
     def _selected_profile(self) -> Listed | None:
         offer = self.selected
