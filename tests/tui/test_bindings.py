@@ -157,7 +157,7 @@ ROWS = (
     Row("OneLine", "escape", before="m"),
     Row("AskingScreen", "escape", prepare=push_asking),
     Row("TrustScreen", "y escape q", prepare=push_trust),
-    Row("StartScreen", "slash n u j h E delete question_mark q", app="start"),
+    Row("StartScreen", "slash n u j h E delete tab R question_mark q", app="start"),
     Row("DoctorScreen", "escape q h enter", before="h", app="start"),
     Row("StartScreen", "escape", before="slash c h u r n enter", app="start"),
     Row("NewProfileScreen", "enter", prepare=open_profile_form, app="start"),
