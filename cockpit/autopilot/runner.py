@@ -189,7 +189,7 @@ class Autopilot:
         await self._race()
         best = self._search.best()
         if not best or best[0] == self._search.start or self._gain(best[0]) < self.plan.margin:
-            return self._end("nothing", detail=f"nothing better by more than {self.plan.margin:.0%} was found")
+            return SearchResult(self._nothing(f"nothing better by more than {self.plan.margin:.0%} was found"))
         return await self._prove(best[0])
 
     def _moved(self, values: Mapping[str, str]) -> dict[str, str]:
@@ -353,22 +353,12 @@ class Autopilot:
         )
         verdict = proven.verdict
         detail = "no round was complete" if verdict is None else proof.objection(verdict, self._live.state)
-        outcome = "nothing" if detail else "better"
-        return self._end(outcome, values=values, rounds=proven.number, detail=detail)._replace(verdict=verdict)
+        ended = replace(self._nothing(detail), values=values, rounds=proven.number)
+        return SearchResult(ended if detail else replace(ended, outcome="better"), verdict)
 
-    def _end(
-        self, outcome: str, *, values: dict[str, str] | None = None, rounds: int = 0, detail: str = ""
-    ) -> SearchResult:
+    def _nothing(self, detail: str) -> AutopilotEnded:
         now = self._source.now()
-        ended = AutopilotEnded(
-            t=now,
-            outcome="better" if outcome == "better" else "nothing",
-            seconds=now - self._began,
-            values=values or {},
-            rounds=rounds,
-            detail=detail,
-        )
-        return SearchResult(ended)
+        return AutopilotEnded(t=now, outcome="nothing", seconds=now - self._began, detail=detail)
 
 
 def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
@@ -122,7 +122,7 @@ async def _diagnosed(options: Namespace, profile: Profile, wanted: Mapping[str, 
     if found is None:
         return EXIT_INTERRUPTED
     if options.json:
-        emit(to_json([{name: getattr(one, name) for name in one._fields} for one in found]))
+        emit(to_json([one._asdict() for one in found]))
         return EXIT_GOOD
     emit("\n".join(diagnosis_lines(found)))
     if names := proposed(found):
@@ -228,9 +228,7 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
                 "plan": state.begun.plan,
                 "original": state.begun.original,
                 "limits": state.begun.limits,
-                "evaluations": [
-                    {name: getattr(trial, name) for name in trial.__struct_fields__} for trial in state.trials
-                ],
+                "evaluations": [asdict(trial) for trial in state.trials],
                 "outcome": found.ended.outcome,
                 "values": found.ended.values,
                 "applied": found.ended.applied,

@@ -15,6 +15,7 @@ from cockpit.cli.load_options import thresholds_of
 from cockpit.cli.replay import show_recording
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
+from cockpit.model.text import counted
 from cockpit.profiles.catalogue import listed, stamp
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
@@ -83,5 +84,5 @@ def _open(choice: Choice, options: Namespace) -> str:
     outcome = asyncio.run(on_screen(profile, options.ssh_config, Keeping(by_itself=True), appearance=appearance))
     if outcome.interrupted:
         raise KeyboardInterrupt
-    runs = outcome.state.runs
-    return f"{profile.name}: ended with {runs or 'no'} run{'s' if runs > 1 else ''}; it is the first recording"
+    runs = counted(outcome.state.runs, "run") if outcome.state.runs else "no run"
+    return f"{profile.name}: ended with {runs}; it is the first recording"

@@ -13,11 +13,11 @@ from cockpit.autopilot.words import metric_words, plan_lines, shown, trial_line,
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.state import State
 from cockpit.model.text import neutral
+from cockpit.tui.charts.braille import bar
 from cockpit.tui.dialogs.live_text import LiveText
 
 # Cells of a bar in a slice.
 _BAR = 30
-_BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
 class BoardScreen(LiveText):
@@ -63,13 +63,11 @@ def _bars(one: Slice, metric: str, best: dict[str, str]) -> Iterator[Content]:
     widest = max(len(shown(point.value)) for point in one.points)
     top = max(point.mean for point in one.points)
     for point in one.points:
-        eighths = round(8 * _BAR * point.mean / top)
-        bar = "█" * (eighths // 8) + (_BLOCKS[eighths % 8] if eighths % 8 else "")
         band = f"{metric_words(metric, point.low)} to {metric_words(metric, point.high)}"
         chosen = "$cockpit-better" if best.get(one.knob) == point.value else "$cockpit-chart"
         yield Content.assemble(
             f"  {shown(point.value):>{widest}} ",
-            (f"{bar:<{_BAR}}", chosen),
+            (f"{bar(point.mean / top, _BAR):<{_BAR}}", chosen),
             f" {metric_words(metric, point.mean)}",
             (f"  ({band})", "$cockpit-dim"),
         )

@@ -18,7 +18,7 @@ from cockpit.autopilot.diagnosis import FoundLimit, proposed
 from cockpit.autopilot.person import Search
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import claim, diagnosis_lines, trial_line, values_words
-from cockpit.model.text import elapsed, neutral
+from cockpit.model.text import counted, elapsed, neutral
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
 from cockpit.tui.dialogs.prompt import ConfirmScreen, Dialog
@@ -41,9 +41,8 @@ class SearchLine(TaskLine):
             diagnosing = self._session.state.runs > 0
             return ["search  measuring what limits the server" if diagnosing else "search  connecting"]
         paused = "PAUSED · " if pilot.paused else ""
-        count = len(state.trials)
         left = f"at most {elapsed(max(0.0, pilot.left))} left"
-        first = f"search  {paused}{count} evaluation{'' if count == 1 else 's'} · {left}"
+        first = f"search  {paused}{counted(len(state.trials), 'evaluation')} · {left}"
         keys = "   P: pause · K: skip · F: finish and prove · A: all evaluations"
         lines = [first + (keys if len(first) + len(keys) <= width else "   A: all evaluations")]
         lines += [f"  {trial_line(trial, state)}" for trial in state.trials[-rows:]]

@@ -33,9 +33,20 @@ class Dialog(ModalScreen[Result]):
     """
 
 
-def one_line_input(value: str = "", *, password: bool = False) -> Input:
-    """Return a field without a blinking cursor, which would send data on a slow line."""
-    field = Input(value, compact=True, password=password, select_on_focus=False)
+def one_line_input(
+    value: str = "", name: str | None = None, hint: str = "", classes: str = "", *, password: bool = False
+) -> Input:
+    """Return a field without a blinking cursor, which would send data on a slow line. `hint` is shown while it is
+    empty."""
+    field = Input(
+        value,
+        placeholder=hint,
+        id=name,
+        classes=classes,
+        password=password,
+        compact=True,
+        select_on_focus=False,
+    )
     field.cursor_blink = False
     return field
 

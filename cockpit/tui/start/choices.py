@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from cockpit.model.errors import UsageError
 from cockpit.model.fold_load import load_words
-from cockpit.model.text import clock, milliseconds, neutral, si
+from cockpit.model.text import clock, counted, milliseconds, neutral, si
 from cockpit.profiles.catalogue import Listed
 from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.recording.library import Recent
@@ -211,7 +211,8 @@ def _summary(one: Listed) -> str:
     if one.profile is None:
         return ""
     hosts = ", ".join(host.name for host in one.profile.hosts)
-    parts = (hosts, _count(len(one.profile.knobs), "knob"), "study" if one.profile.study else "")
+    knobs = counted(len(one.profile.knobs), "knob") if one.profile.knobs else ""
+    parts = (hosts, knobs, "study" if one.profile.study else "")
     return fit(neutral(" · ".join(part for part in parts if part)), _MOST_LAST).rstrip()
 
 
@@ -223,10 +224,10 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
     when = f"  {right(when_words(kept.began, now), 12)}"
     lasted = f"  {clock(kept.seconds)}" if width >= _BROAD else ""
     cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + lasted, "dim")]
-    cells.append((f"  {right(_count(kept.runs, 'run') or 'no run', 7)}", "dim"))
+    cells.append((f"  {right(counted(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
     if one.rate is not None and one.p99_ms is not None:
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
-    made: list[tuple[str, str]] = [(f"  {_count(len(one.changes), 'change')}", "dim")] if one.changes else []
+    made: list[tuple[str, str]] = [(f"  {counted(len(one.changes), 'change')}", "dim")] if one.changes else []
     ended = [] if kept.ended else [("  not ended", "warn")]
     for extra in (*ended, *made):
         if length((*cells, extra)) <= width:
@@ -289,10 +290,6 @@ def _short(path: Path) -> str:
     text = neutral(str(path))
     home = str(Path.home())
     return "~" + text[len(home) :] if home != "/" and text.startswith(home + "/") else text
-
-
-def _count(number: int, word: str) -> str:
-    return "" if not number else f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def url_of(text: str) -> str:

@@ -27,6 +27,7 @@ from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, p
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.asking import CHECK_INTERVAL, ask_user
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
+from cockpit.tui.dialogs.prompt import one_line_input
 from cockpit.tui.key_names import key_hints
 from cockpit.tui.start.choices import url_of
 from cockpit.tui.terminal.styled_line import fit
@@ -87,12 +88,6 @@ def _row(name: str, *fields: Widget) -> Horizontal:
     return Horizontal(Static(name, classes="name"), *fields)
 
 
-def _field(value: str, name: str, hint: str = "", classes: str = "") -> Input:
-    field = Input(value, placeholder=hint, compact=True, id=name, classes=classes, select_on_focus=False)
-    field.cursor_blink = False
-    return field
-
-
 class NewProfileScreen(_Page):
     """The first page; ends with the path of the written profile, or None."""
 
@@ -113,17 +108,17 @@ class NewProfileScreen(_Page):
         yield Static("write a profile   1 of 2: target and hosts", id="top")
         with VerticalScroll(id="body", can_focus=False):
             yield Static("load", classes="head")
-            yield _row("URL", _field(self._url, "url", "http://web1/hello.html"))
+            yield _row("URL", one_line_input(self._url, "url", "http://web1/hello.html"))
             with Horizontal():
                 yield Static("connections", classes="name")
-                yield _field("20", "concurrency", classes="short")
+                yield one_line_input("20", "concurrency", classes="short")
                 yield Static("for", classes="label")
-                yield _field("30s", "duration", classes="short")
+                yield one_line_input("30s", "duration", classes="short")
                 yield Static("", classes="label")
                 yield Checklist([ChecklistItem("keep connections alive", "yes", True)], id="keepalive")
             yield Static("servers to watch and tune (space: select)", classes="head")
             yield Checklist([ChecklistItem(neutral(name), name) for name in known], id="hosts")
-            yield _row("and others", _field("", "others", "root@web9, 10.0.0.7:2222"))
+            yield _row("and others", one_line_input("", "others", "root@web9, 10.0.0.7:2222"))
             yield Static(
                 "Their processes, ports and configuration are read over SSH, to find settings. "
                 "Nothing is changed there. Without a host the profile has only load.",
@@ -230,8 +225,8 @@ class FoundScreen(_Page):
                     markup=False,
                 )
             yield Static("profile", classes="head")
-            yield _row("question", _field("", "question", "the question to answer"))
-            yield _row("file", _field(str(place_for(self.wanted.url, self.surveyed)), "file"))
+            yield _row("question", one_line_input("", "question", "the question to answer"))
+            yield _row("file", one_line_input(str(place_for(self.wanted.url, self.surveyed)), "file"))
             with VerticalScroll(id="preview", can_focus=False):
                 yield Static(id="text", markup=False)
         yield Static(id="message")
