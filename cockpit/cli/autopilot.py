@@ -20,7 +20,7 @@ from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import Keeping, nothing, report_gaps, report_recording, run_headless
+from cockpit.cli.live import RecordTo, nothing, report_gaps, report_recording, run_headless
 from cockpit.cli.load_options import at_address, named_profile
 from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
 from cockpit.cli.trusting import require_trust
@@ -145,7 +145,7 @@ async def _limits(live: LiveSession, seconds: float, wanted: Container[str]) -> 
 
 async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:
     async with crew_of(profile, options.ssh_config) as crew:
-        recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
+        recorder = RecordTo(options.record, in_library=True).recorder(profile.name)
         screen = not options.no_tui and not options.json and on_terminal()
         questions = Questions() if screen else None
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew, questions=questions)

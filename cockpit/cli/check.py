@@ -23,7 +23,7 @@ from cockpit.analysis.thresholds import (
     with_defaults,
 )
 from cockpit.cli.baseline import add, keep, runs_to_keep
-from cockpit.cli.live import Keeping, headless, hlog_into
+from cockpit.cli.live import RecordTo, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.load_options import chosen_profile, thresholds_for, thresholds_of
 from cockpit.cli.opening import recording_at
@@ -79,7 +79,7 @@ def _run(options: Namespace) -> CheckResult | None:
         outcome = headless(
             profile,
             options.ssh_config,
-            Keeping(options.record),
+            RecordTo(options.record),
             limit=cap,
             listen=listen,
             stop_when=breaker,

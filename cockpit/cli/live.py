@@ -51,14 +51,14 @@ class SessionEnd:
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """Record into `file`, else into the library if `by_itself`, else not at all."""
+class RecordTo:
+    """Record into `file`, else into the library if `in_library`, else not at all."""
 
     file: Path | None = None
-    by_itself: bool = False
+    in_library: bool = False
 
     @classmethod
-    def of(cls, options: Namespace) -> Keeping:
+    def of(cls, options: Namespace) -> RecordTo:
         """Return the choice of --record and --no-record, for a command that records by default."""
         return cls(options.record, not options.no_record)
 
@@ -69,7 +69,7 @@ class Keeping:
         """
         if self.file is not None:
             return RecordingWriter(self.file)
-        if not self.by_itself:
+        if not self.in_library:
             return None
         try:
             return library.new_recording(session, time.time())
@@ -80,7 +80,7 @@ class Keeping:
 def headless(
     profile: Profile,
     ssh_config: Path | None,
-    keeping: Keeping,
+    record_to: RecordTo,
     *,
     limit: float | None = None,
     quiet: bool = False,
@@ -104,7 +104,7 @@ def headless(
 
     async def session() -> SessionEnd:
         async with crew_of(profile, ssh_config) as crew:
-            recorder = keeping.recorder(profile.name)
+            recorder = record_to.recorder(profile.name)
             live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, crew=crew)
             progress = nothing() if quiet else show_progress(live.session, profile)
             try:
@@ -153,7 +153,7 @@ def discard(recorder: Recorder) -> None:
 async def on_screen(
     profile: Profile,
     ssh_config: Path | None,
-    keeping: Keeping,
+    record_to: RecordTo,
     *,
     autostart: str = "",
     listen: Listener | None = None,
@@ -163,7 +163,7 @@ async def on_screen(
     """Show the session on the screen until it is closed."""
     with Secrets(profile).out_of_errors():
         async with crew_of(profile, ssh_config) as crew:
-            recorder = keeping.recorder(profile.name)
+            recorder = record_to.recorder(profile.name)
             live = LiveSession(
                 profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen, crew=crew
             )

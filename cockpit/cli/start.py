@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.live import Keeping, on_screen
+from cockpit.cli.live import RecordTo, on_screen
 from cockpit.cli.load_flags import profile_of
 from cockpit.cli.load_options import thresholds_of
 from cockpit.cli.replay import show_recording
@@ -74,14 +74,14 @@ def _open(choice: Choice, options: Namespace) -> str:
     if choice.kind == "demo":
         from cockpit.cli.demo import show_demo
 
-        if asyncio.run(show_demo(Keeping(by_itself=True), appearance)).interrupted:
+        if asyncio.run(show_demo(RecordTo(in_library=True), appearance)).interrupted:
             raise KeyboardInterrupt
         return ""
     profile = read_profile(Path(choice.what)) if choice.kind == "profile" else profile_of(choice.what)
     if not is_trusted(profile):
         raise UsageError(f"{profile.name}: was edited since you accepted it; open it again to see what it uses now")
     thresholds_of(profile, [])
-    outcome = asyncio.run(on_screen(profile, options.ssh_config, Keeping(by_itself=True), appearance=appearance))
+    outcome = asyncio.run(on_screen(profile, options.ssh_config, RecordTo(in_library=True), appearance=appearance))
     if outcome.interrupted:
         raise KeyboardInterrupt
     runs = counted(outcome.state.runs, "run") if outcome.state.runs else "no run"

@@ -16,7 +16,7 @@ from cockpit.analysis.rounds import Order, RoundsPlan, rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words, window_words
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import Keeping, discard, report_gaps, report_recording, run_headless
+from cockpit.cli.live import RecordTo, discard, report_gaps, report_recording, run_headless
 from cockpit.cli.load_options import at_address, errors_name_flags, named_profile
 from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import require_trust
@@ -91,7 +91,7 @@ async def _live(
         knobs=tuple(knobs),
         actions=tuple(actions),
     )
-    recorder = Keeping(by_itself=record).recorder(profile.name)
+    recorder = RecordTo(in_library=record).recorder(profile.name)
     check_target = not getattr(options, "no_probe", True)
     live = LiveSession(part, recorder, ssh_config=options.ssh_config, listen=listen, check_target=check_target)
     with Secrets(profile).out_of_errors():
@@ -240,7 +240,7 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
     order = Order.MIRRORED if options.mirrored else Order.RANDOM
     plan = RoundsPlan(options.rounds, options.seconds, order, options.seed)
     async with crew_of(profile, options.ssh_config) as crew:
-        recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
+        recorder = RecordTo(options.record, in_library=True).recorder(profile.name)
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew)
         try:
             return await _rounds(options, live, values, plan)

@@ -298,7 +298,7 @@ class TuningScreen(Dialog[None]):
         if tuning is None:
             return
         if self._awaited() is not None:
-            self.app.run_worker(self._let_go(tuning))
+            self.app.run_worker(self._undo_awaited(tuning))
         elif not self._status.waits():
             self._ask_to_undo(tuning)
 
@@ -308,7 +308,7 @@ class TuningScreen(Dialog[None]):
 
         self._start("preparing the diff of the undo …", ask_to_undo(self.app, tuning, letter, undo))
 
-    async def _let_go(self, tuning: Tuning) -> None:
+    async def _undo_awaited(self, tuning: Tuning) -> None:
         """Undo the change that waits to be kept, beside the action that waits for it."""
         try:
             await tuning.undo()
