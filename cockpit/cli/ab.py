@@ -9,7 +9,7 @@ from argparse import Namespace
 from msgspec.structs import replace
 
 from cockpit.cli.live import RecordTo, SessionEnd, headless
-from cockpit.cli.load_options import FLAGS, errors_name_flags, given_headers
+from cockpit.cli.load_plan import FLAGS, errors_name_flags, given_headers
 from cockpit.cli.terminal import emit
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError

@@ -21,7 +21,7 @@ from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_li
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
 from cockpit.cli.live import RecordTo, nothing, report_gaps, report_recording, run_headless
-from cockpit.cli.load_options import at_address, named_profile
+from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
 from cockpit.cli.trusting import require_trust
 from cockpit.hosts.prompts import Questions

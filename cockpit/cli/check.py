@@ -25,8 +25,8 @@ from cockpit.analysis.thresholds import (
 from cockpit.cli.baseline import add, keep, runs_to_keep
 from cockpit.cli.live import RecordTo, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
-from cockpit.cli.load_options import chosen_profile, thresholds_for, thresholds_of
 from cockpit.cli.opening import recording_at
+from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresholds_of
 from cockpit.cli.terminal import emit, put
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.load import LoadPlan

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from cockpit.cli.load_options import named_profile, thresholds_of
+from cockpit.cli.profile_argument import named_profile, thresholds_of
 from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import NotTrusted, doctor_command, require_trust
 from cockpit.model.errors import EXIT_GOOD, CockpitError, NoProfile

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.plans import differences
 from cockpit.cli.crew import crew_of
-from cockpit.cli.load_flags import plan_with
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.streams import report_streams
+from cockpit.cli.typed_load import plan_with
 from cockpit.hosts.prompts import Questions
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
 from cockpit.model.load import LoadPlan

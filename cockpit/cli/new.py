@@ -7,7 +7,7 @@ import shlex
 import sys
 from argparse import Namespace
 
-from cockpit.cli.load_options import errors_name_flags
+from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import neutral

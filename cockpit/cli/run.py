@@ -9,7 +9,7 @@ from pathlib import Path
 from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import RecordTo, SessionEnd, headless, hlog_into, on_screen, report_recording
-from cockpit.cli.load_options import chosen_profile
+from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.streams import streams_of
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.hosts.feed import check_host

@@ -10,10 +10,10 @@ from pathlib import Path
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.live import RecordTo, on_screen
-from cockpit.cli.load_flags import profile_of
-from cockpit.cli.load_options import thresholds_of
+from cockpit.cli.profile_argument import thresholds_of
 from cockpit.cli.replay import show_recording
 from cockpit.cli.terminal import on_terminal
+from cockpit.cli.typed_load import profile_of
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
 from cockpit.model.text import counted
 from cockpit.profiles.catalogue import listed, stamp

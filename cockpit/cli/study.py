@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.cli.addresses import addresses_of
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
 from cockpit.cli.live import RecordTo, report_gaps, run_headless
-from cockpit.cli.load_options import named_profile
+from cockpit.cli.profile_argument import addresses_of, named_profile
 from cockpit.cli.report import study_as
 from cockpit.cli.study_folder import PAGE, RESULTS, StudyFolder, locked, open_folder, result_in, sessions_of
 from cockpit.cli.study_progress import ahead_lines, plan_text, show_study

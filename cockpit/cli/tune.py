@@ -17,7 +17,8 @@ from cockpit.analysis.rounds_words import announcement_words, ended_words, windo
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.crew import crew_of
 from cockpit.cli.live import RecordTo, discard, report_gaps, report_recording, run_headless
-from cockpit.cli.load_options import at_address, errors_name_flags, named_profile
+from cockpit.cli.load_plan import errors_name_flags
+from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import require_trust
 from cockpit.cli.tune_output import (

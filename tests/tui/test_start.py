@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
-from cockpit.cli.load_flags import profile_of
+from cockpit.cli.typed_load import profile_of
 from cockpit.profiles import catalogue
 from cockpit.recording.library import ChangeSummary, Kept, Recent
 from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen

@@ -1,4 +1,4 @@
-"""Load as typed on the screen, with the flags of `cockpit run`: after a URL, or by the load form."""
+"""Load typed on the screen, with the flags of `cockpit run`: after a URL, or by the load form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from typing import NoReturn
 
 from cockpit.cli.load_arguments import add_load_flags
-from cockpit.cli.load_options import errors_name_flags, with_flags
+from cockpit.cli.load_plan import errors_name_flags, with_flags
 from cockpit.cli.parser import CommandParser
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
