@@ -30,7 +30,7 @@ from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresho
 from cockpit.cli.terminal import emit, put
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import RunResult, run_result, runs_result
+from cockpit.model.metrics import RunResult, all_results, runs_result
 from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
@@ -85,7 +85,7 @@ def _run(options: Namespace) -> CheckResult | None:
             stop_when=breaker,
             runs=options.runs or (1 if options.quick else profile.check_runs),
         )
-    runs = [run for number in range(outcome.state.runs) if (run := run_result(outcome.state, number + 1)) is not None]
+    runs = all_results(outcome.state)
     if not runs:
         if outcome.interrupted:
             return None

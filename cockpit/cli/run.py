@@ -23,7 +23,7 @@ from cockpit.model.errors import (
     HostKeyChanged,
     Unanswered,
 )
-from cockpit.model.metrics import run_result
+from cockpit.model.metrics import all_results
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
@@ -78,10 +78,10 @@ def _for_the_screen(problem: BaseException) -> bool:
 
 
 def _print_results(outcome: SessionEnd, options: Namespace) -> int:
-    results = [run_result(outcome.state, number) for number in range(1, outcome.state.runs + 1)]
+    results = all_results(outcome.state)
     found = verdicts(outcome.state)
     # With --ndjson the results are in its lines.
-    for result in () if options.ndjson else filter(None, results):
+    for result in () if options.ndjson else results:
         emit(
             to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))
             if options.json
@@ -89,4 +89,4 @@ def _print_results(outcome: SessionEnd, options: Namespace) -> int:
         )
     if outcome.interrupted:
         return EXIT_INTERRUPTED
-    return EXIT_BUG if any(result and result.reason == "failed" for result in results) else EXIT_GOOD
+    return EXIT_BUG if any(result.reason == "failed" for result in results) else EXIT_GOOD
