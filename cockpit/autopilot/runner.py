@@ -141,7 +141,7 @@ class Autopilot:
         try:
             found = await self._found()
             await self._source.load.stop()
-            await self._live.session.until(self._is_told)
+            await self._live.session.until(self._has_all_trials)
             if keep is not None and await keep(found) and found.ended.outcome == "better":
                 await self._source.tuning.apply(self._moved(found.ended.values))
                 found = found._replace(ended=replace(found.ended, applied=True))
@@ -169,7 +169,7 @@ class Autopilot:
                 f" {len(self.plan.knobs)} knobs and the proof: --budget {math.ceil((least + self._spent) / 60)}m"
             )
 
-    def _is_told(self, state: State) -> bool:
+    def _has_all_trials(self, state: State) -> bool:
         """Whether the state has all evaluations."""
         return state.autopilot is not None and len(state.autopilot.trials) == len(self._search.trials)
 
@@ -189,7 +189,7 @@ class Autopilot:
         await self._race()
         best = self._search.best()
         if not best or best[0] == self._search.start or self._gain(best[0]) < self.plan.margin:
-            return self._end("nothing", detail=f"nothing better by more than {self.plan.margin:.0%} was found")
+            return SearchResult(self._nothing(f"nothing better by more than {self.plan.margin:.0%} was found"))
         return await self._prove(best[0])
 
     def _moved(self, values: Mapping[str, str]) -> dict[str, str]:
@@ -241,7 +241,7 @@ class Autopilot:
                 await self._evaluate(point, "race")
 
     async def _evaluate(self, point: Point, purpose: Purpose) -> TrialOutcome:
-        """Measure a point, and tell the search; a failure of its settings is a result, too."""
+        """Measure a point, and give the search its result; a failure of its settings is one, too."""
         moved = self._moved(self._search.space.values(point))
         plan = self._source.profile.plan
         self._source.load.plan = replace(plan, requests=None, duration=self._seconds, stages=(), warmup=float(GUARD))
@@ -269,7 +269,7 @@ class Autopilot:
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None
         self._took.append(max(0.0, self._source.now() - begun - (result.seconds + result.warmup if result else 0.0)))
-        return self._tell(point, purpose, number, result, breaker.failed, detail)
+        return self._take_result(point, purpose, number, result, breaker.failed, detail)
 
     async def _hosts_back(self) -> None:
         """Wait for hosts that were lost. Raises HostError if one stays away."""
@@ -282,7 +282,7 @@ class Autopilot:
                 await self._live.session.until(are_up)
         await self._live.hosts_up(self._live.state.hosts)
 
-    def _tell(
+    def _take_result(
         self,
         point: Point,
         purpose: Purpose,
@@ -353,22 +353,12 @@ class Autopilot:
         )
         verdict = proven.verdict
         detail = "no round was complete" if verdict is None else proof.objection(verdict, self._live.state)
-        outcome = "nothing" if detail else "better"
-        return self._end(outcome, values=values, rounds=proven.number, detail=detail)._replace(verdict=verdict)
+        ended = replace(self._nothing(detail), values=values, rounds=proven.number)
+        return SearchResult(ended if detail else replace(ended, outcome="better"), verdict)
 
-    def _end(
-        self, outcome: str, *, values: dict[str, str] | None = None, rounds: int = 0, detail: str = ""
-    ) -> SearchResult:
+    def _nothing(self, detail: str) -> AutopilotEnded:
         now = self._source.now()
-        ended = AutopilotEnded(
-            t=now,
-            outcome="better" if outcome == "better" else "nothing",
-            seconds=now - self._began,
-            values=values or {},
-            rounds=rounds,
-            detail=detail,
-        )
-        return SearchResult(ended)
+        return AutopilotEnded(t=now, outcome="nothing", seconds=now - self._began, detail=detail)
 
 
 def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tuple[float, ...]:

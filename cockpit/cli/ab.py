@@ -8,15 +8,15 @@ from argparse import Namespace
 
 from msgspec.structs import replace
 
-from cockpit.cli.live import Keeping, SessionEnd, headless
-from cockpit.cli.load_options import FLAGS, flagged, given_headers
+from cockpit.cli.live import RecordTo, SessionEnd, headless
+from cockpit.cli.load_plan import FLAGS, errors_name_flags, given_headers
 from cockpit.cli.terminal import emit
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
 from cockpit.model.events import Tick
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
-from cockpit.profiles.plan import NAMED, Wrong, body_of, check_plan, checked_url, headers_of
+from cockpit.profiles.plan import NAMED, body_of, check_plan, checked_url, headers_of
 from cockpit.profiles.profile import Profile
 from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report
 from cockpit.report.summary import warning_texts
@@ -34,7 +34,7 @@ def ab(options: Namespace) -> int:
     outcome = headless(
         Profile(name="ab", plan=plan),
         None,
-        Keeping(),
+        RecordTo(),
         limit=options.timelimit,
         quiet=options.quiet,
         listen=lambda events: ticks.extend(event for event in events if isinstance(event, Tick)),
@@ -53,7 +53,7 @@ def ab(options: Namespace) -> int:
 
 def _plan(options: Namespace) -> LoadPlan:
     requests = options.requests or (TIMED_REQUESTS if options.timelimit else 1)
-    try:
+    with errors_name_flags(_FLAGS):
         body = body_of("load", None, str(options.post) if options.post else None, NAMED)
         headers = given_headers(options.header, options.content_type if options.post else None)
         if options.cookie:
@@ -69,9 +69,7 @@ def _plan(options: Namespace) -> LoadPlan:
             timeout=options.timeout,
         )
         check_plan(plan)
-    except Wrong as error:
-        raise flagged(error, _FLAGS) from None
-    return plan
+        return plan
 
 
 async def _ask(plan: LoadPlan) -> Document:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
@@ -20,10 +20,9 @@ from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import Keeping, report_gaps, report_recording
-from cockpit.cli.load_options import at_address, named_profile
-from cockpit.cli.signals import cancelled_by_signals
-from cockpit.cli.terminal import emit, on_terminal
+from cockpit.cli.live import RecordTo, nothing, report_gaps, report_recording, run_headless
+from cockpit.cli.profile_argument import at_address, named_profile
+from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
 from cockpit.cli.trusting import require_trust
 from cockpit.hosts.prompts import Questions
 from cockpit.model.autopilot import SearchedKnob, SearchPlan
@@ -31,7 +30,6 @@ from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, Pro
 from cockpit.model.knobs import Knob
 from cockpit.model.metrics import run_result
 from cockpit.model.text import neutral
-from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
@@ -47,10 +45,7 @@ METRICS = {"rate": True, "p50": False, "p99": False}
 
 def autopilot(options: Namespace) -> int:
     """Exit 0: the search is over, whatever it found; 130: interrupted, the original values are active."""
-    try:
-        profile = named_profile(options.profile)
-    except Wrong as error:
-        raise UsageError(str(error)) from None
+    profile = named_profile(options.profile)
     knobs = _knobs(profile, options)
     for text in options.where:
         parse_threshold(text)
@@ -123,16 +118,11 @@ async def _diagnosed(options: Namespace, profile: Profile, wanted: Mapping[str, 
     """Measure the settings as they are, and print what limits the server with the knobs that bear on it."""
     async with crew_of(profile, options.ssh_config) as crew:
         live = LiveSession(profile, ssh_config=options.ssh_config, crew=crew)
-        with cancelled_by_signals() as ignore_signals:
-            async with live:
-                try:
-                    found = await _limits(live, options.seconds, wanted)
-                except asyncio.CancelledError:
-                    return EXIT_INTERRUPTED
-                finally:
-                    ignore_signals()
+        found = await run_headless(live, lambda: _limits(live, options.seconds, wanted), nothing())
+    if found is None:
+        return EXIT_INTERRUPTED
     if options.json:
-        emit(to_json([{name: getattr(one, name) for name in one._fields} for one in found]))
+        emit(to_json([one._asdict() for one in found]))
         return EXIT_GOOD
     emit("\n".join(diagnosis_lines(found)))
     if names := proposed(found):
@@ -155,7 +145,7 @@ async def _limits(live: LiveSession, seconds: float, wanted: Container[str]) -> 
 
 async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:
     async with crew_of(profile, options.ssh_config) as crew:
-        recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
+        recorder = RecordTo(options.record, in_library=True).recorder(profile.name)
         screen = not options.no_tui and not options.json and on_terminal()
         questions = Questions() if screen else None
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew, questions=questions)
@@ -178,9 +168,11 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
             return await pilot.run(person.keep)
 
         try:
-            found = await (
-                _on_screen(live, search, options) if screen else _headless(live, search, apply=options.apply)
-            )
+            if screen:
+                found = await _on_screen(live, search, options)
+            else:
+                person = _AtTerminal(options.apply)
+                found = await run_headless(live, lambda: search(person), _show(live.session))
         finally:
             report_gaps(recorder)
             if recorder:
@@ -190,25 +182,6 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
         return EXIT_INTERRUPTED
     _print(options, live, found)
     return EXIT_GOOD
-
-
-async def _headless(live: LiveSession, search: Search, *, apply: bool) -> SearchResult | None:
-    """Search with a line per evaluation on stderr; None: interrupted."""
-    found: SearchResult | None = None
-    showing = asyncio.create_task(_show(live.session))
-    try:
-        with cancelled_by_signals() as ignore_signals:
-            async with live:
-                try:
-                    found = await search(_AtTerminal(apply))
-                except asyncio.CancelledError:
-                    found = None
-                finally:
-                    ignore_signals()
-    finally:
-        showing.cancel()
-        await asyncio.gather(showing, return_exceptions=True)
-    return found
 
 
 async def _on_screen(live: LiveSession, search: Search, options: Namespace) -> SearchResult | None:
@@ -236,10 +209,7 @@ class _AtTerminal(NamedTuple):
 
     async def approve(self, values: Mapping[str, str]) -> bool:
         """Ask in the terminal; no without one."""
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            return False
-        print(f"try {values_words(values)}? [y/N] ", end="", file=sys.stderr, flush=True)
-        return (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
+        return can_ask() and await asyncio.to_thread(confirmed, f"try {values_words(values)}?")
 
     async def keep(self, found: SearchResult) -> bool:
         return self.apply
@@ -258,9 +228,7 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
                 "plan": state.begun.plan,
                 "original": state.begun.original,
                 "limits": state.begun.limits,
-                "evaluations": [
-                    {name: getattr(trial, name) for name in trial.__struct_fields__} for trial in state.trials
-                ],
+                "evaluations": [asdict(trial) for trial in state.trials],
                 "outcome": found.ended.outcome,
                 "values": found.ended.values,
                 "applied": found.ended.applied,

@@ -16,7 +16,7 @@ from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import PERCENTILES, RunResult
-from cockpit.model.text import neutral, si
+from cockpit.model.text import counted, neutral, si
 from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
 from cockpit.report.encoding import to_json
@@ -41,7 +41,7 @@ def baseline(options: Namespace) -> int:
 def keep(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
     """Make a baseline of the runs and print where it is. Raises UsageError."""
     path = baselines.save(baseline_of(name, runs, plan))
-    print(f"cockpit: baseline {name}: {len(runs)} run{'s' if len(runs) > 1 else ''}: {path}", file=sys.stderr)
+    print(f"cockpit: baseline {name}: {counted(len(runs), 'run')}: {path}", file=sys.stderr)
 
 
 def add(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
@@ -89,8 +89,8 @@ def _list(as_data: bool) -> None:
         return
     width = max((len(one.name) for one in found), default=0)
     lines = [
-        f"{one.name:<{width}}  {_when(one.runs[-1])}  {_counted(one)}  {si(one.metric('rate') or 0)} req/s  "
-        f"{plan_words(one.plan)}"
+        f"{one.name:<{width}}  {_when(one.runs[-1])}  {counted(len(one.runs), 'run')}  "
+        f"{si(one.metric('rate') or 0)} req/s  {plan_words(one.plan)}"
         for one in found
     ]
     emit("\n".join(lines) or f"no baseline in {baselines.folder()}")
@@ -100,7 +100,7 @@ def _show(base: Baseline, as_data: bool) -> None:
     if as_data:
         emit(to_json(baseline_json(base)))
         return
-    lines = [f"{base.name}  {_counted(base)}", f"  {plan_words(base.plan)}"]
+    lines = [f"{base.name}  {counted(len(base.runs), 'run')}", f"  {plan_words(base.plan)}"]
     lines += [f"  {_when(run)}  from {neutral(run.source)}" for run in base.runs]
     names = dict.fromkeys((*base.runs[0].metrics, *PERCENTILES))
     names |= dict.fromkeys(f"{host}.{name}" for host, figures in base.runs[0].hosts.items() for name in figures)
@@ -117,10 +117,6 @@ def _values(base: Baseline, name: str) -> str:
     if len(values) == 1 or mean == 0:
         return metric_text(name, mean)
     return f"{metric_text(name, mean)}  ± {100 * stdev(values) / abs(mean):.1f}%"
-
-
-def _counted(base: Baseline) -> str:
-    return f"{len(base.runs)} run{'s' if len(base.runs) > 1 else ''}"
 
 
 def _when(run: BaselineRun) -> str:

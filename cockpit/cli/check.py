@@ -23,14 +23,14 @@ from cockpit.analysis.thresholds import (
     with_defaults,
 )
 from cockpit.cli.baseline import add, keep, runs_to_keep
-from cockpit.cli.live import Keeping, headless, hlog_into
+from cockpit.cli.live import RecordTo, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
-from cockpit.cli.load_options import chosen_profile, thresholds_for, thresholds_of
 from cockpit.cli.opening import recording_at
+from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresholds_of
 from cockpit.cli.terminal import emit, put
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import RunResult, run_result, runs_result
+from cockpit.model.metrics import RunResult, all_results, runs_result
 from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
@@ -79,13 +79,13 @@ def _run(options: Namespace) -> CheckResult | None:
         outcome = headless(
             profile,
             options.ssh_config,
-            Keeping(options.record),
+            RecordTo(options.record),
             limit=cap,
             listen=listen,
             stop_when=breaker,
             runs=options.runs or (1 if options.quick else profile.check_runs),
         )
-    runs = [run for number in range(outcome.state.runs) if (run := run_result(outcome.state, number + 1)) is not None]
+    runs = all_results(outcome.state)
     if not runs:
         if outcome.interrupted:
             return None

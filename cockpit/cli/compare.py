@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from cockpit.analysis.comparison import compare as put_beside
+from cockpit.analysis.comparison import compare as compare_sides
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
@@ -16,7 +16,7 @@ def compare(options: Namespace) -> int:
     """Exit 0 whatever the verdict; 2 if the loads differ without --anyway."""
     before, after = parse_source(options.before), parse_source(options.after)
     with recording_at(before.path) as first, recording_at(after.path) as second:
-        found = put_beside(side_of(first, before, options.before), side_of(second, after, options.after))
+        found = compare_sides(side_of(first, before, options.before), side_of(second, after, options.after))
     if found.load and not options.anyway:
         unlike = ", ".join(found.load)
         raise UsageError(f"{options.before} and {options.after}: different load: {unlike}; compare them with --anyway")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit import __version__
+from cockpit.cli.terminal import can_ask, confirmed
 from cockpit.load.workers import Crew
 from cockpit.model.errors import NotInstalled, UsageError
 from cockpit.model.hosts import GeneratorConfig
@@ -62,12 +63,8 @@ async def _started(
 
 def _agreed(error: NotInstalled) -> bool:
     """Ask whether to install cockpit on the generator; no without a terminal."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print(f"{error}", file=sys.stderr)
-    question = f"Install cockpit {__version__} there, into ~/.local/state/cockpit/venv? [y/N] "
-    print(question, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    question = f"Install cockpit {__version__} there, into ~/.local/state/cockpit/venv?"
+    return can_ask() and confirmed(f"{error}\n{question}")
 
 
 async def _install(config: GeneratorConfig, ssh_config: Path | None) -> None:

@@ -8,13 +8,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from cockpit.cli.load_options import flagged, named_profile, thresholds_of
+from cockpit.cli.profile_argument import named_profile, thresholds_of
 from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import NotTrusted, doctor_command, require_trust
 from cockpit.model.errors import EXIT_GOOD, CockpitError, NoProfile
 from cockpit.model.text import neutral
 from cockpit.profiles.catalogue import own_folder
-from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.profiles.uses import Use, listing, uses_of
@@ -78,11 +77,8 @@ def _way_out(error: CockpitError) -> str:
 
 
 def _profile(name: str) -> Profile:
-    try:
-        profile = named_profile(name)
-        thresholds_of(profile, [])
-    except Wrong as error:
-        raise flagged(error, {"target.url": "URL"}) from None
+    profile = named_profile(name)
+    thresholds_of(profile, [])
     return profile
 
 

@@ -7,21 +7,20 @@ import shlex
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.plans import differences
 from cockpit.cli.crew import crew_of
-from cockpit.cli.load_flags import plan_with
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.streams import report_streams
+from cockpit.cli.typed_load import plan_with
 from cockpit.hosts.prompts import Questions
-from cockpit.load.workers import Crew
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
@@ -31,11 +30,15 @@ from cockpit.recording.secrets import Secrets
 from cockpit.recording.writer import RecordingWriter, Unrecorded
 from cockpit.session.live_replay import can_look_back
 from cockpit.session.live_session import LiveSession
-from cockpit.session.loop import Listener, Recorder
+from cockpit.session.loop import Listener, Recorder, Session
 from cockpit.stream.follow import Stream, followed
 
 if TYPE_CHECKING:
+    from cockpit.tui.app import CockpitApp
     from cockpit.tui.terminal.appearance import Appearance
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,14 @@ class SessionEnd:
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """Record into `file`, else into the library if `by_itself`, else not at all."""
+class RecordTo:
+    """Record into `file`, else into the library if `in_library`, else not at all."""
 
     file: Path | None = None
-    by_itself: bool = False
+    in_library: bool = False
 
     @classmethod
-    def of(cls, options: Namespace) -> Keeping:
+    def of(cls, options: Namespace) -> RecordTo:
         """Return the choice of --record and --no-record, for a command that records by default."""
         return cls(options.record, not options.no_record)
 
@@ -66,7 +69,7 @@ class Keeping:
         """
         if self.file is not None:
             return RecordingWriter(self.file)
-        if not self.by_itself:
+        if not self.in_library:
             return None
         try:
             return library.new_recording(session, time.time())
@@ -77,7 +80,7 @@ class Keeping:
 def headless(
     profile: Profile,
     ssh_config: Path | None,
-    keeping: Keeping,
+    record_to: RecordTo,
     *,
     limit: float | None = None,
     quiet: bool = False,
@@ -91,40 +94,55 @@ def headless(
     A run ends after `limit` seconds of load or at `stop_when`; `listen` receives every event, `streams` each state.
     """
 
-    async def measure(crew: Crew | None) -> SessionEnd:
-        recorder = keeping.recorder(profile.name)
-        live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, crew=crew)
-        interrupted = False
-        try:
-            with cancelled_by_signals() as ignore_signals:
-                async with followed(live.session, streams), live:
-                    showing = asyncio.create_task(asyncio.sleep(0) if quiet else show_progress(live.session, profile))
-                    try:
-                        for _ in range(runs):
-                            state = await live.run_once(limit, stop_when)
-                            if state.segments[-1].reason == "failed" or stop_when(state):
-                                break
-                        await live.hosts_idle()
-                    except asyncio.CancelledError:
-                        interrupted = True
-                    finally:
-                        ignore_signals()
-                        showing.cancel()
-                        await asyncio.gather(showing, return_exceptions=True)
-        except CockpitError:
-            if recorder and not live.state.runs:
-                discard(recorder)
-            raise
-        report_gaps(recorder)
-        report_streams(streams)
-        return SessionEnd(live.state, interrupted)
+    async def measure(live: LiveSession) -> bool:
+        for _ in range(runs):
+            state = await live.run_once(limit, stop_when)
+            if state.segments[-1].reason == "failed" or stop_when(state):
+                break
+        await live.hosts_idle()
+        return True
 
-    async def with_crew() -> SessionEnd:
+    async def session() -> SessionEnd:
         async with crew_of(profile, ssh_config) as crew:
-            return await measure(crew)
+            recorder = record_to.recorder(profile.name)
+            live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, crew=crew)
+            progress = nothing() if quiet else show_progress(live.session, profile)
+            try:
+                async with followed(live.session, streams):
+                    done = await run_headless(live, lambda: measure(live), progress)
+            except CockpitError:
+                if recorder and not live.state.runs:
+                    discard(recorder)
+                raise
+            report_gaps(recorder)
+            report_streams(streams)
+            return SessionEnd(live.state, interrupted=done is None)
 
     with Secrets(profile).out_of_errors():
-        return asyncio.run(with_crew())
+        return asyncio.run(session())
+
+
+async def run_headless(
+    live: LiveSession, work: Callable[[], Awaitable[Result]], progress: Coroutine[Any, Any, None]
+) -> Result | None:
+    """Run the session for as long as `work` takes, while `progress` prints; None: a signal interrupted it."""
+    printing = asyncio.create_task(progress)
+    try:
+        with cancelled_by_signals() as ignore_signals:
+            async with live:
+                try:
+                    return await work()
+                except asyncio.CancelledError:
+                    return None
+                finally:
+                    ignore_signals()
+    finally:
+        printing.cancel()
+        await asyncio.gather(printing, return_exceptions=True)
+
+
+async def nothing() -> None:
+    """Print no progress."""
 
 
 def discard(recorder: Recorder) -> None:
@@ -135,7 +153,7 @@ def discard(recorder: Recorder) -> None:
 async def on_screen(
     profile: Profile,
     ssh_config: Path | None,
-    keeping: Keeping,
+    record_to: RecordTo,
     *,
     autostart: str = "",
     listen: Listener | None = None,
@@ -145,26 +163,24 @@ async def on_screen(
     """Show the session on the screen until it is closed."""
     with Secrets(profile).out_of_errors():
         async with crew_of(profile, ssh_config) as crew:
-            return await _on_screen_with(crew, profile, ssh_config, keeping, autostart, listen, appearance, streams)
+            recorder = record_to.recorder(profile.name)
+            live = LiveSession(
+                profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen, crew=crew
+            )
+            session = can_look_back(live.session)
+            app = _app(session, profile, autostart, appearance)
+            async with followed(session, streams):
+                await app.run_async()
+            report_gaps(recorder)
+            report_streams(streams)
+            return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
 
 
-async def _on_screen_with(
-    crew: Crew | None,
-    profile: Profile,
-    ssh_config: Path | None,
-    keeping: Keeping,
-    autostart: str,
-    listen: Listener | None,
-    appearance: Appearance | None,
-    streams: Sequence[Stream],
-) -> SessionEnd:
+def _app(session: Session, profile: Profile, autostart: str, appearance: Appearance | None) -> CockpitApp:
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
 
-    recorder = keeping.recorder(profile.name)
-    live = LiveSession(profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen, crew=crew)
-    session = can_look_back(live.session)
-    app = CockpitApp(
+    return CockpitApp(
         session,
         autostart=autostart,
         hints=Hints(),
@@ -172,11 +188,6 @@ async def _on_screen_with(
         baseline_of=_baseline_of(profile),
         load_parser=plan_with,
     )
-    async with followed(session, streams):
-        await app.run_async()
-    report_gaps(recorder)
-    report_streams(streams)
-    return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
 
 
 def _baseline_of(profile: Profile) -> Callable[[LoadPlan], Baseline | None]:

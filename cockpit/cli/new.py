@@ -7,11 +7,11 @@ import shlex
 import sys
 from argparse import Namespace
 
-from cockpit.cli.load_options import flagged
+from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import neutral
-from cockpit.profiles.plan import Wrong, checked_url
+from cockpit.profiles.plan import checked_url
 from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import profile_text, write_profile
 from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
@@ -19,10 +19,8 @@ from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, p
 
 def new(options: Namespace) -> int:
     """Write the profile and print its path; findings are on stderr. Raises UsageError if the file exists."""
-    try:
+    with errors_name_flags():
         url = checked_url(options.url)
-    except Wrong as error:
-        raise flagged(error, {"target.url": "URL"}) from None
     surveyed = asyncio.run(_survey(url, options))
     for one in surveyed:
         print(f"{one.config.name}: {neutral(one.words, 400)}", file=sys.stderr)

@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from datetime import datetime
 
-from cockpit.cli.terminal import emit
+from cockpit.cli.terminal import aligned, emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import clock, mebibytes, neutral
 from cockpit.recording import library
@@ -28,17 +28,7 @@ def _list(options: Namespace) -> None:
     elif not kept:
         emit(f"no recordings in {library.folder()}")
     else:
-        emit("\n".join(_table(kept)))
-
-
-def _table(kept: list[Kept]) -> list[str]:
-    rows = [("name", "began", "length", "runs", "size", "of")]
-    rows += [_row(one) for one in kept]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
-        for row in rows
-    ]
+        emit("\n".join(aligned([("name", "began", "length", "runs", "size", "of"), *map(_row, kept)])))
 
 
 def _row(one: Kept) -> tuple[str, str, str, str, str, str]:

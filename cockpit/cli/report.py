@@ -10,7 +10,7 @@ from cockpit.cli.opening import recording_at
 from cockpit.cli.study_folder import result_in
 from cockpit.cli.terminal import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.metrics import run_result
+from cockpit.model.metrics import all_results
 from cockpit.model.state import State
 from cockpit.recording.reader import last_state
 from cockpit.report.encoding import to_json
@@ -79,7 +79,7 @@ def _made(state: State, form: str) -> str:
         from cockpit.report.markdown import markdown
 
         return markdown(state).rstrip("\n")
-    results = [found for found in (run_result(state, run) for run in range(1, state.runs + 1)) if found]
+    results = all_results(state)
     judged = verdicts(state)
     if form == "json":
         return to_json([run_json(result, verdicts=judged, rounds=state.rounds) for result in results])

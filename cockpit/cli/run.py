@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.live import Keeping, SessionEnd, headless, hlog_into, on_screen, report_recording
-from cockpit.cli.load_options import chosen_profile
+from cockpit.cli.live import RecordTo, SessionEnd, headless, hlog_into, on_screen, report_recording
+from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.streams import streams_of
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.hosts.feed import check_host
@@ -23,7 +23,7 @@ from cockpit.model.errors import (
     HostKeyChanged,
     Unanswered,
 )
-from cockpit.model.metrics import run_result
+from cockpit.model.metrics import all_results
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
@@ -34,11 +34,11 @@ from cockpit.report.summary import summary
 def run(options: Namespace) -> int:
     """Show the screen if stdout is a terminal; otherwise, or with --no-tui, do one run and print its summary."""
     profile = chosen_profile(options)
-    keeping = Keeping.of(options)
+    record_to = RecordTo.of(options)
     streams = streams_of(options)
     with hlog_into(options.hlog) as listen:
         if options.no_tui or options.json or options.ndjson or not on_terminal():
-            outcome = headless(profile, options.ssh_config, keeping, listen=listen, streams=streams)
+            outcome = headless(profile, options.ssh_config, record_to, listen=listen, streams=streams)
         else:
             appearance = appearance_of(options)
             with Secrets(profile).out_of_errors():
@@ -47,14 +47,14 @@ def run(options: Namespace) -> int:
                 on_screen(
                     profile,
                     options.ssh_config,
-                    keeping,
+                    record_to,
                     autostart="toggle",
                     listen=listen,
                     appearance=appearance,
                     streams=streams,
                 )
             )
-    code = _tell(outcome, options)
+    code = _print_results(outcome, options)
     report_recording(outcome.recording)
     return code
 
@@ -77,11 +77,11 @@ def _for_the_screen(problem: BaseException) -> bool:
     return isinstance(problem, HostError) and not refused
 
 
-def _tell(outcome: SessionEnd, options: Namespace) -> int:
-    results = [run_result(outcome.state, number) for number in range(1, outcome.state.runs + 1)]
+def _print_results(outcome: SessionEnd, options: Namespace) -> int:
+    results = all_results(outcome.state)
     found = verdicts(outcome.state)
     # With --ndjson the results are in its lines.
-    for result in () if options.ndjson else filter(None, results):
+    for result in () if options.ndjson else results:
         emit(
             to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))
             if options.json
@@ -89,4 +89,4 @@ def _tell(outcome: SessionEnd, options: Namespace) -> int:
         )
     if outcome.interrupted:
         return EXIT_INTERRUPTED
-    return EXIT_BUG if any(result and result.reason == "failed" for result in results) else EXIT_GOOD
+    return EXIT_BUG if any(result.reason == "failed" for result in results) else EXIT_GOOD

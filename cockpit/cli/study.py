@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.cli.addresses import addresses_of
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import Keeping, report_gaps
-from cockpit.cli.load_options import named_profile
+from cockpit.cli.live import RecordTo, report_gaps, run_headless
+from cockpit.cli.profile_argument import addresses_of, named_profile
 from cockpit.cli.report import study_as
-from cockpit.cli.signals import cancelled_by_signals
-from cockpit.cli.study_folder import PAGE, RESULTS, Place, locked, open_place, result_in, sessions_of
+from cockpit.cli.study_folder import PAGE, RESULTS, StudyFolder, locked, open_folder, result_in, sessions_of
 from cockpit.cli.study_progress import ahead_lines, plan_text, show_study
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.cli.trusting import require_trust
@@ -35,7 +33,6 @@ from cockpit.model.errors import (
 from cockpit.model.load import url_without_password
 from cockpit.model.state import State
 from cockpit.model.study import Study, located, names_of
-from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.live_session import LiveSession
@@ -57,20 +54,17 @@ def study(options: Namespace) -> int:
         emit(plan_text(profile, chosen))
         return EXIT_GOOD
     require_trust(profile, options.profile, accepted=options.trust)
-    place = open_place(options, profile.name, chosen)
+    folder = open_folder(options, profile.name, chosen)
     try:
         with Secrets(profile).out_of_errors():
-            return asyncio.run(_study(options, profile, chosen, place))
+            return asyncio.run(_study(options, profile, chosen, folder))
     finally:
-        place.lock.release()
+        folder.lock.release()
 
 
 def _chosen(options: Namespace) -> tuple[Profile, Study]:
     """Return the profile and its study in the requested form, with the addresses of its URLs."""
-    try:
-        profile = named_profile(options.profile)
-    except Wrong as error:
-        raise UsageError(str(error)) from None
+    profile = named_profile(options.profile)
     found = profile.short_study if options.short else profile.study
     if found is None:
         raise ProfileError(f"{profile.name}: has no [study]; add one, or use: cockpit run {options.profile}")
@@ -80,30 +74,30 @@ def _chosen(options: Namespace) -> tuple[Profile, Study]:
     return replace(profile, plan=located(found.plan, addresses)), found
 
 
-async def _study(options: Namespace, profile: Profile, chosen: Study, place: Place) -> int:
+async def _study(options: Namespace, profile: Profile, chosen: Study, folder: StudyFolder) -> int:
     """Restore what a killed study left, do the remaining rounds, and print the result."""
-    if place.left is not None:
-        await _put_back_left(place.left)
-    if place.journal.touched:
-        print(f"cockpit: {place.folder}: restoring the settings of a killed study", file=sys.stderr)
-        place = place._replace(journal=await put_back(place.folder, place.journal, restore_recording(place.folder)))
-    chosen = replace(chosen, seed=_seed(options, chosen, place))
+    if folder.left is not None:
+        await _put_back_left(folder.left)
+    if folder.journal.touched:
+        print(f"cockpit: {folder.path}: restoring the settings of a killed study", file=sys.stderr)
+        folder = folder._replace(journal=await put_back(folder.path, folder.journal, restore_recording(folder.path)))
+    chosen = replace(chosen, seed=_seed(options, chosen, folder))
     fingerprint = chosen.fingerprint
-    earlier = [state for state in sessions_of(place.folder) if state.study and state.study.fingerprint == fingerprint]
+    earlier = [state for state in sessions_of(folder.path) if state.study and state.study.fingerprint == fingerprint]
     known = collect(earlier, profile.name)
     interrupted = False
     if known is None or not known.ended:
         print(*ahead_lines(profile, chosen, known), sep="\n", file=sys.stderr)
-        interrupted = await _go(options, profile, chosen, place, earlier)
-    elif not place.journal.finished:
-        write_journal(place.folder, replace(place.journal, finished=True))
-    result = result_in(place.folder)
+        interrupted = await _run(options, profile, chosen, folder, earlier)
+    elif not folder.journal.finished:
+        write_journal(folder.path, replace(folder.journal, finished=True))
+    result = result_in(folder.path)
     if result is None:
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
     for name, form in RESULTS.items():
-        _replace(place.folder / name, study_as(result, form))
+        _replace(folder.path / name, study_as(result, form))
     emit(study_as(result, "json" if options.json else "text").rstrip("\n"))
-    print(f"cockpit: recorded in {place.folder}; charts are in {place.folder / PAGE}", file=sys.stderr)
+    print(f"cockpit: recorded in {folder.path}; charts are in {folder.path / PAGE}", file=sys.stderr)
     if interrupted:
         return EXIT_INTERRUPTED
     if result.ended and result.spread is not None:
@@ -111,14 +105,14 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
     return EXIT_UNSTEADY if result.control_differs else EXIT_GOOD
 
 
-def _seed(options: Namespace, chosen: Study, place: Place) -> int:
+def _seed(options: Namespace, chosen: Study, folder: StudyFolder) -> int:
     """Return the seed of the order: of the unfinished study, else of --seed, else a random one.
 
     Raises UsageError if another one is given for an unfinished study.
     """
-    known = place.journal.seed if place.continued else None
+    known = folder.journal.seed if folder.continued else None
     if known is not None and options.seed not in (None, known):
-        raise UsageError(f"{place.folder}: its unfinished study has seed {known}; leave out --seed, or add --fresh")
+        raise UsageError(f"{folder.path}: its unfinished study has seed {known}; leave out --seed, or add --fresh")
     if known is not None:
         return known
     return secrets.randbelow(1_000_000) if chosen.seed is None else chosen.seed
@@ -136,15 +130,17 @@ async def _put_back_left(folder: Path) -> None:
         lock.release()
 
 
-async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place, earlier: Sequence[State]) -> bool:
+async def _run(
+    options: Namespace, profile: Profile, chosen: Study, folder: StudyFolder, earlier: Sequence[State]
+) -> bool:
     """Run what is left, with the screen on a terminal; return whether somebody interrupted it."""
     screen = not options.no_tui and not options.json and on_terminal()
     questions = Questions() if screen else None
     async with crew_of(profile, options.ssh_config) as crew:
-        recorder = Keeping(place.recording).recorder(profile.name)
+        recorder = RecordTo(folder.recording).recorder(profile.name)
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, questions=questions, crew=crew)
-        journal = _journal(options, profile, chosen, place.journal)
-        runner = Runner(live, chosen, place.folder, journal, earlier)
+        journal = _journal(options, profile, chosen, folder.journal)
+        runner = Runner(live, chosen, folder.path, journal, earlier)
         try:
             if not screen:
                 return await _headless(live, runner)
@@ -153,23 +149,15 @@ async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place,
         finally:
             report_gaps(recorder)
             if not live.state.runs:
-                place.recording.unlink(missing_ok=True)
+                folder.recording.unlink(missing_ok=True)
 
 
 async def _headless(live: LiveSession, runner: Runner) -> bool:
-    interrupted = False
-    with cancelled_by_signals() as ignore_signals:
-        async with live:
-            showing = asyncio.create_task(show_study(live.session, runner))
-            try:
-                await runner.run()
-            except asyncio.CancelledError:
-                interrupted = True
-            finally:
-                ignore_signals()
-                showing.cancel()
-                await asyncio.gather(showing, return_exceptions=True)
-    return interrupted
+    async def rounds() -> bool:
+        await runner.run()
+        return True
+
+    return await run_headless(live, rounds, show_study(live.session, runner)) is None
 
 
 async def _on_screen(live: LiveSession, runner: Runner, appearance: Appearance) -> bool:

@@ -35,14 +35,14 @@ KEEPER_WITHIN = 300.0
 _HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the keeper that restores its settings"}
 
 
-class Place(NamedTuple):
+class StudyFolder(NamedTuple):
     """A study's folder, locked for this process: its journal, and the file of the next session's recording.
 
     `left` is the folder of a killed study that is not continued, if its settings still have to be restored.
     `continued`: the study in the folder is unfinished, and this process continues it.
     """
 
-    folder: Path
+    path: Path
     lock: FolderLock
     journal: Journal
     recording: Path
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     continued: bool = False
 
 
-def open_place(options: Namespace, name: str, study: Study) -> Place:
+def open_folder(options: Namespace, name: str, study: Study) -> StudyFolder:
     """Return the folder of `-o`, or the newest of this study in `studies/`; an unfinished study is continued.
 
     Raises UsageError: it belongs to another study, cannot be written, is in use, or --resume finds no study.
@@ -81,7 +81,7 @@ def open_place(options: Namespace, name: str, study: Study) -> Place:
         touched = known if known is not None and known.touched else Journal(name=name, fingerprint=study.fingerprint)
         journal = touched
     left = newest if newest != folder and (old := read_journal(newest)) and old.touched else None
-    return Place(folder, lock, journal, _recording(folder), left, continued)
+    return StudyFolder(folder, lock, journal, _recording(folder), left, continued)
 
 
 def _unfinished(folder: Path, study: Study, options: Namespace) -> Journal | None:

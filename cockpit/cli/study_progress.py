@@ -13,7 +13,7 @@ from cockpit.cli.progress import result_words
 from cockpit.model.metrics import run_result
 from cockpit.model.state import State
 from cockpit.model.study import Study, Variant, load_of
-from cockpit.model.text import neutral
+from cockpit.model.text import counted, neutral
 from cockpit.profiles.profile import Profile
 from cockpit.report.summary import plan_words
 from cockpit.session.loop import Session
@@ -43,7 +43,7 @@ def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None
     """Return what is ahead before the first run: rounds, seed, time, minimum detectable effect. `known` is the result
     of the rounds that are done."""
     seed = "drawn at the start" if study.seed is None else str(study.seed)
-    rounds = f"{study.rounds} round{'s' if study.rounds > 1 else ''}"
+    rounds = counted(study.rounds, "round")
     if study.rounds > FIRST_TEST and study.compare:
         rounds = f"{FIRST_TEST} to {rounds}"
     rounds += f" after {study.discard_rounds} discarded" if study.discard_rounds else ""
@@ -57,7 +57,7 @@ def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None
         lines.append(sensitivity_words(study, known.spread))
     elif earlier is not None:
         spread, studies = earlier
-        lines.append(sensitivity_words(study, spread, f"{studies} earlier A/A control{'s' if studies > 1 else ''}"))
+        lines.append(sensitivity_words(study, spread, counted(studies, "earlier A/A control")))
     else:
         lines.append(sensitivity_words(study, None))
     return lines
@@ -88,8 +88,7 @@ def _settings(study: Study, variant: Variant) -> str:
 
 def _rules(study: Study) -> list[tuple[str, str]]:
     out = f", the first {study.discard} discarded" if study.discard else ""
-    many = study.discard + study.runs
-    rules = [("runs", f"{many} run{'s' if many > 1 else ''} after each set-up{out}")]
+    rules = [("runs", f"{counted(study.discard + study.runs, 'run')} after each set-up{out}")]
     if study.levels:
         rules.append(("levels", ", ".join(level_words(study, level) for level in study.levels)))
     if len(study.passes) > 1:
@@ -104,7 +103,7 @@ def _rules(study: Study) -> list[tuple[str, str]]:
 
 
 def _risk(study: Study) -> str:
-    many = f"{study.comparisons} comparison{'s' if study.comparisons > 1 else ''}"
+    many = counted(study.comparisons, "comparison")
     if study.rounds < FIRST_TEST:
         return f"5% over {many}; {_FEW}"
     return f"5% over {many}, tested after each round from the {FIRST_TEST}th; a closed comparison drops out"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cockpit.files import atomic_write
@@ -14,6 +14,27 @@ from cockpit.model.errors import UsageError
 def on_terminal() -> bool:
     """Return whether the screen can be shown: stdin and stdout are terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def can_ask() -> bool:
+    """Return whether a person can answer a question on stderr."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirmed(question: str) -> bool:
+    """Ask on the terminal; return whether the answer is yes."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def aligned(rows: Sequence[Sequence[str]], widest: int | None = None) -> list[str]:
+    """Lay out rows in columns of at most `widest` characters; the last column has no limit."""
+    *columns, _ = zip(*rows, strict=True)
+    widths = [min(widest or sys.maxsize, max(map(len, column))) for column in columns]
+    return [
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])).rstrip()
+        for row in rows
+    ]
 
 
 def emit(text: str) -> None:

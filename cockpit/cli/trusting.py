@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 
+from cockpit.cli.terminal import can_ask, confirmed
 from cockpit.model.errors import UsageError
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import accept, is_trusted
@@ -30,14 +31,13 @@ def require_trust(profile: Profile, given: str, *, accepted: bool) -> None:
 def _ask(profile: Profile, given: str) -> None:
     """Show what the profile uses and read y or n. Raises NotTrusted for no, and without a terminal."""
     uses = uses_of(profile)
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         raise NotTrusted(
             f"{given}: is not trusted yet and uses {summary(uses)}; list them: {doctor_command(given)}; accept "
             f"them: {doctor_command(given, '--trust')}"
         )
     print("\n".join((f"{given} is not trusted yet, or was edited. It uses on", *listing(uses))), file=sys.stderr)
-    print(f"Trust it ({summary(uses)})? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if not confirmed(f"Trust it ({summary(uses)})?"):
         raise NotTrusted(f"{given}: is not trusted; nothing was run and no host was contacted")
 
 

@@ -16,9 +16,9 @@ from cockpit.analysis.rounds import Order, RoundsPlan, rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words, window_words
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import Keeping, discard, report_gaps, report_recording
-from cockpit.cli.load_options import at_address, flagged, named_profile
-from cockpit.cli.signals import cancelled_by_signals
+from cockpit.cli.live import RecordTo, discard, report_gaps, report_recording, run_headless
+from cockpit.cli.load_plan import errors_name_flags
+from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import require_trust
 from cockpit.cli.tune_output import (
@@ -36,7 +36,7 @@ from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, Coc
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.state import State
 from cockpit.model.text import neutral
-from cockpit.profiles.plan import Wrong, checked_url
+from cockpit.profiles.plan import checked_url
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
@@ -63,13 +63,11 @@ def tune(options: Namespace) -> int:
 
 def _profile(options: Namespace) -> Profile:
     """Return the profile, with the target of --target. Raises UsageError, ProfileError."""
-    try:
-        profile = named_profile(options.profile)
-        require_trust(profile, options.profile, accepted=options.trust)
-        if url := getattr(options, "url", None):
+    profile = named_profile(options.profile)
+    require_trust(profile, options.profile, accepted=options.trust)
+    if url := getattr(options, "url", None):
+        with errors_name_flags({"target.url": "--target"}):
             profile = replace(profile, plan=replace(profile.plan, url=checked_url(url)))
-    except Wrong as error:
-        raise flagged(error, {"target.url": "--target"}) from None
     return at_address(profile, options.ssh_config)
 
 
@@ -94,7 +92,7 @@ async def _live(
         knobs=tuple(knobs),
         actions=tuple(actions),
     )
-    recorder = Keeping(by_itself=record).recorder(profile.name)
+    recorder = RecordTo(in_library=record).recorder(profile.name)
     check_target = not getattr(options, "no_probe", True)
     live = LiveSession(part, recorder, ssh_config=options.ssh_config, listen=listen, check_target=check_target)
     with Secrets(profile).out_of_errors():
@@ -243,7 +241,7 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
     order = Order.MIRRORED if options.mirrored else Order.RANDOM
     plan = RoundsPlan(options.rounds, options.seconds, order, options.seed)
     async with crew_of(profile, options.ssh_config) as crew:
-        recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
+        recorder = RecordTo(options.record, in_library=True).recorder(profile.name)
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew)
         try:
             return await _rounds(options, live, values, plan)
@@ -254,23 +252,14 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
 
 
 async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, str], plan: RoundsPlan) -> int:
-    showing = asyncio.create_task(_show_rounds(live.session))
-    proven: Proven | None = None
-    afterwards = Afterwards.CHOSEN if options.keep else Afterwards.RESTORED
-    try:
-        with Secrets(live.profile).out_of_errors(), cancelled_by_signals() as ignore_signals:
-            async with live:
-                try:
-                    await live.hosts_read()
-                    proven = await live.tuning.prove(values, plan, afterwards)
-                except asyncio.CancelledError:
-                    print("cockpit: interrupted; the old values are active again", file=sys.stderr)
-                finally:
-                    ignore_signals()
-    finally:
-        showing.cancel()
-        await asyncio.gather(showing, return_exceptions=True)
+    async def prove() -> Proven:
+        await live.hosts_read()
+        return await live.tuning.prove(values, plan, Afterwards.CHOSEN if options.keep else Afterwards.RESTORED)
+
+    with Secrets(live.profile).out_of_errors():
+        proven = await run_headless(live, prove, _show_rounds(live.session))
     if proven is None:
+        print("cockpit: interrupted; the old values are active again", file=sys.stderr)
         return EXIT_INTERRUPTED
     known = live.state.rounds[-1]
     verdict = rounds_verdict(live.state, known)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cockpit.cli.terminal import emit
+from cockpit.cli.terminal import aligned, emit
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
 from cockpit.model.knobs import Knob, Setting, not_yet_active
 from cockpit.model.text import neutral
@@ -50,13 +50,8 @@ def knob_table(rows: Sequence[dict[str, Any]]) -> list[str]:
     table += [
         (r["name"], value_text(r), r["host"], r["cost"], r["allowed"] or "-", neutral(r["place"], 100)) for r in rows
     ]
-    widths = [min(40, max(len(row[column]) for row in table)) for column in range(5)]
-    lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
-        for row in table
-    ]
     helps = ["", *(f"    {r['help']}" if r["help"] else "" for r in rows)]
-    return [line for pair in zip(lines, helps, strict=True) for line in pair if line]
+    return [line for pair in zip(aligned(table, widest=40), helps, strict=True) for line in pair if line]
 
 
 def past_row(host: str, past: Past) -> dict[str, Any]:

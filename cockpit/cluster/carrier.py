@@ -62,14 +62,14 @@ class Carrier:
         self._tasks = [asyncio.create_task(self._follow(worker)) for worker in workers]
         return ""
 
-    async def tell(self, messages: Sequence[tuple[int, bytes]]) -> None:
+    async def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
         """Pass commands on to load workers; an empty one kills the worker."""
         for number, line in messages:
             worker = self._workers.get(number)
             if worker is None:
                 continue
             if line:
-                worker.tell(protocol.decode_command.decode(line))
+                worker.send(protocol.decode_command.decode(line))
             else:
                 worker.kill()
 

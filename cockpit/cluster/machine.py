@@ -128,7 +128,7 @@ class Machine:
             batch, self._outgoing = self._outgoing, []
             # A machine that cannot be told is lost, which its pings find.
             with suppress(Exception):
-                await self.carrier.tell(batch)
+                await self.carrier.send(batch)
         self._sending = None
 
     def lose(self, reason: str) -> None:
@@ -170,7 +170,7 @@ class RemoteWorker:
     def pid(self) -> int | None:
         return None
 
-    def tell(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         if isinstance(message, Start):
             message = Start(self.machine.clock.there(message.at))
         elif isinstance(message, Extend):

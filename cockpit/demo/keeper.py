@@ -42,7 +42,7 @@ class DemoSupervisor:
     def start(self) -> str:
         """Start both servers and wait until they are ready; the web server's URL. Raises _CannotStart."""
         self._layout.write_site()
-        web = self._spawn("webserver", "--leash", str(self._layout.config_file))
+        web = self._spawn("webserver", "--parent-pipe", str(self._layout.config_file))
         ssh = self._spawn("sshhost", str(self._layout.directory))
         url = self._ready(web, "webserver")
         self._ready(ssh, "sshhost")

@@ -41,8 +41,8 @@ class PreforkChild:
 class Prefork:
     """The parent process. Raises WebConfigError, OSError if it cannot start."""
 
-    def __init__(self, config: Path, leash: int | None = None) -> None:
-        """The end of file of descriptor `leash` ends the server; None: only a signal does."""
+    def __init__(self, config: Path, parent_pipe: int | None = None) -> None:
+        """The end of file of descriptor `parent_pipe` ends the server; None: only a signal does."""
         self._config = config
         self._settings = load(config)
         self._generation = 0
@@ -53,7 +53,7 @@ class Prefork:
         self._to_replace = 0  # children of the new generation that wait for one of the old to make room
         self._logged_full = False
         self._pending: set[int] = set()
-        self._leash = leash
+        self._parent_pipe = parent_pipe
         self._alive = os.pipe()  # for the children: its reading end ends with this process
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -68,7 +68,7 @@ class Prefork:
         return host, port
 
     def run(self, ready: Callable[[], None]) -> None:
-        """Serve until SIGTERM, SIGINT or the end of the leash; no child is left when it returns.
+        """Serve until SIGTERM, SIGINT or the end of the parent pipe; no child is left when it returns.
 
         `ready` is called once signals are heeded and the first children are made.
         """
@@ -105,12 +105,12 @@ class Prefork:
         return bool(self._pending & {signal.SIGTERM, signal.SIGINT})
 
     def _wait(self, seconds: float) -> bool:
-        """Wait for a signal or the end of the leash; return whether `seconds` passed without either."""
-        watched = [self._wake_read] if self._leash is None else [self._wake_read, self._leash]
+        """Wait for a signal or the end of the parent pipe; return whether `seconds` passed without either."""
+        watched = [self._wake_read] if self._parent_pipe is None else [self._wake_read, self._parent_pipe]
         ready, _, _ = select.select(watched, [], [], seconds)
         if self._wake_read in ready:
             os.read(self._wake_read, 4096)
-        if self._leash in ready and not os.read(self._leash, 4096):
+        if self._parent_pipe in ready and not os.read(self._parent_pipe, 4096):
             self._pending.add(signal.SIGTERM)
         return not ready
 
@@ -234,7 +234,7 @@ class Prefork:
         for pid in self._workers:
             os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + _PATIENCE
-        self._leash = None
+        self._parent_pipe = None
         self._to_replace = 0
         self._reap()
         while self._workers and (left := deadline - time.monotonic()) > 0:

@@ -47,7 +47,7 @@ async def serve(directory: Path) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    loop.add_reader(sys.stdin, _read_leash, stop)
+    loop.add_reader(sys.stdin, _read_parent_pipe, stop)
     layout = Layout(directory)
     host_key = _make_keys(layout)
     commands: set[asyncio.Task[None]] = set()
@@ -78,7 +78,7 @@ async def serve(directory: Path) -> None:
     await asyncio.gather(*commands, return_exceptions=True)
 
 
-def _read_leash(stop: asyncio.Event) -> None:
+def _read_parent_pipe(stop: asyncio.Event) -> None:
     if not os.read(sys.stdin.fileno(), _CHUNK):
         stop.set()
 

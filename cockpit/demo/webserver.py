@@ -1,9 +1,9 @@
 """The demo's web server: a real prefork server, small enough to read, for tuning as Apache is tuned.
 
-    python -m cockpit.demo.webserver [--leash] CONFIG    serve
+    python -m cockpit.demo.webserver [--parent-pipe] CONFIG    serve
     python -m cockpit.demo.webserver -t CONFIG           test the configuration
 
-Once it accepts connections it prints `ready http://ADDRESS:PORT` and nothing more. With --leash it ends with its
+Once it accepts connections it prints `ready http://ADDRESS:PORT` and nothing more. With --parent-pipe it ends with its
 standard input, so that it cannot outlive its parent. SIGUSR1 reloads, SIGTERM ends.
 """
 
@@ -13,13 +13,13 @@ from pathlib import Path
 
 from cockpit.demo.webconfig import WebConfigError, load
 
-_USAGE = "usage: python -m cockpit.demo.webserver [-t | --leash] CONFIG"
+_USAGE = "usage: python -m cockpit.demo.webserver [-t | --parent-pipe] CONFIG"
 
 
 def main(arguments: list[str]) -> int:
     """Return 0 if good, 1 for an invalid configuration or address, 2 for wrong usage."""
     options, files = arguments[:-1], arguments[-1:]
-    if not files or files[0].startswith("-") or options not in ([], ["-t"], ["--leash"]):
+    if not files or files[0].startswith("-") or options not in ([], ["-t"], ["--parent-pipe"]):
         print(_USAGE, file=sys.stderr)
         return 2
     config = Path(files[0]).absolute()
@@ -35,11 +35,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _serve(config: Path, leash: int | None) -> None:
+def _serve(config: Path, parent_pipe: int | None) -> None:
     from cockpit.demo.prefork import Prefork
 
     try:
-        server = Prefork(config, leash)
+        server = Prefork(config, parent_pipe)
     except OSError as error:
         raise WebConfigError(
             f"{config}: cannot start: {error.strerror}: {error.filename or 'Listen address'}"

@@ -26,7 +26,7 @@ from cockpit.model.errors import (
     Unanswered,
     UsageError,
 )
-from cockpit.model.text import neutral
+from cockpit.model.text import counted, neutral
 
 
 class Witness(asyncssh.SSHClient):
@@ -220,5 +220,5 @@ async def _agent_keys(settings: SshSettings) -> str:
     with suppress(OSError, asyncssh.Error, ValueError):
         async with asyncssh.connect_agent(settings.agent) as agent:
             count = len(await agent.get_keys())
-            return f"the ssh agent's {count} key{'' if count == 1 else 's'}"
+            return f"the ssh agent's {counted(count, 'key')}"
     return f"no ssh agent ({settings.agent} does not answer)"

@@ -85,7 +85,7 @@ class LoadRun:
             return
         self._stopping = True
         for worker in self._workers:
-            worker.tell(Stop())
+            worker.send(Stop())
         asyncio.get_running_loop().call_later(_STOPPING, self._kill_stuck)
 
     def adjust(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
@@ -113,7 +113,7 @@ class LoadRun:
             return
         self._extended = until > now
         for worker in self._workers:
-            worker.tell(Extend(self._clock.origin + until))
+            worker.send(Extend(self._clock.origin + until))
         self._emit(RunExtended(t=now, run=self.run, until=max(now, until), awaited=awaited, change=change))
 
     def _deal(self) -> None:
@@ -121,10 +121,10 @@ class LoadRun:
         left = self._left()
         if self._rate is not None:
             for worker in left:
-                worker.tell(Adjust(None, self._rate))
+                worker.send(Adjust(None, self._rate))
             return
         for worker, own in zip(left, protocol.share(self._concurrency, [1] * len(left)), strict=True):
-            worker.tell(Adjust(own))
+            worker.send(Adjust(own))
 
     def _left(self) -> list[WorkerHandle]:
         return [one for one in self._workers if one.done is None and one.assignment.worker not in self._lost]
@@ -140,7 +140,7 @@ class LoadRun:
         self._dealt[lost] -= rest
         for place, (worker, more) in enumerate(zip(left, protocol.share(rest, [1] * len(left)), strict=True)):
             self._dealt[worker.assignment.worker] += more
-            worker.tell(Redeal(place, len(left), more))
+            worker.send(Redeal(place, len(left), more))
         if not self.plan.stages:
             self._deal()
 
@@ -256,7 +256,7 @@ async def launch(
     workers = await crew.workers(assigned)
     now = clock.now() + crew.lead
     for worker in workers:
-        worker.tell(Start(clock.origin + now))
+        worker.send(Start(clock.origin + now))
     if crew.lead:
         await asyncio.sleep(crew.lead)
     shown = plan.without_secrets()

@@ -38,7 +38,7 @@ class WorkerHandle(Protocol):
     def pid(self) -> int | None:
         """Its process id if it runs on this machine."""
 
-    def tell(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         """Send a message, if the worker still runs."""
 
     async def line(self) -> bytes:
@@ -101,7 +101,7 @@ class WorkerProcess:
             start_new_session=True,
         )
         worker = cls(assignment, process)
-        worker.tell(assignment)
+        worker.send(assignment)
         return worker
 
     @property
@@ -120,7 +120,7 @@ class WorkerProcess:
             if line.strip():
                 self._last_words.append(line.decode(errors="replace").strip())
 
-    def tell(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         """Send a message, if the worker still runs."""
         assert self.process.stdin is not None
         if not self.process.stdin.is_closing():

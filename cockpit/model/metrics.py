@@ -87,6 +87,12 @@ def run_result(state: State, run: int) -> RunResult | None:
     return msgspec.structs.replace(result, warnings=of_run[0].warnings, addresses=of_run[0].addresses)
 
 
+def all_results(state: State) -> list[RunResult]:
+    """The results of all runs so far."""
+    found = (run_result(state, run) for run in range(1, state.runs + 1))
+    return [result for result in found if result is not None]
+
+
 def runs_result(results: Sequence[RunResult]) -> RunResult:
     """Several runs of one load as one result; at least one run."""
     if len(results) == 1:

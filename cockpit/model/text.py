@@ -108,6 +108,11 @@ def size(nbytes: float) -> str:
     raise AssertionError("unreachable")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return e.g. `1 run`, `3 runs`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def mebibytes(nbytes: float) -> str:
     return f"{nbytes / 2**20:.1f} MiB"
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.model.load import url_without_password
-from cockpit.model.text import neutral
+from cockpit.model.text import counted, neutral
 from cockpit.profiles.profile import Profile
 
 Sort = Literal["target", "file", "host", "page", "writes", "reads", "command"]
@@ -146,4 +146,4 @@ def _of_knob(knob: Knob) -> Iterator[Use]:
 
 
 def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}" if number else ""
+    return counted(number, word) if number else ""

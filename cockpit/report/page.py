@@ -6,12 +6,12 @@ from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import metric_words
 from cockpit.model.state import State
-from cockpit.model.text import milliseconds, si
+from cockpit.model.text import counted, milliseconds, si
 from cockpit.report.charts import text
 from cockpit.report.forest import ForestRow, forest
 from cockpit.report.page_charts import MOST_SEGMENTS, distributions, drawn_segments, timeline
 from cockpit.report.page_hosts import host_section
-from cockpit.report.page_parts import document, head, many, pairs, table, verdict_block
+from cockpit.report.page_parts import document, head, pairs, table, verdict_block
 from cockpit.report.search import SLICE_TITLES, TRIAL_TITLES, search_claim, search_plan, slice_rows, trial_rows
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
@@ -60,7 +60,7 @@ def _header(found: SessionSummary) -> str:
             lines.append(f"<p class=question>{text(question_of(state))}</p>")
         facts = (
             when(started.wall),
-            many(len(found.results), "run"),
+            counted(len(found.results), "run"),
             load_time_words(found),
             f"cockpit {started.version}",
         )
@@ -156,7 +156,7 @@ def _markers(state: State) -> str:
     )
     inside = f'<div class="scroll"><table><tbody>{lines}</tbody></table></div>'
     is_open = " open" if len(rows) <= _FEW else ""
-    return f"<details{is_open}><summary>{many(len(rows), 'marker')}</summary>{inside}</details>\n"
+    return f"<details{is_open}><summary>{counted(len(rows), 'marker')}</summary>{inside}</details>\n"
 
 
 def _changes(state: State) -> str:

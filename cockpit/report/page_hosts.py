@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cockpit.model.host_state import CpuShare, HostPoint, HostState
 from cockpit.model.state import Segment, State
-from cockpit.model.text import size
+from cockpit.model.text import counted, size
 from cockpit.report.charts import Axis, ChartSeries, Point, Sign, SvgChart, draw, from_zero, text
 from cockpit.report.page_charts import lines_over_time, time_axis
 from cockpit.report.page_parts import table
@@ -30,7 +30,7 @@ def host_section(state: State, host: HostState, segments: Sequence[Segment]) -> 
     facts = host.facts
     notes = [text(host.config.place)]
     if facts:
-        notes += [f"kernel {text(facts.kernel)}", f"{facts.cpus} CPU{'s' if facts.cpus > 1 else ''}"]
+        notes += [f"kernel {text(facts.kernel)}", f"{counted(facts.cpus, 'CPU')}"]
     if host.condition not in ("up", "connecting"):
         notes.append(f'<span class="warn">{text(host.condition)} {text(host.detail)}</span>')
     head = f"<h3>{text(host.config.name)}</h3><p class=soft>{' · '.join(notes)}</p>\n"

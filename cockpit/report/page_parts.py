@@ -52,11 +52,6 @@ def pairs(values: Iterable[tuple[str, str]], warnings: Iterable[str] = ()) -> st
     return f"<dl>{''.join(lines)}</dl>\n"
 
 
-def many(number: int, what: str) -> str:
-    """Return `1 run`, `2 runs`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = []
     for row in rows:

@@ -20,7 +20,7 @@ from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.words import brief, connection_words
 from cockpit.model.errors import UsageError
 from cockpit.model.fold_load import load_words
-from cockpit.model.metrics import PERCENTILES, RunResult, host_metrics, latency_value, run_result
+from cockpit.model.metrics import PERCENTILES, RunResult, all_results, host_metrics, latency_value
 from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.summary import errors_words, plan_words
@@ -51,7 +51,7 @@ class SegmentCells(NamedTuple):
 
 
 def findings(state: State) -> SessionSummary:
-    results = [result for run in range(1, state.runs + 1) if (result := run_result(state, run))]
+    results = all_results(state)
     return SessionSummary(
         state=state,
         segments=tuple(segment for segment in state.segments if not segment.warmup),

@@ -13,7 +13,7 @@ from cockpit.analysis.warning_words import grouped
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words import connection_words, method_lines, stability_words, verdict_line
 from cockpit.model.study import Observation, load_of
-from cockpit.model.text import milliseconds, neutral, si
+from cockpit.model.text import counted, milliseconds, neutral, si
 from cockpit.report.study_charts import charts
 from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
@@ -74,9 +74,7 @@ def study_markdown(result: StudyResult) -> str:
 def rounds_lines(result: StudyResult) -> list[str]:
     """Return the basis of the verdicts: rounds, seed, the method, what it can detect."""
     study, done = result.study, result.counted_rounds
-    words = (
-        f"{done} of at most {study.rounds} round{'s' if study.rounds > 1 else ''} in random order, seed {study.seed}"
-    )
+    words = f"{done} of at most {counted(study.rounds, 'round')} in random order, seed {study.seed}"
     words += f", after {study.discard_rounds} discarded" if study.discard_rounds else ""
     repeated = [f"a step was repeated: {neutral(reason, 400)}" for reason in result.repeated]
     if not study.compare:

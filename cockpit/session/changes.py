@@ -137,42 +137,39 @@ class KnobValues:
         """
         found: dict[str, str | None] = {}
         for knob in map(self.knob, names):
-            found[knob.name] = await self._tuner.read(self._remotes[knob.host], knob)
-            self._values[knob.name] = found[knob.name]
-            self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=found[knob.name]))
+            found[knob.name] = await self._read(knob)
         return found
 
     async def read_host(self, host: str) -> bool:
         """Read every knob of the host; return whether it has any."""
         knobs = [knob for knob in self._knobs.values() if knob.host == host]
         for knob in knobs:
-            await self._read(knob)
+            await self._try_to_read(knob)
         return bool(knobs)
 
     async def settings(self, assignments: Assignments) -> tuple[Setting, ...]:
         """The settings of a change, with the values that are known before the host is asked."""
         for knob, _ in assignments:
             if knob.name not in self._values:
-                await self._read(knob)
+                await self._try_to_read(knob)
         return tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in assignments)
 
     def take(self, settings: Iterable[Setting]) -> None:
         self._values |= {setting.knob: setting.new for setting in settings}
 
-    async def _read(self, knob: Knob) -> None:
-        try:
-            value = await self._tuner.read(self._remotes[knob.host], knob)
-        except CockpitError as error:
-            self._unread(knob, str(error))
-            return
-        except Exception as error:
-            self._unread(knob, fault(error))
-            return
+    async def _read(self, knob: Knob) -> str | None:
+        value = await self._tuner.read(self._remotes[knob.host], knob)
         self._values[knob.name] = value
         self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
+        return value
 
-    def _unread(self, knob: Knob, detail: str) -> None:
-        self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=detail))
+    async def _try_to_read(self, knob: Knob) -> None:
+        """Read the knob; the event has the reason if it cannot be read."""
+        try:
+            await self._read(knob)
+        except Exception as error:
+            detail = str(error) if isinstance(error, CockpitError) else fault(error)
+            self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=detail))
 
 
 class ActiveChange(NamedTuple):

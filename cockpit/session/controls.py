@@ -230,7 +230,7 @@ class LoadControl(Protocol):
 
 
 class Controls(Protocol):
-    """Controls of a session."""
+    """Controls of a session. An implementation overrides the defaults that differ."""
 
     @property
     def mode(self) -> Mode: ...
@@ -239,31 +239,38 @@ class Controls(Protocol):
     def status(self) -> SessionStatus: ...
 
     @property
+    def actions(self) -> tuple[Action, ...]: ...
+
+    @property
     def extent(self) -> tuple[float, float] | None:
         """First and last time (s) that can be shown, for a position bar; None if it still grows."""
+        return None
 
     @property
     def position(self) -> float | None:
         """The time shown (s), which the state's own time may lag; None: they are equal."""
+        return None
 
     def end_state(self) -> State | None:
         """Return the state at the end of everything that can be shown; None: the present one."""
+        return None
 
     @property
     def lost(self) -> tuple[str, ...]:
         """Damaged parts of a recording that are left out, one line each."""
-
-    @property
-    def actions(self) -> tuple[Action, ...]: ...
+        return ()
 
     @property
     def tuning(self) -> Tuning | None:
         """None: values are read-only."""
+        return None
 
     @property
     def load(self) -> LoadControl | None:
         """None: the load cannot be changed."""
+        return None
 
     @property
     def question(self) -> Question | None:
         """The question of a host that waits for an answer; None: there is none."""
+        return None

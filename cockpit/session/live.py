@@ -20,7 +20,6 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
 from cockpit.model.load import url_without_password
-from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.controls import Action, Controls, LoadControl, LoadPhase, LoadStatus, Mode, immediate
@@ -137,14 +136,14 @@ class LiveSource:
             self._woken.set()
 
 
-class LiveControls:
-    """The Controls of a live session."""
+class LiveControls(Controls):
+    """The Controls of a live session. `look_back` are the actions that show its past, if it can be shown."""
 
     mode = Mode.LIVE
 
     def __init__(self, source: LiveSource) -> None:
+        self.look_back: tuple[Action, ...] = ()
         self._source = source
-        self.tuning = source.tuning
         load = source.load
         self._always = (
             Action("toggle", "start/stop", self._toggle),
@@ -161,7 +160,11 @@ class LiveControls:
         questions = self._source.questions
         answering = (self._answering,) if questions and questions.awaited else ()
         keeping = (self._keeping,) if self.tuning.awaited else ()
-        return (self._always[0], *answering, *keeping, *self._unfinished(), *self._always[1:])
+        return (self._always[0], *answering, *keeping, *self._unfinished(), *self._always[1:], *self.look_back)
+
+    @property
+    def tuning(self) -> LiveTuning:
+        return self._source.tuning
 
     def _unfinished(self) -> tuple[Action, ...]:
         if not self.tuning.unfinished:
@@ -192,17 +195,6 @@ class LiveControls:
     @property
     def position(self) -> float | None:
         return self._source.now()
-
-    @property
-    def extent(self) -> tuple[float, float] | None:
-        return None
-
-    def end_state(self) -> State | None:
-        return None
-
-    @property
-    def lost(self) -> tuple[str, ...]:
-        return ()
 
     async def _toggle(self, _: str) -> None:
         load = self._source.load

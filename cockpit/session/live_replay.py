@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from cockpit.hosts.prompts import Question
@@ -11,9 +12,10 @@ from cockpit.model.events import Note
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
-from cockpit.session.controls import Action, Controls, LoadControl, Mode, SessionStatus, Tuning
+from cockpit.session.controls import Action, Controls, Mode
+from cockpit.session.live import LiveControls
 from cockpit.session.loop import Session
-from cockpit.session.replay import JUMP, ReplaySource
+from cockpit.session.replay import JUMP, Playback, ReplaySource
 
 # Actions of a replay that switch to the past.
 _BEGIN = (
@@ -27,28 +29,29 @@ _BEGIN = (
 
 
 def can_look_back(session: Session) -> Session:
-    """Return the session, whose past can be shown while it is recorded."""
-    session.looking = LiveReplay(session)
+    """Return the live session, whose past can be shown while it is recorded."""
+    session.look_back = LiveReplay(session)
     return session
 
 
 class LiveReplay:
-    """Controls of a live session, and of a replay of it while its past is shown."""
+    """The LookBack of a live session: a replay of its own recording."""
 
     def __init__(self, session: Session) -> None:
+        live = session.source.controls
+        assert isinstance(live, LiveControls)
+        live.look_back = tuple(self._beginning(*action) for action in _BEGIN)
+        self._live = live
         self._recorder = session.recorder
-        self._live = session.source.controls
         self._past: _Past | None = None
         # A key may be pressed again before the past is shown.
         self._turn = asyncio.Lock()
         self._notes: tuple[Note, ...] = ()
         self._present = State(), State()
-        self._beginnings = tuple(self._beginning(*action) for action in _BEGIN)
 
     @property
-    def past(self) -> State | None:
-        """The past state that is shown; None: the present one is."""
-        return self._past.session.state if self._past else None
+    def past(self) -> Session | None:
+        return self._past.session if self._past else None
 
     def present(self, state: State) -> State:
         """Add the notes that were made in the past: they are in the file, not among the events."""
@@ -57,52 +60,6 @@ class LiveReplay:
         if self._present[0] is not state:
             self._present = state, fold_all(self._notes, state)
         return self._present[1]
-
-    @property
-    def revision(self) -> int:
-        return self._past.session.revision if self._past else 0
-
-    @property
-    def mode(self) -> Mode:
-        return Mode.LOOKING_BACK if self._past else self._live.mode
-
-    @property
-    def status(self) -> SessionStatus:
-        return self._past.controls.status if self._past else self._live.status
-
-    @property
-    def position(self) -> float | None:
-        return self._past.controls.position if self._past else self._live.position
-
-    @property
-    def extent(self) -> tuple[float, float] | None:
-        return self._past.controls.extent if self._past else self._live.extent
-
-    def end_state(self) -> State | None:
-        return self._past.controls.end_state() if self._past else None
-
-    @property
-    def lost(self) -> tuple[str, ...]:
-        return self._past.controls.lost if self._past else ()
-
-    @property
-    def tuning(self) -> Tuning | None:
-        return None if self._past else self._live.tuning
-
-    @property
-    def load(self) -> LoadControl | None:
-        return None if self._past else self._live.load
-
-    @property
-    def question(self) -> Question | None:
-        return self._live.question
-
-    @property
-    def actions(self) -> tuple[Action, ...]:
-        if self._past is None:
-            return (*self._live.actions, *self._beginnings)
-        others = (action for action in self._past.controls.actions if action.name != "end")
-        return (Action("end", "back to live", self._leave), *others)
 
     async def close(self) -> None:
         async with self._turn:
@@ -124,7 +81,7 @@ class LiveReplay:
             if self._past is not None:
                 await self._past.do(name, answer)
                 return
-            past = _Past(Recording(Path(self._recorder.path)))
+            past = _Past(Recording(Path(self._recorder.path)), self._live, self.close)
             try:
                 await past.do(name, answer)
             except BaseException:
@@ -132,17 +89,34 @@ class LiveReplay:
                 raise
             self._past = past
 
-    async def _leave(self, _: str) -> None:
-        await self.close()
+
+class _PastControls(Playback):
+    """The Controls of a replay that leads back to the live session."""
+
+    mode = Mode.LOOKING_BACK
+
+    def __init__(self, source: ReplaySource, live: Controls, leave: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(source)
+        self._live = live
+
+        async def end(_: str) -> None:
+            await leave()
+
+        others = (action for action in self.actions if action.name != "end")
+        self.actions = (Action("end", "back to live", end), *others)
+
+    @property
+    def question(self) -> Question | None:
+        return self._live.question
 
 
 class _Past:
     """A paused replay of a recording that is still written."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, live: Controls, leave: Callable[[], Awaitable[None]]) -> None:
         self._recording = recording
         self._source = ReplaySource(recording, recording.end, playing=False)
-        self.controls: Controls = self._source.controls
+        self._source.controls = _PastControls(self._source, live, leave)
         self.session = Session(self._source)
         self._running = asyncio.create_task(self.session.run())
 
@@ -154,7 +128,7 @@ class _Past:
     async def do(self, name: str, answer: str) -> None:
         await self.session.until(lambda state: state.started is not None)
         before = self.session.revision
-        await next(action for action in self.controls.actions if action.name == name).run(answer)
+        await next(action for action in self.session.controls.actions if action.name == name).run(answer)
         await self.session.until(lambda _: self.session.revision > before)
 
     async def close(self) -> None:

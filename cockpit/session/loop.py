@@ -64,16 +64,12 @@ class Recorder(Protocol):
     def close(self) -> None: ...
 
 
-class PastControls(Controls, Protocol):
-    """Controls of a session whose past can be shown."""
+class LookBack(Protocol):
+    """The past of a live session, shown on request."""
 
     @property
-    def past(self) -> State | None:
-        """The past state that is shown; None: the present one is."""
-
-    @property
-    def revision(self) -> int:
-        """Grows with each change of the past state."""
+    def past(self) -> Session | None:
+        """The replay that is shown; None: the present is shown."""
 
     def present(self, state: State) -> State:
         """The present state with the notes that were made in the past."""
@@ -89,7 +85,7 @@ class EndOfSession(Exception):
 class Session:
     """Holds the newest state. Readers poll `state`; `revision` grows with every batch.
 
-    `listen` is called with all events.
+    `listen` is called with all events. `look_back` is None if the past cannot be shown.
     """
 
     def __init__(
@@ -101,29 +97,32 @@ class Session:
         self.source = source
         self.recorder = recorder
         self._listen = listen
-        self.looking: PastControls | None = None
+        self.look_back: LookBack | None = None
         self.state = State()
         self.revision = 0
         self._changed = asyncio.Event()
         self._begun = self._over = False
 
     @property
+    def past(self) -> Session | None:
+        """The replay of the past that is shown; None: the present is shown."""
+        return self.look_back.past if self.look_back else None
+
+    @property
     def controls(self) -> Controls:
-        return self.looking or self.source.controls
+        return (self.past or self).source.controls
 
     @property
     def shown(self) -> State:
         """The state to show: the present one, or a past one."""
-        if self.looking is None:
-            return self.state
-        past = self.looking.past
-        return self.looking.present(self.state) if past is None else past
+        if self.past is not None:
+            return self.past.state
+        return self.look_back.present(self.state) if self.look_back else self.state
 
     @property
     def shown_revision(self) -> tuple[int, int]:
         """Differs whenever the shown state does."""
-        past = self.looking is not None and self.looking.past is not None
-        return (self.revision, 0) if not past or self.looking is None else (0, self.looking.revision)
+        return (self.revision, 0) if self.past is None else (0, self.past.revision)
 
     async def run(self) -> None:
         """Run until the source ends, once. If cancelled, close the source and take its last events first."""
@@ -141,8 +140,8 @@ class Session:
             await self.source.close()
             raise
         finally:
-            if self.looking:
-                await self.looking.close()
+            if self.look_back:
+                await self.look_back.close()
             if self.recorder:
                 await asyncio.to_thread(self.recorder.close)
 

@@ -8,12 +8,11 @@ import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from cockpit.hosts.prompts import Question
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
 from cockpit.recording.reader import BEGINNING, Anchor, Known, Recording, last_state
-from cockpit.session.controls import Action, LoadControl, Mode, PlaybackPhase, PlaybackStatus, Tuning, immediate
+from cockpit.session.controls import Action, Controls, Mode, PlaybackPhase, PlaybackStatus, immediate
 from cockpit.session.loop import EventBatch
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -168,13 +167,11 @@ class ReplaySource:
 JUMP = "Jump to (5:20, 5m20s, -30s, +2m, or a time of day: 14:05)"
 
 
-class Playback:
+class Playback(Controls):
     """The Controls of a replay."""
 
     mode = Mode.REPLAY
-    tuning: Tuning | None = None
-    load: LoadControl | None = None
-    question: Question | None = None
+    actions: tuple[Action, ...] = ()
 
     def __init__(self, source: ReplaySource) -> None:
         self._source = source

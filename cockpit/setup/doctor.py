@@ -23,6 +23,7 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.fold_load import load_words
 from cockpit.model.knobs import ServerAction
 from cockpit.model.load import url_without_password
+from cockpit.model.text import counted
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.setup.doctor_host import examine_host
@@ -98,10 +99,13 @@ _WITHIN: dict[Scope, Callable[[Profile], Profile]] = {
 
 def _summary(profile: Profile) -> str:
     parts = [load_words(profile.plan)]
-    words = ("host", "knob", "action", "threshold")
-    counted = zip((profile.hosts, profile.knobs, profile.actions, profile.thresholds), words, strict=True)
-    for number, word in ((len(of), word) for of, word in counted):
-        parts += [f"{number} {word}{'' if number == 1 else 's'}"] if number else []
+    parts_of_profile = {
+        "host": profile.hosts,
+        "knob": profile.knobs,
+        "action": profile.actions,
+        "threshold": profile.thresholds,
+    }
+    parts += [counted(len(found), noun) for noun, found in parts_of_profile.items() if found]
     return f"{profile.name} reads: {', '.join([*parts, *(['a study'] if profile.study else [])])}"
 
 

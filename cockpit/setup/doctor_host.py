@@ -18,7 +18,7 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import AuthRefused, ChangeRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
 from cockpit.model.hosts import HostConfig, HostReading, StatusPage
 from cockpit.model.knobs import Knob
-from cockpit.model.text import neutral
+from cockpit.model.text import counted, neutral
 from cockpit.model.via import command_of
 from cockpit.profiles.profile import Profile
 from cockpit.setup.doctor_servers import examine_servers
@@ -139,7 +139,7 @@ async def _readable(config: HostConfig, shell: Shell, port: int | None) -> Async
         probe.close()
     facts = probe.facts
     who = (await shell.run("id -un")).stdout.decode("utf-8", "replace").strip()
-    kernel = f"{neutral(facts.kernel)}, {facts.cpus} CPU{'' if facts.cpus == 1 else 's'}"
+    kernel = f"{neutral(facts.kernel)}, {counted(facts.cpus, 'CPU')}"
     yield good(name, f"{neutral(config.place)} as {neutral(who)}: {kernel}; /proc reads, nothing needs installing")
     yield _clock(name, facts.clock_offset)
     for finding in _processes(config, reading):

@@ -50,9 +50,9 @@ class AnnotationStream:
         await self._client.aclose()
 
     async def _send(self, marker: Marker, wall: float) -> None:
-        said = {"time": round(1000 * (wall + marker.t)), "tags": ["cockpit", marker.kind], "text": marker.text}
+        annotation = {"time": round(1000 * (wall + marker.t)), "tags": ["cockpit", marker.kind], "text": marker.text}
         try:
-            answer = await self._client.post(self._url, json=said)
+            answer = await self._client.post(self._url, json=annotation)
         except httpx.HTTPError as error:
             why = str(error) or type(error).__name__
         else:

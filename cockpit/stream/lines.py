@@ -82,7 +82,7 @@ class SessionLines:
     """The lines that a growing session has, each once."""
 
     def __init__(self) -> None:
-        self._told = 0
+        self._next_second = 0
         self._changes: set[int] = set()
         self._markers: set[Marker] = set()
         self._runs = 0
@@ -119,7 +119,7 @@ class SessionLines:
         yield from self._results(state, at)
 
     def _seconds(self, state: State, at: Callable[[float], str], end: int) -> Iterator[SecondLine]:
-        for t in range(self._told, end):
+        for t in range(self._next_second, end):
             load = load_metrics_at(state, t)
             segment = segment_at(state, t) if load else None
             yield SecondLine(
@@ -131,7 +131,7 @@ class SessionLines:
                 load=load,
                 hosts={name: host_metrics_at(host, t) for name, host in state.hosts.items()},
             )
-        self._told = max(self._told, end)
+        self._next_second = max(self._next_second, end)
 
     def _results(self, state: State, at: Callable[[float], str]) -> Iterator[RunLine]:
         over = state.runs if state.running is None else state.runs - 1

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from cockpit.hosts.prompts import Question
-from cockpit.model.state import State
 from cockpit.session.controls import Action, Controls, Mode, SessionStatus
 
 _ALLOWED = frozenset({"mark", "answer"})
 
 
-class StudyControls:
+class StudyControls(Controls):
     """The Controls of a live session, without those that would spoil a study or a search (`mode`)."""
 
-    tuning = None
-    load = None
+    mode = Mode.STUDY
 
     def __init__(self, live: Controls, mode: Mode = Mode.STUDY) -> None:
         self.mode = mode
@@ -22,13 +20,6 @@ class StudyControls:
     @property
     def actions(self) -> tuple[Action, ...]:
         return tuple(action for action in self._live.actions if action.name in _ALLOWED)
-
-    def end_state(self) -> State | None:
-        return None
-
-    @property
-    def lost(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def question(self) -> Question | None:
@@ -41,7 +32,3 @@ class StudyControls:
     @property
     def position(self) -> float | None:
         return self._live.position
-
-    @property
-    def extent(self) -> tuple[float, float] | None:
-        return self._live.extent

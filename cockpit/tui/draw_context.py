@@ -103,7 +103,7 @@ class DrawContext:
     `gaps` are time ranges that were not.
 
     `position` is the instant of a replay if that is not the state's own time; `lost` are damaged parts of a recording;
-    `verdicts`, `stretches` and `baselines` are kept from frame to frame. `lite`: charts are plain, without
+    `verdicts`, `time_ranges` and `baselines` are kept from frame to frame. `lite`: charts are plain, without
     decoration.
     """
 
@@ -119,7 +119,7 @@ class DrawContext:
     gaps: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     verdicts: SegmentVerdicts = field(default_factory=SegmentVerdicts)
-    stretches: TimeRanges = field(default_factory=TimeRanges)
+    time_ranges: TimeRanges = field(default_factory=TimeRanges)
     baselines: StoredBaselines = field(default_factory=StoredBaselines)
     lite: bool = False
 
@@ -216,9 +216,9 @@ class DrawContext:
         at = self.view.cursor
         return None if at is None else window.instant(window.cell(min(at, self.charted)))
 
-    def stretch(self, start: float, length: float) -> TimeRange | None:
+    def time_range(self, start: float, length: float) -> TimeRange | None:
         """Return the load from `start` for `length` s, whole seconds, without a second that has just begun."""
-        return self.stretches.of(self.seconds, int(start), max(1, int(length)), self._until)
+        return self.time_ranges.of(self.seconds, int(start), max(1, int(length)), self._until)
 
     @cached_property
     def _until(self) -> int:

@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from cockpit.model.fold_load import SATURATED_CPU, SATURATED_LAG
 from cockpit.model.generator_state import GeneratorState
 from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, neutral, si
-from cockpit.session.loop import Session
-from cockpit.tui.dialogs.prompt import Dialog
+from cockpit.tui.dialogs.live_text import LiveText
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_names import key_hints
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, Piece, clip, fit
 
 # Maximum lines, and cells of a name.
 MOST, _NAME = 6, 16
-# Seconds between two frames of the table.
-_FRAME = 0.5
 _TITLES = ("generator", "workers", "req/s", "cpu", "cpu wait", "lag p99", "clock offset", "±", "drift")
 _WIDTHS = (_NAME, 7, 7, 5, 9, 9, 15, 9, 10)
 
@@ -59,30 +52,14 @@ def _line(one: GeneratorState, longest: int) -> Line:
     return tuple(line)
 
 
-class GeneratorScreen(Dialog[None]):
+class GeneratorScreen(LiveText):
     """A row per machine that load comes from, of its last whole second."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,L", "dismiss(None)", "close")]
-    DEFAULT_CSS = """
-    GeneratorScreen > VerticalScroll { width: 100; }
-    """
+    heading = "machines that load comes from"
 
-    def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.session = session
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll() as panel:
-            panel.border_title = "machines that load comes from"
-            yield Static(id="generators")
-            yield Static(key_hints(("Esc", ": close")), classes="hint")
-
-    def on_mount(self) -> None:
-        self.set_interval(_FRAME, self._update)
-        self._update()
-
-    def _update(self) -> None:
-        self.query_one("#generators", Static).update(Content("\n").join(_table(self.session.shown)))
+    def lines(self, state: State) -> Iterator[Content]:
+        return _table(state)
 
 
 def _table(state: State) -> Iterator[Content]:

@@ -182,11 +182,11 @@ class MainScreen(ViewKeys):
         if now == self._drawn and not force:
             return
         self._drawn = now
-        self.stretches.again()
+        self.time_ranges.again()
         self._arrange(strip(context), bool(banner(context, self.size.width)))
         for lines in self.query(Lines):
             lines.show(context)
-        if self.stretches.behind:
+        if self.time_ranges.behind:
             # Pending keys are handled first.
             self.call_later(self.frame, True)
 

@@ -4,8 +4,35 @@ from __future__ import annotations
 
 import asyncio
 
+from textual.widgets import Static
+
 from cockpit.session.loop import EndOfSession
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.main_screen import FRAME
+
+# Results shown: on a screen of at least _HIGH lines, and on a lower one.
+_ROWS, _HIGH, _FEW = 4, 34, 1
+
+
+class TaskLine(Static):
+    """The progress of the task above the main screen, and its newest results."""
+
+    DEFAULT_CSS = "TaskLine { height: auto; max-height: 7; background: $panel; padding: 0 1; }"
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+
+    def on_mount(self) -> None:
+        self.refresh_words()
+        self.set_interval(FRAME, self.refresh_words)
+
+    def lines(self, width: int, rows: int) -> list[str]:
+        """Return the lines, with at most `rows` results."""
+        raise NotImplementedError
+
+    def refresh_words(self) -> None:
+        width, height = self.app.size
+        self.update("\n".join(filter(None, self.lines(width - 2, _ROWS if height >= _HIGH else _FEW))))
 
 
 class TaskApp(CockpitApp):

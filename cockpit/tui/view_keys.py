@@ -73,7 +73,7 @@ class ViewKeys(Screen[None]):
         self.session = session
         self.hints = hints
         self.view = View()
-        self.verdicts, self.stretches = SegmentVerdicts(), TimeRanges(_AT_ONCE)
+        self.verdicts, self.time_ranges = SegmentVerdicts(), TimeRanges(_AT_ONCE)
         self.baselines = StoredBaselines(lambda plan: self._cockpit.baseline_of(plan))
 
     @property
@@ -95,7 +95,7 @@ class ViewKeys(Screen[None]):
             gaps=recorder.gaps if recorder else (),
             lost=controls.lost,
             verdicts=self.verdicts,
-            stretches=self.stretches,
+            time_ranges=self.time_ranges,
             baselines=self.baselines,
             lite=self._cockpit.lite,
         )

@@ -17,7 +17,8 @@ from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.study.controls import StudyControls
 from cockpit.tui.autopilot.board import BoardScreen
-from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotApp, EndScreen, KnobsScreen, SearchLine
+from cockpit.tui.autopilot.screen import AutopilotApp, KnobsScreen, SearchLine
+from cockpit.tui.dialogs.prompt import ConfirmScreen
 from tests.autopilot.searches import BEFORE, plan, unstarted
 from tests.tui.driving import press, until
 
@@ -56,7 +57,7 @@ async def test_proved_settings_are_applied_with_enter_but_not_escape(
             await press(pilot, "P", "A")
             assert isinstance(app.screen, BoardScreen)
             await press(pilot, "escape")
-            await until(pilot, lambda: isinstance(app.screen, EndScreen))
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
             text = str(app.screen.query(Static).first().content)
             assert text.startswith("better: Level ")
             assert f"{trials(live.state)} evaluations, " in text
@@ -67,15 +68,19 @@ async def test_proved_settings_are_applied_with_enter_but_not_escape(
     assert (tmp_path / "conf").read_text() == BEFORE.replace("5", value)
 
 
+def question(app: AutopilotApp) -> str:
+    return str(app.screen.query(Static).first().content)
+
+
 async def test_unapproved_settings_are_not_tried(tmp_path: Path) -> None:
     async with unstarted(tmp_path) as live:
         app = AutopilotApp(live.session, search_of(live, tmp_path, ask=True))
         async with app.run_test(size=(80, 24)) as pilot:
-            while not isinstance(app.screen, EndScreen):
-                await until(pilot, lambda: isinstance(app.screen, ApproveScreen | EndScreen))
-                if isinstance(app.screen, ApproveScreen):
-                    await press(pilot, "escape")
-            assert str(app.screen.query(Static).first().content).startswith("nothing: ")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            while question(app).startswith("Try "):
+                await press(pilot, "escape")
+                await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            assert question(app).startswith("nothing: ")
             await press(pilot, "escape")
             await until(pilot, lambda: app.found is not None)
         assert trials(live.state) == 1 and live.state.changes == ()

@@ -34,7 +34,7 @@ class Failing:
     async def moment(self) -> float:
         raise self._error
 
-    async def tell(self, messages: Any) -> None:
+    async def send(self, messages: Any) -> None:
         raise self._error
 
     async def end(self) -> None:
@@ -78,7 +78,7 @@ async def test_if_one_generator_starts_no_load_workers_those_of_others_are_ended
         async def begin(self, lines: Any) -> str:
             return ""
 
-        async def tell(self, messages: Any) -> None:
+        async def send(self, messages: Any) -> None:
             told.extend(messages)
 
     crew = crew_of(machine_with(Failing(ERRORS[0])), [])
@@ -117,7 +117,7 @@ async def test_commands_are_sent_after_one_that_failed(error: Exception) -> None
     machine.send(0, b"x")
     await _idle(machine)
     sent: list[Any] = []
-    machine.carrier.tell = lambda messages: asyncio.sleep(0, sent.append(messages))
+    machine.carrier.send = lambda messages: asyncio.sleep(0, sent.append(messages))
     machine.send(0, b"y")
     await _idle(machine)
     assert sent == [[(0, b"y")]]

@@ -77,7 +77,7 @@ def running(directory: Path, **settings: object) -> Iterator[Server]:
     config = directory / "httpd.conf"
     config.write_text(config_text(**settings))
     process = subprocess.Popen(
-        [sys.executable, "-m", "cockpit.demo.webserver", "--leash", str(config)],
+        [sys.executable, "-m", "cockpit.demo.webserver", "--parent-pipe", str(config)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

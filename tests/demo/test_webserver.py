@@ -193,7 +193,7 @@ def test_processes_have_the_name_of_the_probe_pattern(tmp_path: Path) -> None:
             assert Path(f"/proc/{pid}/comm").read_text() == f"demo-http-{server.port}\n"
 
 
-@pytest.mark.parametrize("how", ["leash", "TERM", "KILL"])
+@pytest.mark.parametrize("how", ["parent_pipe", "TERM", "KILL"])
 def test_children_end_with_parent(tmp_path: Path, how: str) -> None:
     with running(tmp_path, StartServers=5) as server:
         wait_until(lambda: len(server.children()) == 5, "the children")
@@ -202,7 +202,7 @@ def test_children_end_with_parent(tmp_path: Path, how: str) -> None:
         busy = server.connect()
         busy.request("GET", "/hello.html")
         busy.getresponse().read()
-        if how == "leash":
+        if how == "parent_pipe":
             assert server.process.stdin
             server.process.stdin.close()
         else:

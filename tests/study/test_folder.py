@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.cli.study_folder import RESULTS, STUDIES, Place, open_place, sessions_of
+from cockpit.cli.study_folder import RESULTS, STUDIES, StudyFolder, open_folder, sessions_of
 from cockpit.model.errors import UsageError
 from cockpit.recording.writer import RecordingWriter
 from cockpit.study.journal import FolderLock, Journal, LockRole, read_journal, write_journal
@@ -23,10 +23,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def place_for(study: object = STUDY, **flags: object) -> Place:
+def place_for(study: object = STUDY, **flags: object) -> StudyFolder:
     """Open the place for these flags, and release its lock immediately."""
     given: dict[str, object] = {"output": None, "resume": False, "fresh": False, **flags}
-    place = open_place(Namespace(**given), "mpm", study)  # type: ignore[arg-type]
+    place = open_folder(Namespace(**given), "mpm", study)  # type: ignore[arg-type]
     place.lock.release()
     return place
 
@@ -40,24 +40,24 @@ def leave_journal(folder: Path, **values: object) -> None:
 
 def test_each_study_has_its_own_folder() -> None:
     first = place_for()
-    assert (first.folder, first.recording.name) == (STUDIES / "mpm-full-1", "1.cockpit")
-    assert place_for().folder == first.folder, "no study was started there"
-    leave_journal(first.folder, finished=True)
-    assert place_for().folder == STUDIES / "mpm-full-2"
+    assert (first.path, first.recording.name) == (STUDIES / "mpm-full-1", "1.cockpit")
+    assert place_for().path == first.path, "no study was started there"
+    leave_journal(first.path, finished=True)
+    assert place_for().path == STUDIES / "mpm-full-2"
 
 
 def test_unfinished_study_is_continued(capsys: pytest.CaptureFixture[str]) -> None:
     leave_journal(STUDIES / "mpm-full-3", originals={"K": "5"}, touched=True)
     place = place_for()
-    assert place.folder == STUDIES / "mpm-full-3" and place.journal.touched and place.left is None
+    assert place.path == STUDIES / "mpm-full-3" and place.journal.touched and place.left is None
     assert "continuing the unfinished study" in capsys.readouterr().err
-    assert place_for(resume=True).folder == place.folder
+    assert place_for(resume=True).path == place.path
 
 
 def test_changed_plan_gets_new_folder_and_rolls_back_old_study() -> None:
     leave_journal(STUDIES / "mpm-full-1", originals={"K": "5"}, touched=True)
     place = place_for(OTHER)
-    assert (place.folder, place.left) == (STUDIES / "mpm-full-2", STUDIES / "mpm-full-1")
+    assert (place.path, place.left) == (STUDIES / "mpm-full-2", STUDIES / "mpm-full-1")
     assert not place.journal.touched
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cockpit.analysis.rounds import RoundsPlan
-from cockpit.cli.load_flags import plan_with
+from cockpit.cli.typed_load import plan_with
 from cockpit.hosts.prompts import Question
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError

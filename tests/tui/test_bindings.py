@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from textual.app import App
 from textual.binding import Binding
+from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -28,12 +29,13 @@ from cockpit.session.live import LiveSource
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.autopilot.board import BoardScreen
-from cockpit.tui.autopilot.screen import ApproveScreen, AutopilotScreen, EndScreen, KnobsScreen
+from cockpit.tui.autopilot.screen import AutopilotScreen, KnobsScreen
 from cockpit.tui.dialogs.asking import AskingScreen
+from cockpit.tui.dialogs.checklist import Checklist
+from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_names import action_key
-from cockpit.tui.start.new_profile import Checklist, FoundScreen, NewProfileScreen, Wanted
-from cockpit.tui.start.profile_files import DeleteScreen
+from cockpit.tui.start.new_profile import FoundScreen, NewProfileScreen, Wanted
 from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import main, press, reset_screen, running_app, until, wait_idle
 from tests.tui.scenario import Scenario
@@ -77,12 +79,8 @@ async def push_knobs(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(KnobsScreen([found], ["MaxRequestWorkers", "KeepAlive"]))
 
 
-async def push_approval(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(ApproveScreen("Try MaxRequestWorkers 400?"))
-
-
-async def push_result(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(EndScreen("better: MaxRequestWorkers 400", question=True))
+async def push_question(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(ConfirmScreen(Content("Try MaxRequestWorkers 400?"), "try it", "never try it"))
 
 
 async def push_search(pilot: Pilot[Any]) -> None:
@@ -91,10 +89,6 @@ async def push_search(pilot: Pilot[Any]) -> None:
 
 async def push_trust(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(TrustScreen(Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"))))
-
-
-async def push_delete(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(DeleteScreen(Path("x.toml")))
 
 
 async def type_value(pilot: Pilot[Any]) -> None:
@@ -149,22 +143,21 @@ ROWS = (
     Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_value),
     Row("CheckScreen", "escape q x", before="x"),
     Row("BoardScreen", "escape q A", prepare=push_board),
-    Row("KnobsScreen", "space enter escape q", prepare=push_knobs),
-    Row("ApproveScreen", "enter escape q", prepare=push_approval),
-    Row("EndScreen", "enter escape q", prepare=push_result),
+    Row("KnobsScreen", "escape q", prepare=push_knobs),
+    Row("Checklist", "space enter", prepare=push_knobs),
+    Row("ConfirmScreen", "y enter escape q", prepare=push_question),
     Row("AutopilotScreen", "P K F", prepare=push_search),
     Row("GeneratorScreen", "escape q L", prepare=push_generators),
     Row("LoadForm", "escape enter up down", before="equals_sign"),
     Row("Toggle", "space", before="equals_sign down down down down"),
-    Row("UndoScreen", "enter escape q", before="ctrl+u"),
+    Row("ConfirmScreen", "enter escape", before="ctrl+u"),
     Row("CompareScreen", "left b escape c q enter", before="c"),
     Row("CompareScreen", "right", before="c left"),
     Row("HelpScreen", "escape question_mark q enter", before="question_mark"),
     Row("OneLine", "escape", before="m"),
     Row("AskingScreen", "escape", prepare=push_asking),
     Row("TrustScreen", "y escape q", prepare=push_trust),
-    Row("StartScreen", "slash n u j h E delete question_mark q", app="start"),
-    Row("DeleteScreen", "y escape q", prepare=push_delete, app="start"),
+    Row("StartScreen", "slash n u j h E delete tab R question_mark q", app="start"),
     Row("DoctorScreen", "escape q h enter", before="h", app="start"),
     Row("StartScreen", "escape", before="slash c h u r n enter", app="start"),
     Row("NewProfileScreen", "enter", prepare=open_profile_form, app="start"),
@@ -221,12 +214,12 @@ SAME_MEANING = {
     "h": {"doctor: check a profile", "close"},
     "l": {"list of markers", "close"},
     "m": {"mark", "note"},
-    "q": {"quit", "close", "leave it active", "do not trust it", "keep it"},
+    "q": {"quit", "close", "no", "do not trust it"},
     "question_mark": {"help", "close"},
     "slash": {"filter", "filter by a text"},
     "space": {"start/stop", "pause/resume", "select or deselect", "on or off"},
     "x": {"check", "close"},
-    "y": {"keep change", "trust it", "delete it"},
+    "y": {"keep change", "trust it", "yes"},
 }
 
 

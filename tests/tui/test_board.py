@@ -48,7 +48,7 @@ async def test_board_lists_evaluations_best_and_knob_effects() -> None:
     async with running_app(events()) as (pilot, _):
         await press(pilot, "A")
         assert isinstance(pilot.app.screen, BoardScreen)
-        text = str(pilot.app.screen.query_one("#board", Static).content)
+        text = str(pilot.app.screen.query_one("#text", Static).content)
         lines = [line.strip() for line in text.splitlines()]
         assert lines[0] == "largest rate where p99 < 20ms; at most 10:00, the proof included; seed 1"
         assert "Level: 1, 2, 4, 8 (now 1)" in lines and "Mode: on, off (now on)" in lines

@@ -51,7 +51,7 @@ async def test_generator_screen_shows_clocks_and_losses() -> None:
     async with running_app([*run(3), clock, lost]) as (pilot, _):
         await press(pilot, "L")
         assert isinstance(pilot.app.screen, GeneratorScreen)
-        _, first, second, *_ = str(pilot.app.screen.query_one("#generators", Static).content).splitlines()
+        _, first, second, *_ = str(pilot.app.screen.query_one("#text", Static).content).splitlines()
         assert " ".join(first.split()) == "gen1 1 100 20% 0.00 ms 0.00 ms -3600.0000 s 0.40 ms +25 µs/s"
         assert "LOST at 00:00:03: no answer for 1.2 s" in second and "\x1b" not in second
         await press(pilot, "escape")

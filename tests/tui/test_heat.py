@@ -63,7 +63,7 @@ def test_every_response_is_in_bucket_shaded_by_share() -> None:
     ms = 1_000_000
     values = [[ms] * 97 + [30 * ms] * 3, [ms] * 50 + [3 * ms] * 50, [100 * ms] + [ms] * 999]
     context = context_of([*ticks(values)], latency="heat map")
-    cells = [context.stretch(at, 1) for at in range(3)]
+    cells = [context.time_range(at, 1) for at in range(3)]
     edges = edges_of(cells, 9)
     assert len(edges) == 10
     for cell in cells:
@@ -121,7 +121,7 @@ def test_no_heat_map_before_first_response() -> None:
 
 def test_title_shows_values_at_cursor() -> None:
     context = context_of(EVENTS, cursor=20.0, span=2.0, latency="histogram")
-    found = context.stretch(20, 2)
+    found = context.time_range(20, 2)
     assert found is not None and found.seconds == 2
     above = plain(Throughput().draw(context, 100, 16))
     assert "00:00:20  1.12k req/s" in above[0] or f"00:00:20  {found.rate / 1000:.2f}k req/s" in above[0]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from cockpit.cli.load_flags import plan_with
+from cockpit.cli.typed_load import plan_with
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay, Stage, ThinkTime
 from cockpit.tui.dialogs.load_form import LoadForm, Toggle

@@ -20,9 +20,10 @@ from cockpit.hosts.target_host import leads_to
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile
 from cockpit.setup.profile_draft import HERE, host_name, hosts_named
+from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
 from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import Choice, StartChoices
-from cockpit.tui.start.new_profile import Checklist, ChecklistItem, FoundScreen, NewProfileScreen
+from cockpit.tui.start.new_profile import FoundScreen, NewProfileScreen
 from cockpit.tui.start.screen import StartScreen
 from tests.commands import cockpit
 from tests.tui.driving import until, wait_idle

@@ -9,8 +9,8 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from cockpit.profiles import catalogue
+from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.start.choices import Choice, StartChoices
-from cockpit.tui.start.profile_files import DeleteScreen
 from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT
 from tests.tui.driving import until
@@ -60,13 +60,13 @@ async def test_delete_is_confirmed_and_refused_for_shipped_profiles(folder: Path
         while selected(pilot) != "bbb":
             await pilot.press("down")
         await pilot.press("delete")
-        await until(pilot, lambda: isinstance(app.screen, DeleteScreen))
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         assert "bbb.toml" in str(app.screen.query(Static).first().content)
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is start_screen(pilot))
         assert (folder / "bbb.toml").exists()
         await pilot.press("delete")
-        await until(pilot, lambda: isinstance(app.screen, DeleteScreen))
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")
         await until(pilot, lambda: "What of bbb?" not in widget_text(pilot, "OptionList"))
         assert not (folder / "bbb.toml").exists() and (folder / "aaa.toml").exists()

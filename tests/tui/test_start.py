@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
-from cockpit.cli.load_flags import profile_of
+from cockpit.cli.typed_load import profile_of
 from cockpit.profiles import catalogue
 from cockpit.recording.library import ChangeSummary, Kept, Recent
 from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
@@ -105,7 +106,7 @@ async def test_start_screen_lists_demo_profiles_and_recordings() -> None:
 
 async def test_empty_start_screen_suggests_next_steps() -> None:
     async with running_start_app(StartChoices()) as (pilot, _):
-        assert "No profiles yet. n: write one" in widget_text(pilot, "OptionList")
+        assert "No profiles of your own yet. n: write one" in widget_text(pilot, "OptionList")
         assert "No recordings yet. Every session is recorded here." in widget_text(pilot, "OptionList")
         assert "cockpit demo" in widget_text(pilot, "#about"), "the demo is suggested first"
 
@@ -127,10 +128,9 @@ async def test_start_screen_appears_before_lists_are_loaded() -> None:
 
 
 async def test_arrows_select_and_enter_opens_profile() -> None:
-    async with running_start_app(start_choices(broken=False)) as (pilot, app):
-        assert "fixed rate of new connections" in widget_text(pilot, "#about"), (
-            "the first profile is selected initially"
-        )
+    first = Choice("profile", str(PROFILES / "mpm.toml"))
+    async with running_start_app(start_choices(broken=False), at=first) as (pilot, app):
+        assert "fixed rate of new connections" in widget_text(pilot, "#about")
         await pilot.press("down")
         await wait_idle(pilot)
         about = widget_text(pilot, "#about")
@@ -166,12 +166,64 @@ async def test_slash_filters_while_typing_and_escape_clears_filter() -> None:
         await pilot.press(*"churn")
         await until(pilot, lambda: "mpm" not in widget_text(pilot, "OptionList"))
         assert "spare-servers" in widget_text(pilot, "OptionList")
-        assert "no match" in widget_text(pilot, "OptionList"), "no recording matches"
+        assert "recent recordings" not in widget_text(pilot, "OptionList"), "no recording matches"
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is start_screen(pilot))
         assert "only with 'churn', Esc shows all" in widget_text(pilot, "#keys")
         await pilot.press("escape")
         await until(pilot, lambda: "mpm" in widget_text(pilot, "OptionList"))
+
+
+async def test_filter_without_match_is_reported() -> None:
+    async with running_start_app(start_choices()) as (pilot, _):
+        await pilot.press("slash", *"nothing like it")
+        await until(pilot, lambda: "no match" in widget_text(pilot, "OptionList"))
+        assert start_screen(pilot).selected is None
+
+
+def many_choices(recordings: int = 30) -> StartChoices:
+    """Return all shipped profiles, three of the user and many recordings."""
+    own = [
+        catalogue.Listed(name=f"mine-{number}", path=Path(f"mine-{number}.toml"), origin="yours", problem="invalid")
+        for number in range(3)
+    ]
+    shipped = [catalogue._read(path, "shipped") for path in sorted(PROFILES.glob("*.toml"))]
+    known = start_choices().recordings[0]
+    kept = [
+        msgspec.structs.replace(known.kept, name=f"recording-{number}", session="", path=f"/state/{number}.cockpit")
+        for number in range(recordings)
+    ]
+    return StartChoices([*own, *shipped], [msgspec.structs.replace(known, kept=one) for one in kept])
+
+
+@pytest.mark.parametrize(("size", "recordings"), [((120, 40), 5), ((80, 24), 3)])
+async def test_recent_recordings_and_own_profiles_are_visible_first(size: tuple[int, int], recordings: int) -> None:
+    async with running_start_app(many_choices(), size) as (pilot, _):
+        listing = widget_text(pilot, "OptionList")
+        assert listing.count("recording-") == recordings
+        assert all(f"mine-{number}" in listing for number in range(3))
+        assert "write a profile" in listing and "shipped profiles" in listing
+        assert start_screen(pilot).selected.choice == Choice("recording", "/state/0.cockpit")
+
+
+async def test_r_lists_more_recordings_and_tab_selects_next_section() -> None:
+    async with running_start_app(many_choices()) as (pilot, _):
+        for kind in ("profile", "demo", "profile", "recording"):
+            await pilot.press("tab")
+            await wait_idle(pilot)
+            assert start_screen(pilot).selected.choice.kind == kind
+        before = start_screen(pilot).query_one(OptionList).option_count
+        await pilot.press("R")
+        await until(pilot, lambda: start_screen(pilot).query_one(OptionList).option_count == before + 25)
+        await pilot.press("escape")
+        await until(pilot, lambda: start_screen(pilot).query_one(OptionList).option_count == before)
+
+
+async def test_new_user_gets_first_steps_first() -> None:
+    async with running_start_app(start_choices(recordings=False, broken=False)) as (pilot, _):
+        assert start_screen(pilot).selected.choice == Choice("demo")
+        listing = widget_text(pilot, "OptionList")
+        assert listing.index("try it on the demo") < listing.index("No recordings yet") < listing.index("mpm")
 
 
 def error_text(app: StartApp) -> str:

@@ -13,10 +13,9 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.model import events as ev
 from cockpit.model.knobs import ServerAction, Setting
-from cockpit.tui.dialogs.prompt import PickScreen, PromptScreen
+from cockpit.tui.dialogs.prompt import ConfirmScreen, PickScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.tuning.screen import TuningScreen
-from cockpit.tui.tuning.undo import UndoScreen
 from cockpit.tui.tuning.widgets import History, KnobRow
 from tests.tui.driving import press, running_app, text_of, until, wait_idle
 from tests.tui.scenario import Scenario
@@ -167,7 +166,7 @@ async def test_selected_change_is_shown_and_undone_after_confirmation() -> None:
         assert "B MaxConnectionsPerChild 10 → 1000" in part(pilot, "plan")
         assert "requested at 00:01:09 on web1" in part(pilot, "plan")
         await press(pilot, "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, UndoScreen))
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
         assert "-MaxConnectionsPerChild 1000" in text_of(pilot.app.screen.query_one(Static))
         assert "+MaxConnectionsPerChild 10" in text_of(pilot.app.screen.query_one(Static))
         assert not any(name == "undo" for name, _ in tuning.calls)
@@ -305,11 +304,11 @@ async def test_rolled_back_change_shows_reason_and_keeps_input() -> None:
 async def test_undo_reverts_last_change() -> None:
     async with tuning_panel(41.0) as (pilot, source, tuning):
         await press(pilot, "ctrl+u")
-        await until(pilot, lambda: isinstance(pilot.app.screen, UndoScreen))
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
         await press(pilot, "escape")
         assert ("undo", {"letter": "A"}) not in tuning.calls
         await press(pilot, "ctrl+u")
-        await until(pilot, lambda: isinstance(pilot.app.screen, UndoScreen))
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot).startswith("A undone: the previous"))
         assert tuning.calls[-1] == ("undo", {"letter": "A"})

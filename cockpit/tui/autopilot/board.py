@@ -5,55 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from cockpit.autopilot.slices import SearchFit, Slice, search_fit
 from cockpit.autopilot.words import metric_words, plan_lines, shown, trial_line, values_words
 from cockpit.model.autopilot import AutopilotState
+from cockpit.model.state import State
 from cockpit.model.text import neutral
-from cockpit.session.loop import Session
-from cockpit.tui.dialogs.prompt import Dialog
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.charts.braille import bar
+from cockpit.tui.dialogs.live_text import LiveText
 
-# Seconds between two looks at the session.
-_POLL = 0.5
 # Cells of a bar in a slice.
 _BAR = 30
-_BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
-class BoardScreen(Dialog[None]):
+class BoardScreen(LiveText):
     """The board; it follows the search while it is open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,A", "dismiss(None)", "close")]
-    DEFAULT_CSS = """
-    BoardScreen > VerticalScroll { width: 110; }
-    """
+    heading = "search"
 
-    def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.session = session
-        self._shown = -1
+    def part(self, state: State) -> object:
+        return state.autopilot.trials if state.autopilot else None
 
-    def compose(self) -> ComposeResult:
-        with VerticalScroll() as panel:
-            panel.border_title = "search"
-            yield Static(id="board")
-            yield Static(key_hints(("Esc", ": close"), ("↑ ↓", ": scroll")), classes="hint")
-
-    def on_mount(self) -> None:
-        self.set_interval(_POLL, self._update)
-        self._update()
-
-    def _update(self) -> None:
-        state = self.session.shown.autopilot
-        if state is not None and len(state.trials) != self._shown:
-            self._shown = len(state.trials)
-            self.query_one("#board", Static).update(Content("\n").join(board_lines(state)))
+    def lines(self, state: State) -> Iterator[Content]:
+        return board_lines(state.autopilot) if state.autopilot else iter(())
 
 
 def board_lines(state: AutopilotState) -> Iterator[Content]:
@@ -86,13 +63,11 @@ def _bars(one: Slice, metric: str, best: dict[str, str]) -> Iterator[Content]:
     widest = max(len(shown(point.value)) for point in one.points)
     top = max(point.mean for point in one.points)
     for point in one.points:
-        eighths = round(8 * _BAR * point.mean / top)
-        bar = "█" * (eighths // 8) + (_BLOCKS[eighths % 8] if eighths % 8 else "")
         band = f"{metric_words(metric, point.low)} to {metric_words(metric, point.high)}"
         chosen = "$cockpit-better" if best.get(one.knob) == point.value else "$cockpit-chart"
         yield Content.assemble(
             f"  {shown(point.value):>{widest}} ",
-            (f"{bar:<{_BAR}}", chosen),
+            (f"{bar(point.mean / top, _BAR):<{_BAR}}", chosen),
             f" {metric_words(metric, point.mean)}",
             (f"  ({band})", "$cockpit-dim"),
         )

@@ -95,7 +95,7 @@ def load_under(context: DrawContext, window: ChartWindow) -> list[Line]:
     if cursor is None:
         return []
     parts: list[Line] = [((clock(cursor), "strong"),)]
-    found = context.stretch(cursor, window.span)
+    found = context.time_range(cursor, window.span)
     busy = [((words, "text"),) for host in context.state.hosts.values() for words in _busy(host, cursor, window.span)]
     if found is None:
         return [*parts, (("no load", "dim"),), *busy]

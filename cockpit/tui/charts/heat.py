@@ -35,7 +35,7 @@ _ENDS = (0, 1 << 53)
 
 def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
     """Return title, one line per bucket, one with signs of failures if there are any, and a legend of the shades."""
-    ranges = [context.stretch(window.instant(at), window.span) for at in range(window.cells)]
+    ranges = [context.time_range(window.instant(at), window.span) for at in range(window.cells)]
     cells = [cell if cell and cell.latency.count else None for cell in ranges]
     failing = _failing(ranges)
     title = latency_title(context, window, cells, width, _SIGNS)

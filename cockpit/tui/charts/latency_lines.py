@@ -31,7 +31,7 @@ _STALLED = ("■", "failed")
 
 def latency_lines(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
     """Return title, numbers, and one line per bucket of latency."""
-    columns = [context.stretch(window.instant(at), window.span) for at in range(window.cells)]
+    columns = [context.time_range(window.instant(at), window.span) for at in range(window.cells)]
     cells = [column if column and column.latency.count else None for column in columns]
     legend = tuple(piece for sign, words in _LEGEND for piece in (sign, (f" {words}  ", "dim")))
     title = latency_title(context, window, cells, width, legend)

@@ -91,7 +91,7 @@ class Throughput(Chart):
 def columns_of(context: DrawContext, window: ChartWindow) -> list[TimeRange | None]:
     """Return the load under each column of dots, two per cell; a column of less than a second shows that second."""
     span = window.span / 2
-    return [context.stretch(window.first + at * span, span) for at in range(window.cells * 2)]
+    return [context.time_range(window.first + at * span, span) for at in range(window.cells * 2)]
 
 
 def _marks(columns: Iterable[TimeRange | None]) -> list[tuple[float, ...]]:
@@ -138,7 +138,7 @@ def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: Ch
 
 def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
     # The first is dropped first.
-    legend = [("reading …  ", "text")] if context.stretches.behind else []
+    legend = [("reading …  ", "text")] if context.time_ranges.behind else []
     if any(window.first <= band.effect and band.asked < window.end for band in bands_of(context.state)):
         legend.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
     if any(column and column.saturated for column in columns):

@@ -101,11 +101,10 @@ class LoadForm(Dialog[LoadPlan | None]):
         text = self._before[field.name]
         if field.name == "keep-alive":
             return Toggle(text == KEEPALIVE)
-        place = one_line_input(text)
-        place.id, place.placeholder = _id(field.name), field.hint
+        hint = field.hint
         if field.name == "body" and not text and self.plan.content:
-            place.placeholder = f"{len(self.plan.content)} bytes that are not shown; type to replace them"
-        return place
+            hint = f"{len(self.plan.content)} bytes that are not shown; type to replace them"
+        return one_line_input(text, _id(field.name), hint)
 
     def on_mount(self) -> None:
         self._field("load").focus()

@@ -1,4 +1,4 @@
-"""Dialogs with one answer: a line of text, or a value of a list."""
+"""Dialogs with one answer: a line of text, yes or no, or a value of a list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
@@ -33,9 +33,20 @@ class Dialog(ModalScreen[Result]):
     """
 
 
-def one_line_input(value: str = "", *, password: bool = False) -> Input:
-    """Return a field without a blinking cursor, which would send data on a slow line."""
-    field = Input(value, compact=True, password=password, select_on_focus=False)
+def one_line_input(
+    value: str = "", name: str | None = None, hint: str = "", classes: str = "", *, password: bool = False
+) -> Input:
+    """Return a field without a blinking cursor, which would send data on a slow line. `hint` is shown while it is
+    empty."""
+    field = Input(
+        value,
+        placeholder=hint,
+        id=name,
+        classes=classes,
+        password=password,
+        compact=True,
+        select_on_focus=False,
+    )
     field.cursor_blink = False
     return field
 
@@ -83,6 +94,32 @@ class PromptScreen(OneLine):
             error.display = True
         else:
             self.dismiss(text)
+
+
+class ConfirmScreen(Dialog[bool]):
+    """A question; ends with whether the answer is yes. `yes` and `no` name the effects of the answers."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y,enter", "dismiss(True)", "yes"),
+        Binding("escape,q", "dismiss(False)", "no"),
+    ]
+    DEFAULT_CSS = """
+    ConfirmScreen > VerticalScroll { width: 100; border: solid $cockpit-warn; }
+    ConfirmScreen Static { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, question: Content, yes: str, no: str, title: str = "") -> None:
+        super().__init__()
+        self.question, self.yes, self.no, self.heading = question, yes, no, title
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as panel:
+            panel.border_title = Content(self.heading)
+            panel.border_subtitle = key_hints(("Enter", f" {self.yes}"), ("Esc", f" {self.no}"))
+            yield Static(self.question)
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
 
 
 class FilterScreen(OneLine):

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from cockpit.analysis.other_load import TAKES
 from cockpit.model.host_state import HostPoint, HostState
-from cockpit.model.text import clock, neutral, si, size
+from cockpit.model.text import clock, counted, neutral, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
 from cockpit.tui.hosts.details import draw_detail
@@ -328,10 +328,10 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     name = f"{neutral(host.config.watched)} "
     reading = host.sample.reading if host.sample else None
     if reading is not None and reading.hidden:
-        seen = f"{_procs(point.count)}, others " if point.count else ""
+        seen = f"{counted(point.count, 'proc')}, others " if point.count else ""
         return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid (/proc of this user)", "warn"))], width)]
     parts: list[Line] = [
-        ((name, role or "strong"), (_procs(point.count), role)),
+        ((name, role or "strong"), (counted(point.count, "proc"), role)),
         (("all servers of that name", "warn"),) if reading is not None and reading.left_out is None else (),
         ((churn(point), role),),
         ((f"Z {point.defunct}", "warn" if point.defunct else "dim"),),
@@ -347,10 +347,6 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     parts = [part for part in parts if length(part)]
     roomy = sum(length(part) + 2 for part in parts) - 2 <= width
     return [packed(parts, width, "  " if roomy else " ")]
-
-
-def _procs(count: int) -> str:
-    return f"{count} proc{'' if count == 1 else 's'}"
 
 
 def churn(point: HostPoint) -> str:

@@ -18,6 +18,7 @@ from cockpit.tui.terminal.styled_line import (
     Spot,
     beside,
     clip,
+    first_visible,
     fit,
     length,
     packed,
@@ -92,7 +93,7 @@ class HostLines(Lines):
         first, room = 0, height
         if len(hosts) > height:
             room = max(1, height - 1)
-            first = max(0, min(context.view.host % len(hosts) - room // 2, len(hosts) - room))
+            first = first_visible(context.view.host % len(hosts), room, len(hosts))
         lines = [host_line(host, context, width) for host in hosts[first : first + room]]
         self.spots = [Spot(y, 0, width, "open_host", (first + y,)) for y in range(len(lines))]
         hidden = len(hosts) - len(lines)
@@ -105,7 +106,7 @@ def in_sight(hosts: int, selected: int, height: int) -> tuple[int, int]:
     most = max(1, height - _SHORT)
     if hosts <= most + 1:
         return 0, hosts
-    first = max(0, min(selected - most // 2, hosts - most))
+    first = first_visible(selected, most, hosts)
     return first, first + most
 
 

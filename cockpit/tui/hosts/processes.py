@@ -13,7 +13,18 @@ from cockpit.model.host_state import HostState, ProcessRow
 from cockpit.model.hosts import ProcessCounters
 from cockpit.model.text import neutral, size
 from cockpit.tui.draw_context import ProcessOrder, View
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Spot, ends, fit, packed, padded, right
+from cockpit.tui.terminal.styled_line import (
+    EMPTY,
+    DrawnList,
+    Line,
+    Spot,
+    ends,
+    first_visible,
+    fit,
+    packed,
+    padded,
+    right,
+)
 
 _DAY = 24 * 3600
 
@@ -50,7 +61,7 @@ def process_table(host: HostState, view: View, mine: bool, role: str, width: int
     digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
     below = in_full(rows[at], width) if mine and rows and height >= _TALL else []
     room = height - 1 - len(below)
-    first = max(0, min(at - room // 2, len(rows) - room))
+    first = first_visible(at, room, len(rows))
     seen = rows[first : first + room]
     head = _header(columns, digits, view) + " " + _head("COMMAND", "command", view)
     lines: list[Line] = [ends(((head, "dim"),), _range(host, rows, first, len(seen), view), width)]

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from cockpit.model.errors import UsageError
 from cockpit.model.fold_load import load_words
-from cockpit.model.text import clock, milliseconds, neutral, si
+from cockpit.model.text import clock, counted, milliseconds, neutral, si
 from cockpit.profiles.catalogue import Listed
 from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.recording.library import Recent
@@ -52,11 +52,12 @@ class StartChoice:
 
 @dataclass(frozen=True)
 class ChoiceGroup:
-    """Choices under a heading; `empty` is shown if there are none."""
+    """Choices under a heading; `empty` is shown if there are none, `note` is in the heading."""
 
     heading: str
     offers: tuple[StartChoice, ...]
     empty: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,23 +97,46 @@ _FIRST_STEPS = {
 _ORIGINS = {"here": "of this folder", "yours": "your own", "shipped": "comes with cockpit"}
 
 
-def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str = "") -> tuple[ChoiceGroup, ...]:
-    """Return all choices, or those with every word of `text`."""
-    of_profiles = [StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles]
-    of_recordings = [
-        StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one)) for one in recordings
-    ]
-    nothing = "no match" if text else ""
-    found = (
-        ChoiceGroup("begin", _with(text, BEGIN)),
-        ChoiceGroup("profiles", _with(text, of_profiles), nothing or "No profiles yet. n: write one"),
-        ChoiceGroup(
-            "recent recordings",
-            _with(text, of_recordings),
-            nothing or "No recordings yet. Every session is recorded here.",
-        ),
+def sections(choices: StartChoices | None, text: str = "", most: int | None = None) -> tuple[ChoiceGroup, ...]:
+    """Group all choices, or those with every word of `text`: the user's own before first steps and shipped profiles.
+
+    A new user, with neither recordings nor profiles, gets the first steps first. At most `most` recordings are listed
+    (None: all). Without choices they are still loading.
+    """
+    profiles, recordings = (choices.profiles, choices.recordings) if choices else ((), ())
+    own = [one for one in profiles if one.origin != "shipped"]
+    shipped = [one for one in profiles if one.origin == "shipped"]
+    of_user = (
+        _recent_recordings(recordings, text, most),
+        ChoiceGroup("your profiles", _profiles(own, text), "No profiles of your own yet. n: write one"),
     )
-    return tuple(section for section in found if section.offers or section.heading != "begin")
+    begin = ChoiceGroup("begin", _with(text, BEGIN))
+    is_new = choices is not None and not recordings and not own
+    groups = (
+        *((begin, *of_user) if is_new else (*of_user, begin)),
+        ChoiceGroup("shipped profiles", _profiles(shipped, text), note=str(len(shipped)) if not text else ""),
+    )
+    if not text:
+        return tuple(group for group in groups if group.offers or group.empty)
+    matching = tuple(group for group in groups if group.offers)
+    return matching or (ChoiceGroup("no match", (), "Esc shows all"),)
+
+
+def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None) -> ChoiceGroup:
+    found = _with(
+        text,
+        [
+            StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one))
+            for one in recordings
+        ],
+    )
+    note = f"{most} shown   R: more" if most is not None and len(found) > most else ""
+    return ChoiceGroup("recent recordings", found[:most], "No recordings yet. Every session is recorded here.", note)
+
+
+def _profiles(profiles: Sequence[Listed], text: str) -> tuple[StartChoice, ...]:
+    choices = (StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles)
+    return _with(text, choices)
 
 
 def _with(text: str, offers: Iterable[StartChoice]) -> tuple[StartChoice, ...]:
@@ -146,8 +170,7 @@ def widths(found: Iterable[ChoiceGroup], width: int) -> Widths:
 
 
 def heading(section: ChoiceGroup, width: int) -> Line:
-    count = str(len(section.offers)) if section.offers and section.heading != "begin" else ""
-    return rule(((section.heading, "strong"),), ((count, "dim"),) if count else (), width)
+    return rule(((section.heading, "strong"),), ((section.note, "dim"),) if section.note else (), width)
 
 
 def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Line:
@@ -188,7 +211,8 @@ def _summary(one: Listed) -> str:
     if one.profile is None:
         return ""
     hosts = ", ".join(host.name for host in one.profile.hosts)
-    parts = (hosts, _count(len(one.profile.knobs), "knob"), "study" if one.profile.study else "")
+    knobs = counted(len(one.profile.knobs), "knob") if one.profile.knobs else ""
+    parts = (hosts, knobs, "study" if one.profile.study else "")
     return fit(neutral(" · ".join(part for part in parts if part)), _MOST_LAST).rstrip()
 
 
@@ -200,10 +224,10 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
     when = f"  {right(when_words(kept.began, now), 12)}"
     lasted = f"  {clock(kept.seconds)}" if width >= _BROAD else ""
     cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + lasted, "dim")]
-    cells.append((f"  {right(_count(kept.runs, 'run') or 'no run', 7)}", "dim"))
+    cells.append((f"  {right(counted(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
     if one.rate is not None and one.p99_ms is not None:
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
-    made: list[tuple[str, str]] = [(f"  {_count(len(one.changes), 'change')}", "dim")] if one.changes else []
+    made: list[tuple[str, str]] = [(f"  {counted(len(one.changes), 'change')}", "dim")] if one.changes else []
     ended = [] if kept.ended else [("  not ended", "warn")]
     for extra in (*ended, *made):
         if length((*cells, extra)) <= width:
@@ -266,10 +290,6 @@ def _short(path: Path) -> str:
     text = neutral(str(path))
     home = str(Path.home())
     return "~" + text[len(home) :] if home != "/" and text.startswith(home + "/") else text
-
-
-def _count(number: int, word: str) -> str:
-    return "" if not number else f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def url_of(text: str) -> str:

@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 
 from cockpit.hosts.prompts import Keyring, Questions
 from cockpit.hosts.ssh_aliases import aliases
@@ -27,6 +26,8 @@ from cockpit.profiles.writing import Draft, profile_text, write_profile
 from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.asking import CHECK_INTERVAL, ask_user
+from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
+from cockpit.tui.dialogs.prompt import one_line_input
 from cockpit.tui.key_names import key_hints
 from cockpit.tui.start.choices import url_of
 from cockpit.tui.terminal.styled_line import fit
@@ -41,11 +42,6 @@ _STYLE = """
     .quiet { color: $cockpit-dim; }
     .short { width: 12; }
     .label { width: auto; padding: 0 2; color: $cockpit-dim; }
-    Checklist { background: $background; border: none; padding: 0; scrollbar-size: 1 1; color: $cockpit-text; }
-    Checklist { text-wrap: nowrap; text-overflow: ellipsis; }
-    Checklist:focus { background-tint: transparent; border: none; }
-    Checklist > .option-list--option-highlighted { background: $background; color: $cockpit-text; text-style: none; }
-    Checklist:focus > .option-list--option-highlighted { background: $cockpit-band; color: $cockpit-strong; }
     #keepalive { width: 1fr; height: 1; }
     #top { height: 1; background: $panel; padding: 0 1; color: $cockpit-strong; text-style: bold; }
     #body { height: 1fr; padding: 0 2; }
@@ -57,68 +53,6 @@ _STYLE = """
 _Value = TypeVar("_Value")
 
 _HINTS = (("space", " select"), ("Esc", " back"), ("F1", " help"))
-
-
-class ChecklistItem(NamedTuple):
-    words: str
-    value: str
-    picked: bool = False
-
-
-class Checklist(OptionList):
-    """Space selects and deselects; at the ends the arrows move to the neighbouring field."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "pick", "select or deselect"),
-        Binding("enter", "screen.go", "go on", show=False),
-    ]
-
-    class Changed(Message):
-        """The selection changed."""
-
-    def __init__(self, entries: Sequence[ChecklistItem], *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(*(_shown(entry, entry.picked) for entry in entries), id=id, classes=classes, compact=True)
-        self._entries = tuple(entries)
-        self._picked = {place for place, entry in enumerate(entries) if entry.picked}
-
-    @property
-    def selected(self) -> list[str]:
-        """Values of the selected entries, in order."""
-        return [entry.value for place, entry in enumerate(self._entries) if place in self._picked]
-
-    def on_mount(self) -> None:
-        if self._entries:
-            self.highlighted = 0
-
-    def action_pick(self) -> None:
-        """Select or deselect the entry."""
-        if self.highlighted is not None:
-            self._toggle(self.highlighted)
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self._toggle(event.option_index)
-
-    def action_cursor_down(self) -> None:
-        if self.highlighted is None or self.highlighted >= len(self._entries) - 1:
-            self.app.action_focus_next()
-        else:
-            super().action_cursor_down()
-
-    def action_cursor_up(self) -> None:
-        if not self.highlighted:
-            self.app.action_focus_previous()
-        else:
-            super().action_cursor_up()
-
-    def _toggle(self, place: int) -> None:
-        self._picked ^= {place}
-        self.replace_option_prompt_at_index(place, _shown(self._entries[place], place in self._picked))
-        self.post_message(self.Changed())
-
-
-def _shown(entry: ChecklistItem, picked: bool) -> Content:
-    return Content(f"[{'x' if picked else ' '}] {entry.words}")
 
 
 @dataclass(frozen=True)
@@ -154,12 +88,6 @@ def _row(name: str, *fields: Widget) -> Horizontal:
     return Horizontal(Static(name, classes="name"), *fields)
 
 
-def _field(value: str, name: str, hint: str = "", classes: str = "") -> Input:
-    field = Input(value, placeholder=hint, compact=True, id=name, classes=classes, select_on_focus=False)
-    field.cursor_blink = False
-    return field
-
-
 class NewProfileScreen(_Page):
     """The first page; ends with the path of the written profile, or None."""
 
@@ -180,17 +108,17 @@ class NewProfileScreen(_Page):
         yield Static("write a profile   1 of 2: target and hosts", id="top")
         with VerticalScroll(id="body", can_focus=False):
             yield Static("load", classes="head")
-            yield _row("URL", _field(self._url, "url", "http://web1/hello.html"))
+            yield _row("URL", one_line_input(self._url, "url", "http://web1/hello.html"))
             with Horizontal():
                 yield Static("connections", classes="name")
-                yield _field("20", "concurrency", classes="short")
+                yield one_line_input("20", "concurrency", classes="short")
                 yield Static("for", classes="label")
-                yield _field("30s", "duration", classes="short")
+                yield one_line_input("30s", "duration", classes="short")
                 yield Static("", classes="label")
                 yield Checklist([ChecklistItem("keep connections alive", "yes", True)], id="keepalive")
             yield Static("servers to watch and tune (space: select)", classes="head")
             yield Checklist([ChecklistItem(neutral(name), name) for name in known], id="hosts")
-            yield _row("and others", _field("", "others", "root@web9, 10.0.0.7:2222"))
+            yield _row("and others", one_line_input("", "others", "root@web9, 10.0.0.7:2222"))
             yield Static(
                 "Their processes, ports and configuration are read over SSH, to find settings. "
                 "Nothing is changed there. Without a host the profile has only load.",
@@ -297,8 +225,8 @@ class FoundScreen(_Page):
                     markup=False,
                 )
             yield Static("profile", classes="head")
-            yield _row("question", _field("", "question", "the question to answer"))
-            yield _row("file", _field(str(place_for(self.wanted.url, self.surveyed)), "file"))
+            yield _row("question", one_line_input("", "question", "the question to answer"))
+            yield _row("file", one_line_input(str(place_for(self.wanted.url, self.surveyed)), "file"))
             with VerticalScroll(id="preview", can_focus=False):
                 yield Static(id="text", markup=False)
         yield Static(id="message")

@@ -6,36 +6,11 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from textual.app import App, ComposeResult, SuspendNotSupported
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.content import Content
-from textual.widgets import Static
+from textual.app import App, SuspendNotSupported
 
 from cockpit.model.errors import UsageError
-from cockpit.model.text import neutral
-from cockpit.tui.dialogs.prompt import Dialog
-
-
-class DeleteScreen(Dialog[bool]):
-    """Ends with whether the file is to be deleted."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "delete it"),
-        Binding("escape,q", "dismiss(False)", "keep it"),
-    ]
-    DEFAULT_CSS = "DeleteScreen > Vertical { width: 72; border: solid $cockpit-warn; }"
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(Content(f"Delete the profile {neutral(str(self.path))}? Its recordings stay."))
-            yield Static("[@click=screen.dismiss(True)]y: delete it[/]   [@click=screen.dismiss(False)]Esc: keep it[/]")
 
 
 def edit(app: App[Any], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The start screen: profiles with their question, recent recordings, and first steps."""
+"""The start screen: recent recordings, the user's profiles, first steps, and shipped profiles with their question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cockpit.profiles.catalogue import Listed
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.tui.dialogs.help import HelpScreen
-from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
+from cockpit.tui.dialogs.prompt import ConfirmScreen, FilterScreen, PromptScreen
 from cockpit.tui.key_names import key_entry, spots_of, with_spots
 from cockpit.tui.keys import keys_of
 from cockpit.tui.palette import Command
@@ -43,17 +43,18 @@ from cockpit.tui.start.choices import (
     url_of,
     widths,
 )
-from cockpit.tui.start.profile_files import DeleteScreen, delete, edit
+from cockpit.tui.start.profile_files import delete, edit
 from cockpit.tui.start.trust import TrustScreen
 from cockpit.tui.terminal.styled_line import EMPTY, Line, content, ends, packed
 
 _KEYS = (
-    *(("Enter", "open"), ("/", "filter"), ("n", "new profile"), ("u", "load a URL"), ("j", "demo")),
-    *(("h", "doctor"), ("E", "edit"), ("^P", "commands")),
+    *(("Enter", "open"), ("/", "filter"), ("Tab", "section"), ("n", "new profile"), ("u", "load a URL")),
+    *(("j", "demo"), ("h", "doctor"), ("E", "edit"), ("^P", "commands")),
 )
 _ALWAYS = (("?", "help"), ("q", "quit"))
-# From this height on there are empty lines between the sections.
+# From this height on there are empty lines between the sections, and more recordings.
 _HIGH = 30
+_RECORDINGS, _RECORDINGS_LOW = 5, 3
 # Seconds between two looks for new profiles.
 _WATCH_INTERVAL = 1.0
 # Below this height the description has one line.
@@ -76,6 +77,8 @@ class StartScreen(Screen[None]):
         Binding("h", "doctor", "doctor: check a profile"),
         Binding("E", "edit", "edit a profile in $EDITOR"),
         Binding("delete", "delete", "delete a profile"),
+        Binding("tab", "next_section", "go to the next section"),
+        Binding("R", "more_recordings", "list more or fewer recordings"),
         Binding("escape", "all", "show all again"),
         Binding("question_mark", "app.help", "help"),
         Binding("q", "app.leave", "quit"),
@@ -124,6 +127,7 @@ class StartScreen(Screen[None]):
         self._message = (message, bad)
         self._offers: StartChoices | None = None
         self._text = ""
+        self._all_recordings = False
         # Lines of the list; None: a heading.
         self._lines: list[tuple[Line, StartChoice | None]] = []
         self._marked: int | None = None
@@ -182,8 +186,7 @@ class StartScreen(Screen[None]):
             return
         selected = self.selected
         wanted = selected.choice if selected else self._at
-        offers = self._offers or StartChoices()
-        found = sections(offers.profiles, offers.recordings, self._text)
+        found = self._sections()
         columns = widths(found, width)
         self._lines, self._marked = [], None
         listing.clear_options()
@@ -194,6 +197,14 @@ class StartScreen(Screen[None]):
         self._mark(listing.highlighted)
         self._show_keys()
         self._show_about()
+
+    def _sections(self) -> tuple[ChoiceGroup, ...]:
+        most = None if self._all_recordings or self._text else self._few_recordings
+        return sections(self._offers, self._text, most)
+
+    @property
+    def _few_recordings(self) -> int:
+        return _RECORDINGS if self.size.height >= _HIGH else _RECORDINGS_LOW
 
     def _put(self, section: ChoiceGroup, columns: Widths, width: int) -> None:
         lines = self._lines
@@ -214,12 +225,11 @@ class StartScreen(Screen[None]):
         self._marked = place
 
     def _place(self, wanted: Choice | None) -> int | None:
-        """Return the position of the wanted choice, else of the first profile, or the first step of a new user."""
+        """Return the position of the wanted choice, else of the first that opens."""
         places = [(place, offer) for place, (_, offer) in enumerate(self._lines) if offer is not None]
-        known = self._offers is not None and bool(self._offers.recordings)
         chosen = [place for place, offer in places if offer.choice == wanted]
-        first = [place for place, offer in places if known and offer not in BEGIN and offer.opens]
-        return next(iter([*chosen, *first, *(place for place, _ in places)]), None)
+        first = [place for place, offer in places if offer.opens]
+        return next(iter([*chosen, *first]), None)
 
     def _show_about(self) -> None:
         lines: list[Line] = [(piece,) for piece in about(self.selected, self.size.width)]
@@ -271,8 +281,7 @@ class StartScreen(Screen[None]):
             self.app.exit(Choice("url", answer))
 
     def commands(self) -> Iterator[Command]:
-        found = self._offers or StartChoices()
-        for offer in (offer for section in sections(found.profiles, found.recordings) for offer in section.offers):
+        for offer in (offer for section in sections(self._offers) for offer in section.offers):
             if offer.opens:
                 yield Command(*command_words(offer), partial(self._open, offer))
 
@@ -303,6 +312,21 @@ class StartScreen(Screen[None]):
 
         self.app.push_screen(FilterScreen("only with", before, typed), answered)
 
+    def action_next_section(self) -> None:
+        """Select the first entry of the next section, after the last of the first."""
+        place = self.query_one(OptionList).highlighted or 0
+        offers = [offer for _, offer in self._lines]
+        starts = [at for at in range(1, len(offers)) if offers[at] is not None and offers[at - 1] is None]
+        following = [at for at in starts if at > place]
+        self.query_one(OptionList).highlighted = next(iter([*following, *starts]), None)
+
+    def action_more_recordings(self) -> None:
+        """List all recent recordings, or a few again."""
+        if self._offers is not None and len(self._offers.recordings) <= self._few_recordings:
+            self.show_message("all recent recordings are listed; older ones: cockpit recordings list")
+        self._all_recordings = not self._all_recordings
+        self.fill()
+
     def action_doctor(self) -> None:
         """Check the selected profile: target, hosts, knobs, limits; nothing is changed."""
         offer = self.selected
@@ -316,12 +340,12 @@ class StartScreen(Screen[None]):
 
     def action_edit(self) -> None:
         """Edit the selected profile; the list shows the result."""
-        if (one := self._selected_profile()) is not None:
+        if (one := self._selected_profile("E edits it")) is not None:
             self._do_to_file(partial(edit, self.app), one.path)
 
     def action_delete(self) -> None:
         """Delete the selected profile, after a question."""
-        one = self._selected_profile()
+        one = self._selected_profile("Delete deletes it")
         if one is None:
             return
         if one.origin == "shipped":
@@ -332,12 +356,13 @@ class StartScreen(Screen[None]):
             if sure:
                 self._do_to_file(delete, one.path)
 
-        self.app.push_screen(DeleteScreen(one.path), answered)
+        question = f"Delete the profile {neutral(str(one.path))}? Its recordings stay."
+        self.app.push_screen(ConfirmScreen(Content(question), "delete it", "keep it"), answered)
 
-    def _selected_profile(self) -> Listed | None:
+    def _selected_profile(self, effect: str) -> Listed | None:
         offer = self.selected
         if offer is None or offer.listed is None:
-            self.show_message("select a profile first")
+            self.show_message(f"select a profile first; {effect}")
             return None
         return offer.listed
 
@@ -366,6 +391,6 @@ class StartScreen(Screen[None]):
 
     def action_all(self) -> None:
         """Show all entries again."""
-        self._text = ""
+        self._text, self._all_recordings = "", False
         self.show_message("")
         self.fill()

@@ -4,44 +4,34 @@ from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
-from textual.widgets import Static
 
 from cockpit.model.text import neutral, si
 from cockpit.session.loop import Session
 from cockpit.study.runner import Runner
 from cockpit.study.words import progress_words, state_words
-from cockpit.tui.main_screen import FRAME, MainScreen
-from cockpit.tui.task_app import TaskApp
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.task_app import TaskApp, TaskLine
 from cockpit.tui.terminal.appearance import Appearance
 
-# Number of runs shown: on a screen of at least _HIGH lines, and on a lower one.
-_ROWS, _HIGH, _FEW = 4, 34, 1
 # Shown if there is room.
 _LEAVE = "   q: stop and restore the settings; --resume continues"
 
 
-class StudyLine(Static):
-    DEFAULT_CSS = "StudyLine { height: auto; max-height: 6; background: $panel; padding: 0 1; }"
-
+class StudyLine(TaskLine):
     def __init__(self, session: Session, runner: Runner) -> None:
-        super().__init__("", markup=False)
+        super().__init__()
         self._session = session
         self._runner = runner
 
-    def on_mount(self) -> None:
-        self.refresh_words()
-        self.set_interval(FRAME, self.refresh_words)
-
-    def refresh_words(self) -> None:
+    def lines(self, width: int, rows: int) -> list[str]:
         words = f"study  {progress_words(self._runner.progress)}"
-        if cell_len(words) + len(_LEAVE) < self.app.size.width - 2:
+        if cell_len(words) + len(_LEAVE) < width:
             words += _LEAVE
         result = self._runner.progress.result
         state = f"  {state_words(result)}" if result else ""
-        lines = [words, set_cell_size(state, self.app.size.width - 2).rstrip(), *self._newest()]
-        self.update("\n".join(filter(None, lines)))
+        return [words, set_cell_size(state, width).rstrip(), *self._newest(rows)]
 
-    def _newest(self) -> list[str]:
+    def _newest(self, rows: int) -> list[str]:
         state = self._session.state
         if state.study is None:
             return []
@@ -49,8 +39,7 @@ class StudyLine(Static):
         counted = {run for ended in state.study.done for run in ended.counted}
         ended = {one.step for one in state.study.done}
         lines = []
-        shown = _ROWS if self.app.size.height >= _HIGH else _FEW
-        for place in state.study.runs[-shown:]:
+        for place in state.study.runs[-rows:]:
             segment = segments.get(place.run)
             if segment is None:
                 continue

@@ -203,7 +203,7 @@ class CockpitBase(App[Returned]):
     def lost_terminal(self) -> None:
         """Handle a closed terminal or SIGHUP."""
         if self.terminal is not None and self.terminal.is_gone():
-            self.terminal.let_go()
+            self.terminal.detach()
         if not self.hung_up:
             self.hung_up = True
             self.end_without_terminal()

@@ -82,7 +82,7 @@ class Terminal(LinuxDriver):
         """Return whether the terminal is closed: reading it would return its end again and again."""
         return _hung_up(self.fileno)
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Replace the standard streams, because reads from a closed terminal end at once and spin."""
         reading, _ = os.pipe()
         # The driver's thread may be about to read announced data.

@@ -16,10 +16,10 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
 # A cell: its character ("" right of a wide one) and style: attributes, foreground and background as SGR codes.
-Dress = tuple[str, str, str]
-Cell = tuple[str, Dress]
+StyleCodes = tuple[str, str, str]
+Cell = tuple[str, StyleCodes]
 
-_BARE: Dress = ("", "", "")
+_PLAIN: StyleCodes = ("", "", "")
 _RESET = "\x1b[0m"
 # Attributes that are visible on a blank: underlined, reversed, struck through.
 _SEEN = frozenset(["4", "7", "9", "21", "53"])
@@ -43,7 +43,7 @@ class Picture:
     def __init__(self) -> None:
         self._lines: dict[int, list[Cell | None]] = {}
         self._width = 0
-        self._dresses: dict[Style, Dress] = {}
+        self._known_codes: dict[Style, StyleCodes] = {}
 
     def forget(self) -> None:
         self._lines.clear()
@@ -66,20 +66,20 @@ class Picture:
     def _sent(self, pieces: Iterable[tuple[int, int, Strip]], console: Console) -> str:
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
         sent: list[str] = []
-        worn = _BARE
+        active = _PLAIN
         for y, x, strip in pieces:
             shown = self._lines.setdefault(y, [])
             cells = list(self._cells(strip, system))
             shown += [None] * (x + len(cells) - len(shown))
             for start, end in _changes(shown[x : x + len(cells)], cells):
                 sent.append(f"\x1b[{y + 1};{x + start + 1}H")
-                for char, dress in cells[start:end]:
-                    if dress != worn and not (char == " " and _alike_when_blank(dress, worn)):
-                        sent.append(_change_of(worn, dress))
-                        worn = dress
+                for char, codes in cells[start:end]:
+                    if codes != active and not (char == " " and _alike_when_blank(codes, active)):
+                        sent.append(_change_of(active, codes))
+                        active = codes
                     sent.append(char)
             shown[x : x + len(cells)] = cells
-        if worn != _BARE:
+        if active != _PLAIN:
             sent.append(_RESET)
         return "".join(sent)
 
@@ -87,24 +87,24 @@ class Picture:
         for text, style, control in strip:
             if control:
                 continue
-            dress = _BARE if style is None else self._dress(style, system)
+            codes = _PLAIN if style is None else self._codes(style, system)
             if text.isascii():
-                yield from ((char, dress) for char in text)
+                yield from ((char, codes) for char in text)
             else:
-                yield from _wide(text, dress)
+                yield from _wide(text, codes)
 
-    def _dress(self, style: Style, system: ColorSystem) -> Dress:
-        if style not in self._dresses:
+    def _codes(self, style: Style, system: ColorSystem) -> StyleCodes:
+        if style not in self._known_codes:
             colour, ground = style.color, style.bgcolor
-            self._dresses[style] = (
+            self._known_codes[style] = (
                 Strip.render_ansi(style.without_color, system),
                 ";".join(colour.downgrade(system).get_ansi_codes()) if colour else "",
                 ";".join(ground.downgrade(system).get_ansi_codes(False)) if ground else "",
             )
-        return self._dresses[style]
+        return self._known_codes[style]
 
 
-def _wide(text: str, dress: Dress) -> Iterator[Cell]:
+def _wide(text: str, codes: StyleCodes) -> Iterator[Cell]:
     """Yield cells of a text with characters of two cells or none; the latter join the one before them."""
     held = ""
     for char in text:
@@ -113,12 +113,12 @@ def _wide(text: str, dress: Dress) -> Iterator[Cell]:
             held += char
             continue
         if held:
-            yield held, dress
-            yield from [("", dress)] * (cell_len(held) - 1)
+            yield held, codes
+            yield from [("", codes)] * (cell_len(held) - 1)
         held = char
     if held:
-        yield held, dress
-        yield from [("", dress)] * (cell_len(held) - 1)
+        yield held, codes
+        yield from [("", codes)] * (cell_len(held) - 1)
 
 
 def _cropped(update: ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
@@ -158,23 +158,23 @@ def _both_blank(one: Cell, other: Cell) -> bool:
     return one[0] == other[0] == " " and _alike_when_blank(one[1], other[1])
 
 
-def _alike_when_blank(one: Dress, other: Dress) -> bool:
+def _alike_when_blank(one: StyleCodes, other: StyleCodes) -> bool:
     """Return whether a blank looks the same in both."""
     return one[2] == other[2] and not (_SEEN & set(f"{one[0]};{other[0]}".split(";")))
 
 
-def _change_of(worn: Dress, dress: Dress) -> str:
+def _change_of(active: StyleCodes, codes: StyleCodes) -> str:
     """Return the sequence from one style to another; attributes can only be reset all at once."""
-    if worn[0] != dress[0] or (worn[1] and not dress[1]) or (worn[2] and not dress[2]):
-        bare = worn == _BARE or (not worn[0] and _only_adds(worn, dress))
-        codes = dress if not bare else (dress[0], *_colours(worn, dress))
-        return f"\x1b[{';'.join(filter(None, ('' if bare else '0', *codes)))}m"
-    return f"\x1b[{';'.join(filter(None, _colours(worn, dress)))}m"
+    if active[0] != codes[0] or (active[1] and not codes[1]) or (active[2] and not codes[2]):
+        plain = active == _PLAIN or (not active[0] and _only_adds(active, codes))
+        changed = codes if not plain else (codes[0], *_colours(active, codes))
+        return f"\x1b[{';'.join(filter(None, ('' if plain else '0', *changed)))}m"
+    return f"\x1b[{';'.join(filter(None, _colours(active, codes)))}m"
 
 
-def _only_adds(worn: Dress, dress: Dress) -> bool:
-    return not (worn[1] and not dress[1]) and not (worn[2] and not dress[2])
+def _only_adds(active: StyleCodes, codes: StyleCodes) -> bool:
+    return not (active[1] and not codes[1]) and not (active[2] and not codes[2])
 
 
-def _colours(worn: Dress, dress: Dress) -> tuple[str, str]:
-    return (dress[1] if dress[1] != worn[1] else "", dress[2] if dress[2] != worn[2] else "")
+def _colours(active: StyleCodes, codes: StyleCodes) -> tuple[str, str]:
+    return (codes[1] if codes[1] != active[1] else "", codes[2] if codes[2] != active[2] else "")

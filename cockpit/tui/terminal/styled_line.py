@@ -111,6 +111,11 @@ def packed(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
     return line
 
 
+def first_visible(selected: int, room: int, total: int) -> int:
+    """Return the first of the `room` entries of a list that are shown, with the selected one in the middle."""
+    return max(0, min(selected - room // 2, total - room))
+
+
 def padded(line: Line, width: int, role: str = "") -> Line:
     line = clip(line, width)
     return (*line, (" " * (width - length(line)), role))

@@ -74,8 +74,7 @@ class TuningScreen(Dialog[None]):
 
     @property
     def _title(self) -> str:
-        looking = self.session.looking
-        return panel_title(looking.position if looking is not None and looking.past is not None else None)
+        return panel_title(self.session.controls.position if self.session.past is not None else None)
 
     @property
     def _tuning(self) -> Tuning | None:
@@ -299,7 +298,7 @@ class TuningScreen(Dialog[None]):
         if tuning is None:
             return
         if self._awaited() is not None:
-            self.app.run_worker(self._let_go(tuning))
+            self.app.run_worker(self._undo_awaited(tuning))
         elif not self._status.waits():
             self._ask_to_undo(tuning)
 
@@ -309,7 +308,7 @@ class TuningScreen(Dialog[None]):
 
         self._start("preparing the diff of the undo …", ask_to_undo(self.app, tuning, letter, undo))
 
-    async def _let_go(self, tuning: Tuning) -> None:
+    async def _undo_awaited(self, tuning: Tuning) -> None:
         """Undo the change that waits to be kept, beside the action that waits for it."""
         try:
             await tuning.undo()

@@ -1,4 +1,4 @@
-"""Load as typed on the screen, with the flags of `cockpit run`: after a URL, or by the load form."""
+"""Load typed on the screen, with the flags of `cockpit run`: after a URL, or by the load form."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from functools import cache
 from typing import NoReturn
 
 from cockpit.cli.load_arguments import add_load_flags
-from cockpit.cli.load_options import FLAGS, flagged, with_flags
+from cockpit.cli.load_plan import errors_name_flags, with_flags
 from cockpit.cli.parser import CommandParser
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
-from cockpit.profiles.plan import Wrong, check_plan, make_plan
+from cockpit.profiles.plan import check_plan, make_plan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.sections import LoadSection, TargetSection
 
@@ -38,10 +38,8 @@ def profile_of(text: str) -> Profile:
     except ValueError as error:
         raise UsageError(str(error).lower()) from None
     options = _parser(with_url=True).parse_args(words)
-    try:
+    with errors_name_flags():
         plan = make_plan(TargetSection(url=options.target), LoadSection())
-    except Wrong as error:
-        raise flagged(error, FLAGS) from None
     return Profile(name="url", plan=_with(plan, options))
 
 
@@ -61,9 +59,7 @@ def _parser(*, with_url: bool) -> _ScreenParser:
 
 
 def _with(plan: LoadPlan, options: Namespace) -> LoadPlan:
-    try:
+    with errors_name_flags():
         changed = with_flags(plan, options)
         check_plan(changed)
-    except Wrong as error:
-        raise flagged(error, FLAGS) from None
-    return changed
+        return changed

@@ -1,0 +1,152 @@
+"""The profile of an argument PROFILE|URL, with the flags of the command applied."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from cockpit.analysis.thresholds import Threshold, distinct, parse_threshold
+from cockpit.cli.load_plan import errors_name_flags, is_there, with_flags
+from cockpit.cli.trusting import require_trust
+from cockpit.model.errors import NoProfile, ProfileError, UsageError
+from cockpit.model.hosts import GeneratorConfig
+from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import is_host_metric
+from cockpit.model.study import located
+from cockpit.model.text import neutral
+from cockpit.profiles import catalogue
+from cockpit.profiles.plan import check_plan, is_address, make_plan, without_credentials
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.reader import read_profile
+from cockpit.profiles.sections import LoadSection, TargetSection
+
+# Maximum characters of a name in an error.
+_SHOWN = 200
+
+
+def chosen_profile(options: Namespace) -> Profile:
+    """Return the profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
+    profile = named_profile(options.target)
+    thresholds_of(profile, [])
+    require_trust(profile, options.target, accepted=options.trust)
+    with errors_name_flags():
+        plan = with_flags(profile.plan, options)
+        check_plan(plan)
+    if plan.replay is not None:
+        _announce(plan)
+    return _from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options)
+
+
+def named_profile(target: str) -> Profile:
+    """Return the profile of that path or name, or one made of a URL. Raises UsageError, ProfileError."""
+    if "://" in target:
+        return _of_url(target)
+    path = Path(target)
+    if "/" in target and is_there(path):
+        return read_profile(path)
+    known = catalogue.find(target)
+    others = [_path_given(path) for path in catalogue.passed_over(target)]
+    if known is not None:
+        if others:
+            print(
+                f"cockpit: {target}: using {known}; other files need their path: {', '.join(others)}", file=sys.stderr
+            )
+        return read_profile(known)
+    if is_address(target):
+        return _of_url(target)
+    name = without_credentials(target)
+    name = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+    raise NoProfile(f"{name or repr('')}: no such profile; {_way_out(target, others)}")
+
+
+def _of_url(url: str) -> Profile:
+    with errors_name_flags():
+        return Profile(name="url", plan=make_plan(TargetSection(url=url), LoadSection()))
+
+
+def _way_out(target: str, files: list[str]) -> str:
+    """Return the next step after an unknown profile name."""
+    if files:
+        return f"a file needs a path: {', '.join(files)}"
+    names = catalogue.names()
+    near = get_close_matches(target, names, 1) if len(target) <= _SHOWN else []
+    known = f"a file needs a path (./x.toml); known profiles: {', '.join(names) or 'none'}"
+    return f"a URL is http://host or host:port; {f'did you mean {near[0]}?' if near else known}"
+
+
+def _path_given(path: Path) -> str:
+    return neutral(str(path) if path.is_absolute() else f"./{path}")
+
+
+def at_address(profile: Profile, ssh_config: Path | None) -> Profile:
+    """Return the profile with the address of a target whose name only ssh_config has."""
+    name = urlsplit(profile.plan.url).hostname
+    if not profile.hosts or not name:
+        return profile
+    return replace(profile, plan=located(profile.plan, addresses_of([name], ssh_config)))
+
+
+def _from_machines(profile: Profile, options: Namespace) -> Profile:
+    """Return the profile with the generators or the cluster that the flags name. Raises UsageError for both."""
+    if options.generators and options.cluster:
+        raise UsageError("--generators and --cluster: load comes from one of them; leave one out")
+    if options.cluster:
+        return replace(profile, cluster=options.cluster, generators=())
+    if options.generators:
+        return replace(profile, generators=tuple(GeneratorConfig(name=name, ssh=name) for name in options.generators))
+    return profile
+
+
+def _announce(plan: LoadPlan) -> None:
+    """Print the number of requests that are replayed, and those that are not. Raises UsageError."""
+    from cockpit.load.log_reader import read_log
+
+    log = read_log(plan)
+    for line in (log.summary, *log.warnings):
+        print(f"cockpit: {line}", file=sys.stderr)
+
+
+def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:
+    """Return the thresholds of the profile and the command line. Raises ProfileError, UsageError."""
+    hosts = [host.name for host in profile.hosts]
+    return thresholds_for(f"{profile.name}: check.thresholds", profile.thresholds, more, hosts)
+
+
+def thresholds_for(key: str, own: Sequence[str], more: Sequence[str], hosts: list[str]) -> tuple[Threshold, ...]:
+    """Parse `own` (of the profile's `key`) and `more` (of the command line). Raises ProfileError, UsageError."""
+    try:
+        parsed = [_threshold(text, hosts) for text in own]
+    except UsageError as error:
+        raise ProfileError(f"{key}: {error}") from None
+    return distinct((*parsed, *(_threshold(text, hosts) for text in more)))
+
+
+def _threshold(text: str, hosts: list[str]) -> Threshold:
+    threshold = parse_threshold(text)
+    host, _, rest = threshold.name.partition(".")
+    if is_host_metric(rest) and host not in hosts:
+        raise UsageError(f"{text!r}: no host {host!r} is watched; hosts of this profile: {', '.join(hosts) or 'none'}")
+    return threshold
+
+
+def addresses_of(names: Iterable[str], ssh_config: Path | None) -> dict[str, str]:
+    """Return the `HostName` of each name that no resolver knows and ssh_config has."""
+    return {name: address for name in names if (address := _address(name, ssh_config))}
+
+
+def _address(name: str, ssh_config: Path | None) -> str:
+    from cockpit.hosts.ssh_settings import Destination, read_settings
+
+    try:
+        socket.getaddrinfo(name, None)
+        return ""
+    except OSError:
+        settings = read_settings(Destination(name), ssh_config)
+        return "" if settings.host == name else settings.host

@@ -1,0 +1,53 @@
+"""A text about the session, updated while it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from cockpit.model.state import State
+from cockpit.session.loop import Session
+from cockpit.tui.dialogs.prompt import Dialog
+from cockpit.tui.key_names import key_hints
+
+# Seconds between two looks at the session.
+_POLL = 0.5
+
+
+class LiveText(Dialog[None]):
+    """`heading` is the title, `lines` the text of a state."""
+
+    DEFAULT_CSS = "LiveText > VerticalScroll { width: 110; }"
+    heading = ""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self._shown: object = None
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as panel:
+            panel.border_title = self.heading
+            yield Static(id="text")
+            yield Static(key_hints(("Esc", ": close"), ("↑ ↓", ": scroll")), classes="hint")
+
+    def on_mount(self) -> None:
+        self.set_interval(_POLL, self._update)
+        self._update()
+
+    def lines(self, state: State) -> Iterable[Content]:
+        raise NotImplementedError
+
+    def part(self, state: State) -> object:
+        """Return the part of the state that the text is about."""
+        return state
+
+    def _update(self) -> None:
+        state = self.session.shown
+        if (part := self.part(state)) is not self._shown:
+            self._shown = part
+            self.query_one("#text", Static).update(Content("\n").join(self.lines(state)))
