@@ -133,5 +133,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def headline(self) -> Effect | None:
         return self.effects[0] if self.effects else None
 
+    @property
+    def adjusted(self) -> bool:
+        """Whether effects are adjusted for the CPU's speed."""
+        return any(one.speed_spread is not None for one in self.effects)
+
     def effect(self, name: str) -> Effect | None:
         return next((one for one in self.effects if one.name == name), None)

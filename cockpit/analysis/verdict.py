@@ -37,7 +37,7 @@ from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, spoiled,
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.speed import speed_ratios
-from cockpit.analysis.warnings import comparison_warnings
+from cockpit.analysis.warnings import comparison_warnings, speed_warnings
 from cockpit.analysis.windows import Window, left_out
 
 Windows = Sequence[Window]
@@ -139,7 +139,10 @@ def _judged(
         before=_numbers(before),
         after=_numbers(after),
         left_out=(left_out(before), left_out(after)),
-        warnings=comparison_warnings((*before, *after), unlike if load_may_differ else ()),
+        warnings=(
+            *comparison_warnings((*before, *after), unlike if load_may_differ else ()),
+            *(() if found.adjusted else speed_warnings(before, after)),
+        ),
         growing=any(window.growing for window in (*before, *after)),
         other_loads=tuple(one.load for one in loads),
     )

@@ -40,6 +40,8 @@ _TEXTS = {
     WarningKind.HOST_UNREAD: "{subject} was not read for {seconds} s",
     WarningKind.TOTALS_ONLY: "totals of {subject}, no data per second: stability and spread within the run are unknown",
     WarningKind.INTERPOLATED: "latencies are interpolated from {count} percentiles",
+    WarningKind.SPEED_DIFFERS: "after the change the CPU of {subject} had {share:.0%} of its speed before (clock "
+    "rate, or other machines on its hardware), which moves rate, latency and CPU time; rounds take that out",
     WarningKind.ROUNDS_LEFT_OUT: "{count} of {total} rounds left out: {subject}",
 }
 # At most eight characters for a table.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from statistics import median
 
 import msgspec
 
@@ -36,6 +37,9 @@ CPU_WAIT = 0.03
 # A stall for a larger share of the time moves p99; seconds of stalls from which a warning is due.
 OMITTED = 0.01
 _STALLED = 0.5
+
+# A CPU that is faster or slower by more than this share between the sides of a comparison is warned about.
+SPEED_CHANGE = 0.1
 
 # Up to this many percentiles of a summary are named.
 _NAMED = 12
@@ -82,6 +86,7 @@ class WarningKind(StrEnum):
     HOST_UNREAD = "host unread"  # host; seconds
     TOTALS_ONLY = "totals only"  # tool
     INTERPOLATED = "interpolated"  # percentiles as text; count
+    SPEED_DIFFERS = "CPU speed differs"  # host; share
     ROUNDS_LEFT_OUT = "rounds left out"  # the cause of the first; count, total
 
 
@@ -246,6 +251,27 @@ def _redirected(of: RunResult | Segment) -> list[RunWarning]:
 
 def _redirects(of: Counts | Group) -> int:
     return sum(count for status, count in of.statuses.items() if is_redirect(status))
+
+
+def speed_warnings(before: Sequence[Window], after: Sequence[Window]) -> tuple[RunWarning, ...]:
+    """Warn of each host whose CPU had another speed after the change than before, by the probe's loop."""
+    speeds = [
+        {
+            host: [point.speed for window in side for point in window.hosts.get(host, ()) if point.speed]
+            for host in side[0].hosts
+        }
+        for side in (before, after)
+    ]
+    ratios = {
+        host: median(speeds[1][host]) / median(values)
+        for host, values in speeds[0].items()
+        if values and speeds[1].get(host)
+    }
+    return tuple(
+        warning_of(WarningKind.SPEED_DIFFERS, host, share=ratio)
+        for host, ratio in ratios.items()
+        if abs(ratio - 1) > SPEED_CHANGE
+    )
 
 
 def comparison_warnings(windows: Sequence[Window], differences: Sequence[str]) -> tuple[RunWarning, ...]:

@@ -316,7 +316,7 @@ def basis_words(verdict: Verdict) -> str:
     if verdict.design is Design.SWITCH:
         return f"{before * verdict.block} s vs {after * verdict.block} s"
     if verdict.design is Design.ROUNDS:
-        return f"{before} rounds{', adjusted for CPU speed' if speed_words(verdict) else ''}"
+        return f"{before} rounds{', adjusted for CPU speed' if verdict.adjusted else ''}"
     return f"n = {before} vs {after}{', totals only' if verdict.design is Design.TOTALS else ''}"
 
 

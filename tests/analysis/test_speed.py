@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from cockpit.analysis.intervals import Speeds, anytime, estimate, sequential
 from cockpit.analysis.outcome import Outcome
 from cockpit.analysis.speed import speed_ratios
-from cockpit.analysis.verdict import judge_rounds
+from cockpit.analysis.verdict import judge_rounds, judge_switch
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words import basis_lines, basis_words
 from tests.analysis.synthetic import window
@@ -108,3 +110,11 @@ def test_verdict_on_a_machine_of_varying_speed_says_so() -> None:
     assert any("adjusted for the CPU's speed" in line for line in basis_lines(verdict))
     unmeasured = [([replace(one[0], hosts={})], [replace(two[0], hosts={})]) for one, two in pairs]
     assert judge_rounds(unmeasured, budget=8).outcome is Outcome.INCONCLUSIVE
+
+
+def test_one_switch_warns_if_the_cpu_became_slower() -> None:
+    before, after = with_speed(window(1, 40), 1.0), with_speed(window(2, 40, rate=800, start=40), 0.8)
+    verdict = judge_switch(before, after)
+    (warning,) = [one for one in verdict.warnings if one.kind is WarningKind.SPEED_DIFFERS]
+    assert warning.subject == "web1" and warning_words(warning).startswith("after the change the CPU of web1 had 80%")
+    assert not judge_switch(before, with_speed(window(2, 40, start=40), 0.95)).warnings

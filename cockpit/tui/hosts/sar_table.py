@@ -70,7 +70,7 @@ _FREE = "total used free shared buffers cache available swap_total=swap swap_use
 _IO = "tps rtps wtps bread=bread/s bwrtn=bwrtn/s"
 _NET = "rxpck=rxpck/s txpck=txpck/s rxkb=rxkB/s txkb=txkB/s errors=err/s drops=drop/s"
 _BLOCKS = (
-    _own("CPU", "sar -u", "cpu", _CPU),
+    _together("sar -u", _own("CPU", "", "cpu", _CPU), _own("", "", "speed", "cpu=loops/s")),
     _together("sar -q ALL", _of(sar.QUEUE, "queue, pressure"), _own("", "", "load", _LOAD), _of(sar.PRESSURE, "")),
     _of(sar.TASKS, "tasks"),
     _own("memory", "free -w", "memory.mean", _FREE),
