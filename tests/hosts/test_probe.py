@@ -89,6 +89,18 @@ async def test_awk_is_used_if_available(host_shell: str) -> None:
     assert any("ENVIRON" in word for command in commands for word in command) == (host_shell != "no awk")
 
 
+async def test_loop_that_measures_the_cpu_takes_the_time_that_the_kernel_counts(host_shell: str) -> None:
+    """One loop is between two readings; all of them take less CPU time than the shell that runs them."""
+    async with running() as probe:
+        readings = [await probe.read() for _ in range(12)]
+    counters = readings[-1].counters
+    assert counters["loops"] == 11
+    assert "loops" not in readings[0].counters
+    # A thousand steps of a shell take between 0.05 ms and 50 ms.
+    assert 50 * 11 < counters["loop_us"] < 50_000 * 11
+    assert [reading.counters.get("loops", 0) for reading in readings] == list(range(12))
+
+
 async def test_cores_disks_and_interfaces_match_psutil(host_shell: str) -> None:
     async with running() as probe:
         disks, nets = psutil.disk_io_counters(perdisk=True), psutil.net_io_counters(pernic=True)

@@ -32,6 +32,15 @@ def test_pressure_is_share_of_time() -> None:
     assert "pressure.smem" not in found, "the kernel has no such counter"
 
 
+def test_speed_of_cpu_is_loops_per_second_of_their_cpu_time() -> None:
+    counters = {"loops": 10, "loop_us": 9000}
+    found = sar.rates(reading(10, counters=counters), reading(12, counters={"loops": 12, "loop_us": 11_500}), 2)
+    assert found["speed.cpu"] == pytest.approx(800)
+    # The probe began anew, or the loop was not over.
+    for after in ({"loops": 1, "loop_us": 900}, counters):
+        assert "speed.cpu" not in sar.rates(reading(10, counters=counters), reading(12, counters=after), 2)
+
+
 GROUP = {
     "cgroup.cpu": 0,
     "cgroup.periods": 100,
