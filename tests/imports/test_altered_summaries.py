@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.analysis.warnings import run_warnings
@@ -19,7 +19,6 @@ from tests.imports.test_summaries import OHA, WRK, read, state_of, wrk2
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
 def test_any_change_of_a_summary_of_wrk_gives_a_run_or_one_error(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([WRK, wrk2()]))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -39,7 +38,6 @@ def test_any_change_of_a_summary_of_wrk_gives_a_run_or_one_error(data: st.DataOb
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
 def test_any_value_in_a_summary_of_oha_gives_a_run_or_one_error(data: st.DataObject) -> None:
     copy: dict[str, Any] = json.loads(json.dumps(OHA))
     odd = st.one_of(
@@ -67,7 +65,6 @@ def test_any_value_in_a_summary_of_oha_gives_a_run_or_one_error(data: st.DataObj
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode(errors="replace")))
-@settings(max_examples=200, deadline=None)
 def test_any_text_after_the_first_line_gives_a_run_or_one_error(text: str) -> None:
     for parse in (lambda: read(f"Running 1s test @ http://a/\n{text}"), lambda: parse_oha(['{"summary":{', text])):
         with pytest.raises(ValueError):

@@ -268,7 +268,6 @@ LINES = (
 
 
 @given(lines=st.lists(st.sampled_from(LINES), max_size=12), words=WORDS)
-@settings(max_examples=400, deadline=None)
 def test_change_and_revert_restore_bytes(lines: list[bytes], words: list[str]) -> None:
     text, raw = b"".join(lines), " ".join(words).encode()
     try:
@@ -281,7 +280,6 @@ def test_change_and_revert_restore_bytes(lines: list[bytes], words: list[str]) -
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=300, deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     for source in (text, f":80 {{\n\t{text}\n}}\n"):
         try:
