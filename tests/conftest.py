@@ -35,11 +35,14 @@ LONG = (
     "test_probe_stream.py",
     "test_started_programs.py",
     "test_spare_servers.py",
+    "test_kinds.py",
     "test_fault_matrix.py",
     "test_transaction_faults.py",
+    "test_knobs.py",
     "test_studies.py",
     "test_parity.py",
-    "test_knobs.py",
+    "test_containers.py",
+    "test_two_masters.py",
     "test_runner.py",
     "test_check.py",
     "test_change_matrix.py",
@@ -51,7 +54,6 @@ LONG = (
     "test_ascii.py",
     "test_bindings.py",
     "test_screen_diff.py",
-    "test_kinds.py",
 )
 
 
@@ -128,12 +130,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _lab(path: Path, items: list[pytest.Item]) -> str:
     """Return the group of a lab file; every process starts its own lab, which takes seconds of CPU time."""
-    if any("whole_lab" in getattr(item, "fixturenames", ()) for item in items):
+    fixtures = {name for item in items for name in getattr(item, "fixturenames", ())}
+    if "whole_lab" in fixtures:
         return "whole lab"
-    if path.name in ("test_containers.py", "test_started_programs.py", "test_systemd.py"):
-        # They have containers of their own, and no lab.
-        return "containers"
-    return "faults in the lab" if "fault" in path.stem else "lab"
+    if "lab" not in fixtures:
+        # It has servers or containers of its own.
+        return "/".join(path.parts[-2:])
+    for word in ("fault", "kind"):
+        if word in path.stem:
+            return f"{word}s in the lab"
+    return "lab"
 
 
 def pytest_collection_finish() -> None:

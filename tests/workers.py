@@ -79,7 +79,7 @@ def _file(end: Connection, mode: str) -> Any:
 async def fork_worker(assignment: Assignment) -> workers.WorkerProcess:
     """Start a worker by a fork, in place of `workers.WorkerProcess.spawn`."""
     worker = workers.WorkerProcess(assignment, cast(asyncio.subprocess.Process, await Forked.start()))
-    worker.tell(assignment)
+    worker.send(assignment)
     return worker
 
 

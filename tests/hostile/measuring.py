@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+# Seeds of each fuzzer. Development machines can test many more.
+SEEDS = range(int(os.environ.get("COCKPIT_FUZZ_SEEDS", "2")))
 # Limit for a process with all parsers loaded.
 MAX_MIB = 200
 

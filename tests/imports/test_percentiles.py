@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.imports.percentiles import histogram_of
@@ -58,7 +58,6 @@ def test_contradictions_are_refused(points: list[tuple[float, float]], mean: flo
 
 
 @given(st.lists(st.integers(1, 2**45), min_size=2, max_size=400), st.integers(1, 30))
-@settings(max_examples=200, deadline=None)
 def test_any_values_summed_up_as_percentiles_keep_them(values: list[int], number: int) -> None:
     """A percentile between two reported ones lies between their values; counts and maximum are exact."""
     exact = Histogram.of(values)

@@ -201,7 +201,6 @@ def test_what_does_not_fit_is_named(text: str, words: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
 def test_any_change_gives_a_host_or_one_error(data: st.DataObject) -> None:
     text = TEXT
     for _ in range(data.draw(st.integers(1, 4))):
@@ -217,7 +216,6 @@ def test_any_change_gives_a_host_or_one_error(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200, deadline=None)
 def test_any_bytes_after_the_first_line_give_a_host_or_one_error(raw: bytes) -> None:
     first = TEXT.splitlines(keepends=True)[0]
     with pytest.raises(ValueError):

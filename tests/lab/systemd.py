@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.lab.containers import podman
+from tests.lab.requirements import SYSTEM_PATH
 
 UNIT = "web.service"
 _LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000")
@@ -48,18 +50,24 @@ systemctl start {unit} site.service
 
 
 class Booted(NamedTuple):
-    """A container whose first process is systemd."""
+    """A container whose first process is systemd; `pid` is the PID of that process on this machine."""
 
     name: str
     port: int
+    pid: int
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/hello"
 
     def run(self, command: str) -> str:
-        """Run a command in the container and return its output."""
-        return podman("exec", self.name, "sh", "-c", command)
+        """Run a command in the container and return its output; podman would take several times the CPU time."""
+        enter = ("nsenter", f"--target={self.pid}", "--mount", "--uts", "--ipc", "--pid", "--root", "--wd")
+        clean = ("env", "-i", f"PATH={SYSTEM_PATH}", "HOME=/root", "sh", "-c", command)
+        done = subprocess.run([*enter, *clean], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        if done.returncode != 0:
+            raise RuntimeError(f"{command!r} ended with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
 
     def limit(self) -> str:
         """Return the soft and hard limit of open files of the running server."""
@@ -79,7 +87,7 @@ def booted() -> Iterator[Booted]:
     options = (f"--name={name}", "--network=host", "--workdir=/", "--systemd=always", *_LIMITS, *empty, *groups)
     try:
         podman("run", "--detach", *options, "--rootfs", "/:O", *_INIT)
-        container = Booted(name, port)
+        container = Booted(name, port, int(podman("inspect", "--format={{.State.Pid}}", name)))
         container.run(_SETUP.format(unit=UNIT, port=port))
         yield container
     finally:

@@ -22,7 +22,7 @@ from cockpit.tuning.change_options import Patience
 from cockpit.tuning.effect import Probe
 from cockpit.tuning.tuner import Tuner
 from tests.lab import quotas
-from tests.lab.containers import Container, container
+from tests.lab.containers import Container, container, response_from
 from tests.lab.killed_client import KilledClient
 from tests.lab.test_transaction_faults import FEWEST_STEPS, LOCK, TIME_PASSED
 from tests.tuning.conftest import until
@@ -55,8 +55,7 @@ def probe_of(nginx: Container) -> Probe:
 
     async def probe() -> str:
         try:
-            async with httpx.AsyncClient(timeout=2) as client:
-                response = await client.get(nginx.url)
+            response = await response_from(nginx.url)
         except httpx.HTTPError as error:
             return type(error).__name__
         return "" if response.status_code == 200 else str(response.status_code)

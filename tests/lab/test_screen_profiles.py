@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.model import access
 from cockpit.model.clock import Clock
+from cockpit.model.load import ThinkTime
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
 from cockpit.model.study import located
@@ -25,6 +26,8 @@ from tests.lab.profile_runs import PROFILES
 from tests.lab.test_knobs import config
 
 TIMEOUT = 300.0
+# The think time leaves CPU to other processes: less than 800 requests/s.
+THINK_TIME = ThinkTime(distribution="constant", seconds=0.005)
 # Requests before and after the change, and images: few enough to be cached after a fraction of the requests.
 REQUESTS, IMAGES = 3000, "/img/{00001..00500}.jpg"
 
@@ -37,7 +40,7 @@ async def loaded(lab: Lab, name: str) -> AsyncIterator[tuple[Session, LiveSource
     paths = profile.plan.paths and replace(profile.plan.paths, pattern=IMAGES)
     plan = located(profile.plan, {host.name: host.address})
     assert plan.duration == 3600, "long enough for tuning"
-    plan = replace(plan, paths=paths, cpus=(generator_cpu(),), concurrency=4)
+    plan = replace(plan, paths=paths, cpus=(generator_cpu(),), concurrency=4, think_time=THINK_TIME)
     source = LiveSource(replace(profile, plan=plan), Clock(), ssh_config=lab.ssh_config)
     session = Session(source)
     running = asyncio.create_task(session.run())

@@ -25,6 +25,8 @@ PROFILE = """\
 url = "{url}"
 [load]
 concurrency = 8
+# Leaves CPU to other processes: less than 400 requests/s.
+think_time = "20ms"
 workers = 1
 [[host]]
 name = "web1"

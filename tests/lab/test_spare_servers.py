@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from cockpit.analysis.outcome import Outcome
+from cockpit.analysis.outcome import Cause, Outcome
 from cockpit.analysis.segment_verdicts import segment_verdict
 from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.clock import Clock
+from cockpit.model.load import ThinkTime
 from cockpit.model.state import Segment, State
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
@@ -72,12 +73,12 @@ async def apply(pilot: Pilot[None], session: Session) -> None:
     """Check the diff in the panel, then apply it."""
     await pilot.press("enter")
     panel = pilot.app.screen
+    plan, text = panel.query_one("#plan"), ""
     async with asyncio.timeout(TIMEOUT):
-        while "Enter again" not in str(panel.query_one("#status", Static).content):
+        # The status and the diff are drawn one after the other.
+        while "Enter again" not in str(panel.query_one("#status", Static).content) or "cost: graceful" not in text:
             await pilot.pause(0.05)
-    plan = panel.query_one("#plan")
-    text = "\n".join(plan.render_line(y).text.strip() for y in range(plan.size.height))
-    assert "cost: graceful" in text
+            text = "\n".join(plan.render_line(y).text.strip() for y in range(plan.size.height))
     assert all(f"{sign}MinSpareServers" in text.replace(" ", "") for sign in "-+")
     assert not session.state.changes
     await pilot.press("enter")
@@ -137,12 +138,16 @@ async def test_spare_servers_are_changed_in_panel(fresh_web1: Host, tmp_path: Pa
 
 # Seconds of load before the request and after the activation of the change: a verdict needs 25 and 35 counted seconds.
 BEFORE, AFTER = 30.0, 42.0
+# Causes of an invalid verdict on a busy machine.
+BUSY = (Cause.OTHER_LOAD, Cause.GENERATOR_SATURATED, Cause.PARTIAL)
 
 
 async def test_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, tmp_path: Path) -> None:
     file = tmp_path / "s1.cockpit"
     profile = profile_for(fresh_web1)
-    profile = replace(profile, plan=replace(profile.plan, requests=None, duration=600.0))
+    # A think time leaves CPU to other processes: less than 400 requests/s.
+    think = ThinkTime(distribution="exponential", seconds=0.05)
+    profile = replace(profile, plan=replace(profile.plan, requests=None, duration=600.0, think_time=think))
     source = LiveSource(profile, Clock(), ssh_config=fresh_web1.ssh_config)
     session = Session(source, RecordingWriter(file))
     app = CockpitApp(session)
@@ -168,12 +173,12 @@ async def test_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, tmp_
     first, second = session.state.segments
     # Each child served 100 requests before, 10000 after. The tail is only printed: it includes other load.
     assert spawned_per_request(first) > 0.005 and spawned_per_request(second) < spawned_per_request(first) / 2
-    # With other load on the generator's CPU the verdict is invalid or inconclusive, but never worse.
     effect = verdict.effect("web1.processes.spawned_per_s")
-    if effect is None or effect.before is None or effect.after is None:
-        assert verdict.outcome in (Outcome.INVALID, Outcome.INCONCLUSIVE)
+    if verdict.outcome is Outcome.INVALID:
+        assert verdict.objection is not None and verdict.objection.cause in BUSY, verdict.objection
     else:
-        assert effect.outcome is not Outcome.WORSE and effect.after < effect.before
+        assert effect is not None and Outcome.BETTER in (effect.outcome, effect.likely), effect
+        assert effect.before is not None and effect.after is not None and effect.after < effect.before / 2
     for segment in session.state.segments:
         latency = segment.counts.latency
         print(f"segment {segment.number}: p99 {1000 * latency.percentile(99):.1f} ms, max {1000 * latency.max:.1f} ms")

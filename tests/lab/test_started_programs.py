@@ -19,6 +19,7 @@ from cockpit.setup.doctor_servers import examine_servers
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
+from tests.lab.containers import response_from
 from tests.lab.systemd import Booted, booted
 
 _APP = """
@@ -111,8 +112,7 @@ async def shell(programs: Programs) -> AsyncIterator[Shell]:
 def _tuner(programs: Programs, unit: str) -> Tuner:
     async def probe() -> str:
         try:
-            async with httpx.AsyncClient(timeout=2) as client:
-                return "" if (await client.get(programs.url(unit))).text == "hello" else "another text"
+            return "" if (await response_from(programs.url(unit))).text == "hello" else "another text"
         except httpx.HTTPError as error:
             return f"no response: {error!r}"
 
@@ -139,8 +139,7 @@ async def _knobs(programs: Programs, shell: Shell, unit: str) -> dict[str, Knob]
 
 async def _is_down(programs: Programs, unit: str) -> bool:
     try:
-        async with httpx.AsyncClient(timeout=2) as client:
-            return (await client.get(programs.url(unit))).status_code != 200
+        return (await response_from(programs.url(unit))).status_code != 200
     except httpx.HTTPError:
         return True
 

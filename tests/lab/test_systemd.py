@@ -18,6 +18,7 @@ from cockpit.servers.inventory import Process
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
+from tests.lab.containers import response_from
 from tests.lab.profile_runs import runs_of, shipped
 from tests.lab.systemd import UNIT, Booted, booted
 
@@ -53,8 +54,7 @@ async def shell(machine: Booted) -> AsyncIterator[Shell]:
 def tuner(machine: Booted) -> Tuner:
     async def probe() -> str:
         try:
-            async with httpx.AsyncClient(timeout=2) as client:
-                response = await client.get(machine.url)
+            response = await response_from(machine.url)
         except httpx.HTTPError as error:
             return f"no response: {error}"
         return "" if response.text == "hello\n" else f"{response.status_code}"
@@ -155,8 +155,7 @@ async def test_a_value_with_which_the_server_cannot_start(machine: Booted, shell
     with pytest.raises(ChangeUndone, match="rolled back"):
         await tuner.apply(shell, "web1", [(KNOBS["LimitNOFILE"], "3")])
     assert (units(machine), machine.limit()) == (files, limit)
-    async with httpx.AsyncClient() as client:
-        assert (await client.get(machine.url)).text == "hello\n"
+    assert (await response_from(machine.url)).text == "hello\n"
 
 
 async def test_a_unit_that_is_not_there_is_not_readable(shell: Shell, tuner: Tuner) -> None:

@@ -7,13 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
 from cockpit.load import limits
 from cockpit.load.files import OWN_FILES
+from cockpit.load.poller import Poller, best_poller
 from cockpit.model.load import Stage
-from tests.load.servers import SMALL, always, engine_load, load, plan, serving
+from tests.load.servers import POLLERS, SMALL, always, engine_load, load, plan, serving
 
 URL = "http://127.0.0.1/"
 
@@ -107,4 +109,33 @@ async def test_ticks_have_cpu_and_pauses_of_generator() -> None:
             assert sum(tick.cpu for tick in outcome.ticks) > 0
             assert all(0 <= tick.pause < tick.t - tick.start + 1 for tick in outcome.ticks)
             assert max(tick.pause for tick in outcome.ticks) > 0
-            assert (await engine_load(plan(server.url, requests=5))).total("pause") >= 0
+
+
+# Seconds.
+STALL = 0.4
+
+
+def stalling_poller() -> Poller:
+    """Return a poller that stalls once."""
+    poller = best_poller()
+    poll, stalls = poller.poll, [STALL]
+
+    def poll_and_stall(timeout: float) -> list[tuple[int, int]]:
+        found = poll(timeout)
+        if stalls:
+            time.sleep(stalls.pop())
+        return found
+
+    poller.poll = poll_and_stall
+    return poller
+
+
+async def test_stall_of_engine_is_pause_of_a_single_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLLERS, "stalling", stalling_poller)
+    async with serving(always(SMALL)) as server:
+        load_plan = plan(server.url, duration=2 * STALL, tick=STALL / 20)
+        outcome = await engine_load(load_plan, "stalling")
+    # The engine may have planned to wait until the next tick.
+    assert max(tick.pause for tick in outcome.ticks) >= STALL - load_plan.tick
+    # Pauses of several ticks do not overlap, and one that counted twice would exceed the run.
+    assert sum(tick.pause for tick in outcome.ticks) <= outcome.ticks[-1].t - outcome.ticks[0].start

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.servers.apache.editor import ApacheGrammar
@@ -48,7 +48,6 @@ TEXTS = st.recursive(
 
 
 @given(text=TEXTS, stripped=st.booleans(), section=st.sampled_from([None, *HEADERS]), value=ARGUMENTS)
-@settings(max_examples=150, deadline=None)
 def test_change_and_revert_restore_bytes(text: bytes, stripped: bool, section: str | None, value: bytes) -> None:
     text = text.rstrip(b"\r\n \\") if stripped else text
     try:
@@ -81,7 +80,6 @@ def _spliced(text: bytes, at: int, old: bytes, new: bytes) -> bytes:
 
 
 @given(text=st.binary(max_size=200) | st.text("ab\\\r\n \"'<>/#", max_size=60).map(str.encode))
-@settings(max_examples=150, deadline=None)
 def test_lines_cover_text_without_gaps(text: bytes) -> None:
     found = list(lines(text))
     assert b"".join(text[line.start : line.end] for line in found) == text
@@ -90,7 +88,6 @@ def test_lines_cover_text_without_gaps(text: bytes) -> None:
 
 
 @given(text=st.text("Timeout \\\r\n\t\"'<>/#0a", max_size=80).map(str.encode))
-@settings(max_examples=150, deadline=None)
 def test_any_text_is_read_or_refused(text: bytes) -> None:
     try:
         old = APACHE.read(text, "Timeout")
@@ -103,7 +100,6 @@ def test_any_text_is_read_or_refused(text: bytes) -> None:
 
 
 @given(value=st.text(max_size=20))
-@settings(max_examples=150, deadline=None)
 def test_accepted_value_is_read_back(value: str) -> None:
     try:
         raw = APACHE.spell(value)

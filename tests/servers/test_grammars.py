@@ -231,7 +231,6 @@ GRAMMARS: dict[str, tuple[Read, Change, list[bytes]]] = {
 
 @pytest.mark.parametrize("grammar", GRAMMARS)
 @given(data=st.data(), word=WORD)
-@settings(max_examples=300, deadline=None)
 def test_change_and_revert_restore_bytes(grammar: str, data: st.DataObject, word: str) -> None:
     read, change, parts = GRAMMARS[grammar]
     text = b"".join(data.draw(st.lists(st.sampled_from(parts), max_size=12)))

@@ -62,17 +62,19 @@ async def reset_screen(pilot: Pilot[Any]) -> None:
 
 
 async def wait_idle(pilot: Pilot[object]) -> None:
-    """Wait until all message queues have been empty for 30 rounds of the event loop.
+    """Wait until the layout is current and all message queues have been empty for 30 rounds of the event loop.
 
     Pilot mistakes a process without CPU time for an idle process; this function checks the queues instead.
     """
     idle_rounds = 0
     async with asyncio.timeout(TIMEOUT):
         while idle_rounds < 30:
-            await asyncio.sleep(0)
+            # A new layout is computed by a timer of the screen.
+            pending = pilot.app.is_running and any(screen._layout_required for screen in pilot.app.screen_stack[-1:])
+            await asyncio.sleep(0.002 if pending else 0)
             pumps = [pilot.app, *(node for screen in pilot.app.screen_stack for node in screen.walk_children())]
             busy = any(pump.message_queue_size for pump in (*pumps, *pilot.app.screen_stack))
-            idle_rounds = 0 if busy else idle_rounds + 1
+            idle_rounds = 0 if busy or pending else idle_rounds + 1
 
 
 async def until(pilot: Pilot[object], condition: Callable[[], bool]) -> None:

@@ -109,8 +109,8 @@ def test_charts_fit_any_size(width: int, height: int) -> None:
             context = context_of(EVENTS, latency="heat map", span=span, cursor=at)
             for widget in (Latency(), Throughput()):
                 lines = widget.draw(context, width, height)
-                assert all(length(line) <= width for line in lines[1:]) or width < 12
-    assert len(heat(context_of(EVENTS, latency="heat map"), width, height)) <= height
+                assert 0 < len(lines) <= height
+                assert max(map(length, lines)) <= width
 
 
 def test_no_heat_map_before_first_response() -> None:

@@ -124,7 +124,8 @@ async def test_start_screen_appears_before_lists_are_loaded() -> None:
         assert widget_text(pilot, "OptionList").count("loading …") == 2
         gate.set()
         await wait_listed(pilot)
-        assert "looking" not in widget_text(pilot, "OptionList")
+        listing = widget_text(pilot, "OptionList")
+        assert "loading" not in listing and "mpm" in listing and "spare-servers  " in listing
 
 
 async def test_arrows_select_and_enter_opens_profile() -> None:
