@@ -103,15 +103,17 @@ LEVEL = 0.95
 # By how much (deviation, log scale) two runs of the same settings are assumed to differ when each was run once: the
 # tail of latencies and the churn of processes, and any other metric.
 _WIDE, _NARROW = 0.4, 0.15
-_WIDELY_SPREAD = re.compile(r"(?:.*\.)?(?:p9[5-9](?:[._]\d+)?|p100|max|processes\.spawned_per_s)")
+_TAIL = re.compile(r"(?:.*\.)?(?:p9[5-9](?:[._]\d+)?|p100|max)")
+# Metrics that count rare events.
+_COUNTS = ("failed", "errors")
 # Runs per side beyond which nobody runs them to settle a threshold.
 _MOST_RUNS = 100
 
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True):
     """A metric as a multiple of the baseline's, with its 95% interval `low` to `high`. `runs` are those of the baseline
-    and of the check. `spread` is the deviation between runs (0.03 is 3%) that the interval rests on, `assumed` if no
-    run showed it; None: the metric was 0 in some run, so that no share describes it."""
+    and of the check. `spread` is the deviation between runs (of logarithms: 0.03 is 3%) that the interval rests on,
+    `assumed` if no run showed it; None: the metric was 0 in some run, so that no share describes it."""
 
     value: float
     low: float
@@ -121,9 +123,14 @@ class Ratio(msgspec.Struct, frozen=True, kw_only=True):
     assumed: bool
 
 
+def is_tail(name: str) -> bool:
+    """Return whether a metric is a latency that few of the responses determine."""
+    return _TAIL.fullmatch(name) is not None
+
+
 def assumed_spread(name: str) -> float:
     """Return the deviation between two runs (log scale) of a metric, with or without its host, that is assumed."""
-    return _WIDE if _WIDELY_SPREAD.fullmatch(name) else _NARROW
+    return _WIDE if is_tail(name) or name.endswith("processes.spawned_per_s") else _NARROW
 
 
 def ratio_of(name: str, base: Sequence[float], found: Sequence[float]) -> Ratio | None:
@@ -135,12 +142,14 @@ def ratio_of(name: str, base: Sequence[float], found: Sequence[float]) -> Ratio 
         estimate = float(two.mean() - one.mean())
         freedom = len(one) + len(two) - 2
         spread = _deviation(one, two) if freedom else assumed_spread(name)
-        reach = _quantile(freedom) * spread * math.sqrt(1 / len(one) + 1 / len(two))
+        # Few failures vary more than any metric: by the root of their number.
+        chance = 0.0 if freedom or name not in _COUNTS else 1 / base[0] + 1 / found[0]
+        reach = _quantile(freedom) * math.sqrt(spread**2 * (1 / len(one) + 1 / len(two)) + chance)
         ends = (math.exp(min(700.0, estimate + side * reach)) for side in (0, -1, 1))
         return Ratio(
             **dict(zip(("value", "low", "high"), ends, strict=True)),
             runs=runs,
-            spread=math.expm1(spread),
+            spread=spread,
             assumed=not freedom,
         )
     if not before.mean():
@@ -160,7 +169,7 @@ def runs_to_settle(ratio: Ratio, share: float) -> int | None:
         return None
     distance = abs(math.log(ratio.value / share))
     for number in range(2, _MOST_RUNS + 1):
-        if _quantile(2 * number - 2) * math.log1p(ratio.spread) * math.sqrt(2 / number) < distance:
+        if _quantile(2 * number - 2) * ratio.spread * math.sqrt(2 / number) < distance:
             return number
     return None
 

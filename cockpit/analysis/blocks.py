@@ -71,11 +71,10 @@ class LatencyBlocks(NamedTuple):
 
 class Sample(NamedTuple):
     """`blocks` are the values of each metric, one per block, nan when nothing was read; `overall` is each metric over
-    all of them, `seconds` how long that is."""
+    all of them."""
 
     blocks: Mapping[str, Floats]
     overall: Mapping[str, float]
-    seconds: float
 
     @property
     def size(self) -> int:
@@ -94,11 +93,7 @@ def block_sample(window: Window) -> Sample:
     blocks |= _rates({name: _sums(values, places) for name, values in table.items() if name.startswith("+")})
     blocks |= {name: grouped.percentiles(percent) for name, percent in PERCENTILES.items()}
     used = [place for group in places for place in group]
-    return Sample(
-        blocks=_with_cost(blocks, window.cpus),
-        overall=_overall(table, by_second, spread, used, window.cpus),
-        seconds=float(len(used)),
-    )
+    return Sample(_with_cost(blocks, window.cpus), _overall(table, by_second, spread, used, window.cpus))
 
 
 def block_count(window: Window) -> int:

@@ -151,28 +151,22 @@ def _longest(side: Side) -> Window:
 
 
 def _settings(before: Side, after: Side) -> tuple[Difference, ...]:
-    names = sorted({*before.knobs, *after.knobs})
-    return tuple(
-        Difference(name, _value(before, name), _value(after, name))
-        for name in names
-        if _value(before, name) != _value(after, name)
+    one, two = (
+        {knob: "unset" if value is None else value for knob, value in side.knobs.items()} for side in (before, after)
     )
-
-
-def _value(side: Side, knob: str) -> str:
-    if knob not in side.knobs:
-        return "not read"
-    value = side.knobs[knob]
-    return "unset" if value is None else value
+    return _differing(sorted({*one, *two}), one, two, "not read")
 
 
 def _environment(before: Side, after: Side) -> tuple[Difference, ...]:
     one, two = _environment_of(before), _environment_of(after)
-    return tuple(
-        Difference(name, one.get(name, "none"), two.get(name, "none"))
-        for name in dict.fromkeys((*one, *two))
-        if one.get(name) != two.get(name)
-    )
+    return _differing(dict.fromkeys((*one, *two)), one, two, "none")
+
+
+def _differing(
+    names: Iterable[str], one: Mapping[str, str], two: Mapping[str, str], missing: str
+) -> tuple[Difference, ...]:
+    found = (Difference(name, one.get(name, missing), two.get(name, missing)) for name in names)
+    return tuple(each for each in found if each.before != each.after)
 
 
 def _environment_of(side: Side) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from cockpit.analysis.baseline import is_tail
 from cockpit.analysis.intervals import ALPHA, Floats, Interval
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome
 
@@ -103,7 +104,7 @@ def conclude(name: str, interval: Interval, relative: bool, margin: float) -> Ou
 
 def margin_of(name: str, wider: float | None = None) -> float:
     """Return the largest change of a metric that counts as equivalent: its own, or a `wider` share."""
-    own = MARGINS.get(metric_of(name), MARGIN)
+    own = MARGINS.get("p99" if is_tail(name) else metric_of(name), MARGIN)
     return own if wider is None or name == "errors" else max(own, wider)
 
 
@@ -111,8 +112,9 @@ def more_is_better(name: str) -> bool:
     return name.endswith(_MORE)
 
 
-def log_values(samples: Collection[Floats]) -> bool:
-    return all(bool((one > 0).all()) for one in samples)
+def by_ratio(name: str, *sides: Floats) -> bool:
+    """Return whether a metric is compared as a ratio, by logarithms: if it is above 0. Errors differ by points."""
+    return name != "errors" and all(bool((side > 0).all()) for side in sides)
 
 
 def _nothing(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:

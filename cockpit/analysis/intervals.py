@@ -145,19 +145,23 @@ def sequential(differences: Floats, budget: int, alpha: float = ALPHA, speeds: S
     """Return the interval after some rounds of a study of at most `budget`, tested after each from the 4th.
 
     `differences` has one value per round, in order of time. The interval is the intersection of those at all tests, so
-    that a conclusion is never lost. Infinite before the first test. `speeds`: of the CPU in each round.
+    that a conclusion is never lost. Infinite before the first test. If the intersection is empty, the effect changed
+    during the study, and the interval has all that any test had. `speeds`: of the CPU in each round.
     """
     number = len(differences)
     mean = estimate(differences, speeds).mean
     level = nominal_level(max(budget, number, FIRST_TEST), alpha)
-    low, high = -math.inf, math.inf
+    tests = []
     for rounds in range(FIRST_TEST, number + 1):
         seen = estimate(differences[:rounds], speeds.first(rounds))
         risk = level * _ADJUSTED_LEVEL if seen.adjusted else level
         half = student_quantile(1 - risk / 2, round(seen.freedom, 2)) * seen.error
-        low, high = max(low, seen.mean - half), min(high, seen.mean + half)
+        tests.append(Interval.around(seen.mean, half))
+    if not tests:
+        return Interval(mean, -math.inf, math.inf)
+    low, high = max(test.low for test in tests), min(test.high for test in tests)
     if low > high:
-        low = high = (low + high) / 2
+        return Interval(mean, min(test.low for test in tests), max(test.high for test in tests))
     return Interval(min(max(mean, low), high), low, high)
 
 
@@ -227,6 +231,11 @@ def anytime_reach(number: float, alpha: float = ALPHA) -> float:
     if number < 2 or bound * ratio >= 1:
         return math.inf
     return math.sqrt((number - 1) * (bound - 1) / (1 - bound * ratio) / number)
+
+
+def anytime_detectable(deviation: float, number: int, alpha: float = ALPHA) -> float:
+    """Return the smallest effect that `anytime` finds at the test after `number` rounds with a probability of POWER."""
+    return deviation * (anytime_reach(number, alpha) + student_quantile(POWER, number - 1) / math.sqrt(number))
 
 
 def minimum_detectable(deviation: float, rounds: int, alpha: float = ALPHA) -> float:

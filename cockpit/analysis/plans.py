@@ -1,4 +1,4 @@
-"""Return whether two load plans are the same load, and in which words they differ."""
+"""Differences between two load plans, in words."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
     level is compared by that level. Secrets are not in the words.
     """
     left, right = _comparable(one), _comparable(other)
-    skipped = _no_part(left, right)
+    skipped = _ignored(left, right)
     found = []
-    if left.open != right.open and not (_whole_ladder(left) or _whole_ladder(right)):
+    if left.open != right.open and not (_has_all_levels(left) or _has_all_levels(right)):
         found.append(f"{load_words(left)} → {load_words(right)}")
     for name, words in _COMPARED.items():
         before, after = getattr(left, name), getattr(right, name)
         if name in skipped or before == after:
             continue
         plain = name != "body" and isinstance(before if before is not None else after, str | int | float)
-        found.append(f"{words} {_said(before)} → {_said(after)}" if plain else f"other {words}")
+        found.append(f"{words} {_value_words(before)} → {_value_words(after)}" if plain else f"other {words}")
     return tuple(found)
 
 
@@ -68,9 +68,9 @@ def _comparable(plan: LoadPlan) -> LoadPlan:
     return shown if shown.replay is None else replace(shown, replay=replace(shown.replay, seconds=None))
 
 
-def _no_part(one: LoadPlan, other: LoadPlan) -> set[str]:
+def _ignored(one: LoadPlan, other: LoadPlan) -> set[str]:
     skipped = set(_REPLACED_BY_MIX) if one.mix and other.mix else set()
-    if _whole_ladder(one) or _whole_ladder(other):
+    if _has_all_levels(one) or _has_all_levels(other):
         return skipped | _CLOSED | {"rate"}
     skipped.add("stages")
     if one.open != other.open:
@@ -78,12 +78,12 @@ def _no_part(one: LoadPlan, other: LoadPlan) -> set[str]:
     return skipped | (_CLOSED if one.open else _OPEN)
 
 
-def _whole_ladder(plan: LoadPlan) -> bool:
+def _has_all_levels(plan: LoadPlan) -> bool:
     """Return whether it has all load levels; the plan of a segment has one and lasts as long."""
     return bool(plan.stages) and plan.duration is None
 
 
-def _said(value: Any) -> str:
+def _value_words(value: Any) -> str:
     if value is None or value == "":
         return "none"
     if isinstance(value, bool):

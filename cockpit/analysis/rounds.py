@@ -151,14 +151,10 @@ def announcement(state: State, first: Sequence[Side], seconds: float) -> Announc
 
 def _window(state: State, rounds: RoundsState, window: RoundWindowState) -> Window:
     assert window.end is not None
-    segment = _segment_at(state, rounds.begun.run, window.start)
-    if segment is None:
-        return window_between(state, window.start, window.end, state.plans[rounds.begun.run])
-    return replace(window_between(state, window.start, window.end, segment.plan), segments=(segment,))
-
-
-def _segment_at(state: State, run: int, t: float) -> Segment | None:
-    return next((segment for segment in reversed(state.segments) if segment.run == run and segment.start <= t), None)
+    run = rounds.begun.run
+    segments = [segment for segment in state.segments if segment.run == run and segment.start <= window.start][-1:]
+    plan = segments[0].plan if segments else state.plans[run]
+    return replace(window_between(state, window.start, window.end, plan), segments=tuple(segments))
 
 
 def _set_up_seconds(state: State) -> float:

@@ -1,4 +1,4 @@
-"""Return whether a run is stable, so that its metrics hold for more than the time of their measurement."""
+"""Stability of a run: whether its metrics hold for more than the time of their measurement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NORMAL = NormalDist()
 
 
 class StabilityKind(StrEnum):
-    """Return whether a run was stable, and if not, the first reason found."""
+    """Whether a run was stable, and if not, the first reason found."""
 
     STABLE = "stable"
     TOTALS_ONLY = "no data per second"

@@ -4,13 +4,17 @@ The seconds before and after one switch are no replications, and a drift looks l
 only when it exceeds a bound that holds at all tests together (a normal mixture), for the difference of the means and
 for the step beside a slope that both sides share alike, at three tests in a row. The variance is that of long batches,
 not of seconds. What was called stays: a disturbance later widens the bound, but says nothing about the time before it.
+
+A stall of the server makes a few blocks outliers. They widen the bound for a long time, so an effect is also called
+when it exceeds its bound without the outliers that speak for it: those that make the side before worse and the side
+after better, if it is an improvement. Leaving these out makes the effect smaller, never larger.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +38,26 @@ _PRIOR_BLOCKS = 1.5
 _WANDER = 0.005
 # Normal quantile of a power of 80%.
 _POWER = 0.84
+# A block this many deviations (of the normal distribution with the same median deviation) off the median is an outlier.
+_OUTLIER = 4.0
+_NORMAL_MAD = 1.4826
+
+# Brings the blocks of a side to the scale on which the sides' means are compared.
+Scale = Callable[[Floats], Floats]
+
+
+def unscaled(values: Floats) -> Floats:
+    return values
+
+
+def ratio_scale(values: Floats) -> Floats:
+    """Return the scale on which the difference of two sides is the logarithm of the ratio of their arithmetic means.
+
+    Unlike logarithms, it gives a block in which the server stalled no more weight than the responses that are missing.
+    Without any response all is nan.
+    """
+    mean = float(values.mean())
+    return math.log(mean) + values / mean - 1 if mean > 0 else np.full(len(values), np.nan)
 
 
 class Variance(NamedTuple):
@@ -43,7 +67,65 @@ class Variance(NamedTuple):
     freedom: int
 
 
-def effect(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0) -> Interval:
+class _Side(NamedTuple):
+    """Blocks of one side, and of batches of each length the sum of squared deviations and the degrees of freedom."""
+
+    values: Floats
+    batches: tuple[tuple[float, int], ...]
+
+    @classmethod
+    def of(cls, values: Floats) -> _Side:
+        lengths = range(1, min(_LONGEST, len(values) // 2) + 1)
+        return cls(values, tuple(_squares(_batches(values, length)) for length in lengths))
+
+
+class _Views(NamedTuple):
+    """One side on its scale: all blocks, and those with outliers of one direction moved to the fence."""
+
+    whole: _Side
+    without_low: _Side
+    without_high: _Side
+
+    @classmethod
+    def of(cls, values: Floats) -> _Views:
+        whole = _Side.of(values)
+        middle = float(np.median(values))
+        reach = _OUTLIER * _NORMAL_MAD * float(np.median(np.abs(values - middle)))
+        low = _Side.of(np.maximum(values, middle - reach)) if values.min() < middle - reach else whole
+        high = _Side.of(np.minimum(values, middle + reach)) if values.max() > middle + reach else whole
+        return cls(whole, low, high)
+
+
+class _Contrast(NamedTuple):
+    """The difference of two sides' means, the step between them beside their common slope, and the variance and the
+    number of their blocks."""
+
+    difference: float
+    step: float
+    variance: Variance
+    before: int
+    after: int
+
+    @classmethod
+    def of(cls, before: _Side, after: _Side, between: int) -> _Contrast:
+        one, two = before.values, after.values
+        difference = float(two.mean() - one.mean())
+        step = difference - _slope(one, two) * ((len(one) + len(two)) / 2 + between)
+        return cls(difference, step, _variance(before, after), len(one), len(two))
+
+    @property
+    def certain(self) -> float:
+        """The part of the effect that difference and step share, 0 or above."""
+        agree = self.difference * self.step > 0
+        return min(abs(self.difference), abs(self.step)) if agree else 0.0
+
+    def interval(self, alpha: float) -> Interval:
+        half = bound(self.variance, self.before, self.after, alpha)
+        low, high = sorted((self.difference, self.step))
+        return Interval(self.difference, low - half, high + half)
+
+
+def effect(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled) -> Interval:
     """Return the effect of a switch with an anytime-valid interval: both arrays have one value per block, and blocks of
     other settings lie `between` them.
 
@@ -51,18 +133,19 @@ def effect(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0
     excludes 0 only if those of IN_A_ROW tests in a row did. It is what all tests so far have in common, as long as the
     estimate stays in it.
     """
-    *_, (_, found) = effect_over_time(before, after, alpha, between)
+    *_, (_, found) = effect_over_time(before, after, alpha, between, scale)
     return found
 
 
 def effect_over_time(
-    before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0
+    before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
 ) -> Iterator[tuple[int, Interval]]:
     """Yield how many blocks after the switch there were at each test until now, and the effect as it was then."""
     tests: deque[Interval] = deque(maxlen=IN_A_ROW)
     found = Interval(0.0, -math.inf, math.inf)
+    views = _Views.of(scale(before))
     for number in _tested(len(after)):
-        tests.append(single_test(before, after[:number], alpha, between))
+        tests.append(_test(views, after[:number], alpha, between, scale))
         found = _narrowed(found, _confirmed(tests))
         yield number, found
 
@@ -90,39 +173,55 @@ def _confirmed(tests: Sequence[Interval]) -> Interval:
     return Interval(tests[-1].estimate, low, max(*early, *(test.high for test in tests), -math.inf))
 
 
-def first_impression(before: Floats, after: Floats) -> Interval:
+def first_impression(before: Floats, after: Floats, scale: Scale = unscaled) -> Interval:
     """Return the interval of a hunch, from LEAST blocks before the switch and one after it on.
 
     It holds at a single test, and for noise that batches of these blocks show: enough for a hunch, not for a verdict.
     """
+    before, after = scale(before), scale(after)
     variance = long_run_variance(before, after)
     error = math.sqrt(variance.value * (1 / len(before) + 1 / len(after)))
     reach = student_quantile(1 - ALPHA / 2, variance.freedom)
     return Interval.around(float(after.mean() - before.mean()), reach * error)
 
 
-def single_test(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0) -> Interval:
+def single_test(
+    before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
+) -> Interval:
     """Return the interval of a single test; see effect."""
-    if not len(before) or not len(after):
+    return _test(_Views.of(scale(before)), after, alpha, between, scale)
+
+
+def _test(before: _Views, after: Floats, alpha: float, between: int, scale: Scale) -> Interval:
+    whole, up, down = _contrasts(before, _Views.of(scale(after)), between)
+    if math.isnan(whole.difference):
         return Interval(0.0, -math.inf, math.inf)
-    difference = float(after.mean() - before.mean())
-    if min(len(before), len(after)) < LEAST:
-        return Interval(difference, -math.inf, math.inf)
-    half = bound(long_run_variance(before, after), len(before), len(after), alpha)
-    step = _step(before, after, between)
-    return Interval(difference, min(difference, step) - half, max(difference, step) + half)
+    if min(whole.before, whole.after) < LEAST:
+        return Interval(whole.difference, -math.inf, math.inf)
+    low, high = whole.interval(alpha)[1:]
+    return Interval(whole.difference, max(low, up.interval(alpha).low), min(high, down.interval(alpha).high))
 
 
-def _step(before: Floats, after: Floats, between: int = 0) -> float:
-    """Return how far the level after the switch is above the one before, beside a slope that both sides share, over the
-    blocks `between` them too.
+def _contrasts(before: _Views, after: _Views, between: int) -> tuple[_Contrast, _Contrast, _Contrast]:
+    """Return the contrast of all blocks, and those without the outliers that speak for a rise and for a fall."""
+    whole = _Contrast.of(before.whole, after.whole, between)
+
+    def without(one: _Side, two: _Side) -> _Contrast:
+        same = one is before.whole and two is after.whole
+        return whole if same else _Contrast.of(one, two, between)
+
+    return whole, without(before.without_low, after.without_high), without(before.without_high, after.without_low)
+
+
+def _slope(before: Floats, after: Floats) -> float:
+    """Return the slope per block that both sides share.
 
     A slope of the short time before alone, carried on over all the time after, would grow with time out of noise.
     """
     times = [np.arange(len(side)) - (len(side) - 1) / 2 for side in (before, after)]
     rise = sum(float(time @ side) for time, side in zip(times, (before, after), strict=True))
-    slope = rise / sum(float(time @ time) for time in times)
-    return float(after.mean() - before.mean()) - slope * ((len(before) + len(after)) / 2 + between)
+    spans = sum(float(time @ time) for time in times)
+    return rise / spans if spans else 0.0
 
 
 def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> float:
@@ -135,35 +234,49 @@ def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> 
     return _WANDER + mixture * student_quantile(0.975, variance.freedom) / student_quantile(0.975, 1e6)
 
 
-def detectable(before: Floats, after: Floats, alpha: float = ALPHA) -> float:
+def detectable(before: Floats, after: Floats, alpha: float = ALPHA, scale: Scale = unscaled) -> float:
     """Return the smallest effect that would exceed the bound with a probability of 80%, drift left aside."""
-    variance = long_run_variance(before, after)
+    variance = _variance(_Side.of(scale(before)), _Side.of(scale(after)))
     error = math.sqrt(variance.value * (1 / len(before) + 1 / len(after)))
     return bound(variance, len(before), len(after), alpha) + _POWER * error
 
 
 def long_run_variance(before: Floats, after: Floats) -> Variance:
     """Return the largest variance that batches of one to six blocks show, scaled to one block."""
+    return _pooled(_Side.of(before), _Side.of(after))
+
+
+def _pooled(*sides: _Side) -> Variance:
     largest = Variance(0.0, 1)
     for length in range(1, _LONGEST + 1):
-        means = [_batches(side, length) for side in (before, after)]
-        freedom = sum(len(one) - 1 for one in means if len(one) > 1)
-        if freedom < 3:
-            continue
-        squares = sum(_squares(one) for one in means if len(one) > 1)
-        if length * squares / freedom > largest.value:
-            largest = Variance(length * squares / freedom, freedom)
+        known = [side.batches[length - 1] for side in sides if len(side.batches) >= length]
+        freedom = sum(number for _, number in known)
+        if freedom >= 3 and (value := length * sum(squares for squares, _ in known) / freedom) > largest.value:
+            largest = Variance(value, freedom)
     return largest
 
 
-def blocks_needed(before: Floats, after: Floats, least: float, alpha: float = ALPHA, between: int = 0) -> int | None:
+def _variance(before: _Side, after: _Side) -> Variance:
+    """Return the variance per block of the difference of the means: that pooled over both sides, or that of each side
+    by itself if that is more, for many calm blocks say nothing about the error of few uneven ones."""
+    pooled = _pooled(before, after)
+    shares = [1 / len(side.values) for side in (before, after)]
+    apart = sum(share * _pooled(side).value for share, side in zip(shares, (before, after), strict=True)) / sum(shares)
+    return pooled._replace(value=max(pooled.value, apart))
+
+
+def blocks_needed(
+    before: Floats, after: Floats, least: float, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
+) -> int | None:
     """Return how many blocks after the switch, more than there are, it takes for the effect to exceed its bound, when
     effect and noise stay as they are; an effect below `least` is taken for that. None: the time before is too short."""
-    variance = long_run_variance(before, after)
-    difference, step = float(after.mean() - before.mean()), _step(before, after, between)
-    wanted = max(least, min(abs(difference), abs(step)) if difference * step > 0 else 0.0)
+    whole, up, down = _contrasts(_Views.of(scale(before)), _Views.of(scale(after)), between)
+    robust = up if whole.difference > 0 else down
+    ways = [(whole.variance, max(least, whole.certain))]
+    if robust.difference * whole.difference > 0:
+        ways.append((robust.variance, robust.certain))
     for number in range(max(LEAST + IN_A_ROW - 1, len(after) + 1), 2001):
-        if bound(variance, len(before), number, alpha) < wanted:
+        if any(bound(variance, len(before), number, alpha) < wanted for variance, wanted in ways):
             return number
     return None
 
@@ -175,7 +288,8 @@ def _batches(values: Floats, length: int) -> Floats:
     return means
 
 
-def _squares(values: Floats) -> float:
-    """Sum of squared deviations from the mean. `reduce` itself: for a few values, mean() takes five times as long."""
+def _squares(values: Floats) -> tuple[float, int]:
+    """Return the sum of squared deviations from the mean, and its degrees of freedom. `reduce` itself: for a few
+    values, mean() takes five times as long."""
     apart = values - np.add.reduce(values) / len(values)
-    return float(np.add.reduce(apart * apart))
+    return float(np.add.reduce(apart * apart)), len(values) - 1

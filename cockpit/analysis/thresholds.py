@@ -72,7 +72,7 @@ class Threshold(msgspec.Struct, frozen=True):
 
 
 class Status(StrEnum):
-    """Return whether a threshold holds. Inconclusive: the interval of the ratio to the baseline includes the limit; or
+    """Result of a threshold. Inconclusive: the interval of the ratio to the baseline includes the limit; or
     the percentile is interpolated from a summary, and the limit lies between its reported neighbours."""
 
     HOLDS = "holds"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import inf
 
@@ -96,18 +96,15 @@ def joined(ranges: Iterable[TimeRange | None]) -> TimeRange | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     return TimeRange(
-        seconds=sum(part.seconds for part in parts),
-        covered=sum(part.covered for part in parts),
-        completed=sum(part.completed for part in parts),
-        failed=sum(part.failed for part in parts),
-        errors=sum(part.errors for part in parts),
-        stalled=sum(part.stalled for part in parts),
-        failing=sum(part.failing for part in parts),
-        saturated=sum(part.saturated for part in parts),
+        **{name: sum(getattr(part, name) for part in parts) for name in _ADDED},
         least=min(part.least for part in parts),
         most=max(part.most for part in parts),
         latency=Histogram.merged(part.latency for part in parts),
     )
+
+
+# Fields that are added up.
+_ADDED = tuple(field.name for field in fields(TimeRange) if field.name not in ("least", "most", "latency"))
 
 
 class TimeRanges:

@@ -18,15 +18,16 @@ from msgspec.structs import replace
 from cockpit.analysis import switch
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample, run_values, segment_metrics, window_values
-from cockpit.analysis.effects import MARGIN, Measure, MeasuredEffect, effects, log_values, metrics
+from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, by_ratio, effects, metrics
 from cockpit.analysis.intervals import (
     FIRST_TEST,
+    POWER,
     Floats,
     Interval,
     Pool,
     Speeds,
     anytime,
-    anytime_reach,
+    anytime_detectable,
     estimate,
     few_runs,
     minimum_detectable,
@@ -47,10 +48,14 @@ Visits = Sequence[Visit]
 # Rounds: the visits of both settings.
 Pairs = Sequence[tuple[Visit, Visit]]
 _NORMAL = NormalDist()
+# The share of failed requests that counts as much as a ratio of 1 does: the margins of both are then alike.
+_ERRORS_UNIT = MARGINS["errors"] / MARGIN
 # Metrics that the generator influences.
 _TIMED = ("rate", "p50", "p99")
 _Values = Mapping[str, Floats]
 _Judge = Callable[[Visits, Visits], Verdict]
+# Measures the effect on a metric from one value per visit and side, at a risk; None: too few values.
+_Compare = Callable[[str, Floats, Floats, float], MeasuredEffect | None]
 # Objections of other load to a comparison.
 _Spoil = Callable[[Sequence[MeasuredOtherLoad]], Objection | None]
 
@@ -110,7 +115,7 @@ def log_ratios(sides: tuple[_Values, _Values], name: str) -> Differences:
     both = ~(np.isnan(one) | np.isnan(two))
     known = both & ~np.isnan(speeds) if len(speeds) else both
     one, two = one[both], two[both]
-    if not log_values((one, two)):
+    if not by_ratio(name, one, two):
         return Differences(np.array([]), np.array([]))
     return Differences(np.log(two / one), speeds[both] if len(speeds) and bool((known == both).all()) else np.array([]))
 
@@ -127,7 +132,7 @@ def _judged(
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
     unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
     summaries = any(segment.totals for window in (*before, *after) for segment in window.segments)
-    found = _changes(visits, others) if summaries else judge(visits, others)
+    found = _totals(visits, others) if summaries else judge(visits, others)
     loads = other_loads(before, after)
     against = objection(before, after, spoil(loads))
     if unlike and not load_may_differ:
@@ -170,32 +175,41 @@ def _switch(before: Window, after: Window) -> Verdict:
             return None
         if backwards:
             one, two = one[::-1], two[::-1]
-        logarithmic = log_values((one, two))
-        scale = 1.0 if logarithmic or name == "errors" else float(one.mean()) or 1.0
-        one, two = (np.log(one), np.log(two)) if logarithmic else (one / scale, two / scale)
-        interval = Interval(*(scale * value for value in switch.effect(one, two, alpha, between)))
+        scale, unit = _switch_scale(name, one, two)
+        logarithmic = scale is not switch.unscaled
+        one, two = one / unit, two / unit
+        interval = Interval(*(unit * value for value in switch.effect(one, two, alpha, between, scale)))
         if name == "errors":
-            interval = _at_least_as_wide(interval, _counting_error(*samples))
+            interval = _at_least_as_wide(interval, _counting_error([[before]], [[after]]))
         overall_values = samples[0].overall[name], samples[1].overall[name]
         if len(two) < switch.LEAST:
-            hunch = Interval(*(scale * value for value in switch.first_impression(one, two)))
+            hunch = Interval(*(unit * value for value in switch.first_impression(one, two, scale)))
             return MeasuredEffect(interval, logarithmic, *overall_values, hunch=hunch)
-        reach = scale * switch.detectable(one, two, alpha)
+        reach = unit * switch.detectable(one, two, alpha, scale)
         return MeasuredEffect(interval, logarithmic, *overall_values, reach, _halved(interval))
 
-    verdict = Verdict(
-        outcome=Outcome.INCONCLUSIVE,
-        design=Design.SWITCH,
-        values=(samples[0].size, samples[1].size),
-        block=BLOCK,
+    values = samples[0].size, samples[1].size
+    found = effects(names, measure) if values[0] >= switch.LEAST and values[1] >= least else ()
+    needs = None
+    if after.growing:
+        few = min(values) < switch.LEAST
+        needs = _seconds_to_first_test(*values) if few else _seconds_needed(samples, found[0], between)
+    return Verdict(
+        outcome=Outcome.INCONCLUSIVE, design=Design.SWITCH, values=values, block=BLOCK, effects=found, needs=needs
     )
-    if min(verdict.values) < switch.LEAST:
-        first = effects(names, measure) if verdict.values[0] >= switch.LEAST and verdict.values[1] >= least else ()
-        needs = _seconds_to_first_test(*verdict.values) if after.growing else None
-        return replace(verdict, effects=first, needs=needs)
-    found = effects(names, measure)
-    needs = _seconds_needed(samples, found[0], between) if after.growing else None
-    return replace(verdict, effects=found, needs=needs)
+
+
+def _switch_scale(name: str, before: Floats, after: Floats) -> tuple[switch.Scale, float]:
+    """Return the scale on which a metric's blocks are compared, and their unit: ratios if values allow, else units.
+
+    Of the rate, blocks without a response count as such; its logarithm would be the geometric mean's, which a stall
+    lowers far more than the responses.
+    """
+    if name == "rate" and min(before.mean(), after.mean()) > 0:
+        return switch.ratio_scale, 1.0
+    if by_ratio(name, before, after):
+        return np.log, 1.0
+    return switch.unscaled, _ERRORS_UNIT if name == "errors" else float(before.mean()) or 1.0
 
 
 def _halved(interval: Interval) -> Interval:
@@ -213,9 +227,10 @@ def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect, between: i
     """Return the seconds that the headline still needs, for its effect or for its margin."""
     if not headline.relative or headline.change is None:
         return None
-    one, two = (np.log(sample.blocks[headline.name]) for sample in samples)
-    one, two = one[~np.isnan(one)], two[~np.isnan(two)]
-    blocks = switch.blocks_needed(one, two, math.log1p(headline.margin or MARGIN), 1 - headline.level, between)
+    one, two = (sample.blocks[headline.name][~np.isnan(sample.blocks[headline.name])] for sample in samples)
+    scale, _ = _switch_scale(headline.name, one, two)
+    least = math.log1p(headline.margin or MARGIN)
+    blocks = switch.blocks_needed(one, two, least, 1 - headline.level, between, scale)
     return math.inf if blocks is None else float((blocks - len(two)) * BLOCK)
 
 
@@ -227,10 +242,7 @@ def _rounds(
     sides = _sides(before, after, planned.metrics)
     other_sides = [_sides([one for one, _ in pairs], [two for _, two in pairs], planned.metrics) for pairs in others]
 
-    def measure(name: str, alpha: float) -> MeasuredEffect | None:
-        if any(name not in side for side in sides):
-            return None
-        one, two = sides[0][name], sides[1][name]
+    def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
         both = ~(np.isnan(one) | np.isnan(two))
         if both.sum() < FIRST_TEST:
             return None
@@ -241,38 +253,35 @@ def _rounds(
         speeds = Speeds(found.speeds, [log_ratios(other, name) for other in other_sides])
         seen = estimate(values, speeds)
         if budget is None:
-            interval, reach = anytime(values, alpha, speeds), anytime_reach(len(values), alpha) * seen.deviation
+            interval, reach = anytime(values, alpha, speeds), anytime_detectable(seen.deviation, len(values), alpha)
         else:
             interval = sequential(values, budget, alpha, speeds)
             reach = minimum_detectable(seen.deviation, max(budget, FIRST_TEST), alpha)
         spread = float(speeds.own.std(ddof=1)) if seen.adjusted else None
-        means = float(one.mean()), float(two.mean())
+        means = _mean(name, one), _mean(name, two)
         return MeasuredEffect(interval, logarithmic, *means, reach, _halved(interval), spread)
 
-    return _verdict(Design.ROUNDS, (len(before), len(after)), sides, measure, before[0][0].plan.open, planned)
+    return _verdict(Design.ROUNDS, before, after, sides, compare, planned)
 
 
 def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Planned) -> Verdict:
-    sides = _sides(before, after, planned.metrics)
     pools = [_values(cell, planned.metrics, _short(cell)) for cell in others if len(cell) > 1]
 
-    def measure(name: str, alpha: float) -> MeasuredEffect | None:
-        if any(name not in side for side in sides):
-            return None
-        one, two = (side[name][~np.isnan(side[name])] for side in sides)
+    def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
+        one, two = (side[~np.isnan(side)] for side in (one, two))
         if not len(one) or not len(two):
             return None
-        logarithmic = log_values((one, two))
+        logarithmic = by_ratio(name, one, two)
         cells = [cell[name] for cell in pools if name in cell and not np.isnan(cell[name]).any()]
         if logarithmic:
             cells = [np.log(cell) for cell in cells if bool((cell > 0).all())]
-        means = float(one.mean()), float(two.mean())
+        means = _mean(name, one), _mean(name, two)
         one, two = (np.log(one), np.log(two)) if logarithmic else (one, two)
         interval = few_runs(one, two, Pool.of(cells), alpha)
         reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
         return MeasuredEffect(interval, logarithmic, *means, reach)
 
-    return _verdict(Design.RUNS, (len(before), len(after)), sides, measure, before[0][0].plan.open, planned)
+    return _verdict(Design.RUNS, before, after, _sides(before, after, planned.metrics), compare, planned)
 
 
 def _single_runs(before: Window, after: Window) -> Verdict:
@@ -280,50 +289,58 @@ def _single_runs(before: Window, after: Window) -> Verdict:
     if missing > 0:
         # The first seconds of a run differ from the rest by more than the assumed spread.
         return Verdict(outcome=Outcome.INCONCLUSIVE, design=Design.SINGLE_RUNS, values=(1, 1), needs=float(missing))
-    samples = block_sample(before), block_sample(after)
-    sides = _sides([[before]], [[after]])
 
-    def measure(name: str, alpha: float) -> MeasuredEffect | None:
-        one, two = float(sides[0][name][0]), float(sides[1][name][0])
-        if math.isnan(one) or math.isnan(two):
+    def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
+        change = _change(name, one, two)
+        if change is None:
             return None
-        logarithmic = one > 0 and two > 0
-        estimate = math.log(two / one) if logarithmic else two - one
-        if not logarithmic:
-            half = _counting_error(*samples) if name == "errors" else math.inf
-            return MeasuredEffect(Interval.around(estimate, half), False, one, two)
-        half = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(2) * assumed_spread(name)
-        return MeasuredEffect(Interval.around(estimate, half), True, one, two, half)
+        estimate = change.interval.estimate
+        if change.logarithmic:
+            error = math.sqrt(2) * assumed_spread(name)
+            half = _NORMAL.inv_cdf(1 - alpha / 2) * error
+            detectable = half + _NORMAL.inv_cdf(POWER) * error
+            return change._replace(interval=Interval.around(estimate, half), detectable=detectable)
+        return change._replace(interval=Interval.around(estimate, 0.0)) if name == "errors" else change
 
-    return _verdict(Design.SINGLE_RUNS, (1, 1), sides, measure, before.plan.open, ALONE)
+    return _verdict(Design.SINGLE_RUNS, [[before]], [[after]], _sides([[before]], [[after]]), compare)
 
 
-def _changes(before: Visits, after: Visits) -> Verdict:
+def _totals(before: Visits, after: Visits) -> Verdict:
     """Return the changes of whole runs without intervals, all of them inconclusive."""
     sides = _values(before, (), True), _values(after, (), True)
+    return _verdict(Design.TOTALS, before, after, sides, lambda name, one, two, _: _change(name, one, two))
 
-    def measure(name: str, alpha: float) -> MeasuredEffect | None:
-        one, two = (float(_mean(side[name])) for side in sides)
-        if math.isnan(one) or math.isnan(two):
-            return None
-        logarithmic = one > 0 and two > 0
-        estimate = math.log(two / one) if logarithmic else two - one
-        return MeasuredEffect(Interval.around(estimate, math.inf), logarithmic, one, two)
 
-    values = len(before), len(after)
-    return _verdict(Design.TOTALS, values, sides, measure, before[0][0].plan.open, ALONE)
+def _change(name: str, before: Floats, after: Floats) -> MeasuredEffect | None:
+    """Return the change between the means of both sides, without an interval; None if one is unknown."""
+    one, two = _mean(name, before), _mean(name, after)
+    if math.isnan(one) or math.isnan(two):
+        return None
+    logarithmic = by_ratio(name, before, after)
+    estimate = math.log(two / one) if logarithmic else two - one
+    return MeasuredEffect(Interval.around(estimate, math.inf), logarithmic, one, two)
 
 
 def _verdict(
     design: Design,
-    values: tuple[int, int],
+    before: Visits,
+    after: Visits,
     sides: tuple[_Values, _Values],
-    measure: Measure,
-    open_load: bool,
-    planned: Planned,
+    compare: _Compare,
+    planned: Planned = ALONE,
 ) -> Verdict:
-    names = metrics([[side] for side in sides], open_load, planned.metrics)
+    """Return the verdict by one value per visit of both `sides`; errors have at least the interval of their count."""
+
+    def measure(name: str, alpha: float) -> MeasuredEffect | None:
+        one, two = (side.get(name) for side in sides)
+        found = None if one is None or two is None else compare(name, one, two, alpha)
+        if found is None or name != "errors":
+            return found
+        return found._replace(interval=_at_least_as_wide(found.interval, _counting_error(before, after)))
+
+    names = metrics([[side] for side in sides], before[0][0].plan.open, planned.metrics)
     found = effects(names, measure, planned.comparisons, planned.margin)
+    values = len(before), len(after)
     return Verdict(outcome=Outcome.INCONCLUSIVE, design=design, values=values, effects=found)
 
 
@@ -347,20 +364,24 @@ def _values(visits: Visits, further: Sequence[str], whole: bool) -> _Values:
     values = run_values(windows) if whole else window_values(windows)
     values |= segment_metrics(windows, [name for name in further if name not in values])
     ends = np.cumsum([len(visit) for visit in visits])[:-1]
-    return {name: np.array([_mean(part) for part in np.split(found, ends)]) for name, found in values.items()}
+    return {name: np.array([_mean(name, part) for part in np.split(found, ends)]) for name, found in values.items()}
 
 
-def _mean(values: Floats) -> float:
-    """The mean on the scale on which the metric is compared."""
-    return math.exp(float(np.log(values).mean())) if bool((values > 0).all()) else float(values.mean())
+def _mean(name: str, values: Floats) -> float:
+    """The mean on the scale on which the metric is compared, so that means and change agree."""
+    return math.exp(float(np.log(values).mean())) if by_ratio(name, values) else float(values.mean())
 
 
-def _counting_error(before: Sample, after: Sample) -> float:
+def _counting_error(before: Visits, after: Visits) -> float:
     """Half width of the difference of two shares of failed requests that counting alone leaves."""
-    total = 0.0
-    for sample in (before, after):
-        requests = sample.overall.get("rate", 0.0) * sample.seconds
-        share = (sample.overall.get("errors", 0.0) * requests + 2) / (requests + 4)
+    whole, total = _short((*before, *after)), 0.0
+    for side in (before, after):
+        windows = [window for visit in side for window in visit]
+        counted = [(one.failed, one.completed + one.errors) for window in windows for one in window.seconds]
+        if whole:
+            counted = [(one.counts.failed, one.counts.ended) for window in windows for one in window.segments]
+        requests = sum(ended for _, ended in counted)
+        share = (sum(failed for failed, _ in counted) + 2) / (requests + 4)
         total += share * (1 - share) / (requests + 4)
     return 4 * math.sqrt(total)
 

@@ -1,4 +1,4 @@
-"""Return whether more time after a change under load can still bring its verdict. Pure."""
+"""Time that a change under load still needs: before it for a baseline, after it for a verdict. Pure."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
 from cockpit.analysis.stability import Stability, StabilityKind
@@ -97,18 +98,18 @@ def change_words(effect: Effect) -> str:
     change, low, high = effect.change, effect.low, effect.high
     if change is None:
         return "unknown"
+    shown = _amount(effect, change)
     if low is None and high is None:
-        return f"{_amount(effect, change)} (no interval)"
+        return f"{shown} (no interval)"
     if high is None or low is None:
-        return f"{_bound(effect)} (measured {_amount(effect, change)})"
+        return f"{_bound(effect)} (measured {shown})"
     if effect.relative and 1 + high > _WIDE**2 * (1 + max(low, -1.0)):
-        return f"{_amount(effect, change)} (interval wider than ×{_WIDE:g})"
-    unit = "%" if effect.relative else _unit(effect)
+        return f"{shown} (interval wider than ×{_WIDE:g})"
     if effect.relative and change >= _BIG:
-        return f"×{_factor(1 + change)} ({_factor(1 + low)}–{_factor(1 + high)})"
-    if effect.relative and change <= 1 / (1 + _BIG) - 1 and low > -1:
-        return f"÷{_factor(1 / (1 + change))} ({_factor(1 / (1 + high))}–{_factor(1 / (1 + low))})"
-    return f"{_plain(effect, change)}{unit} ({_plain(effect, low)} to {_plain(effect, high)}{unit})"
+        return f"{shown} ({_factor(1 + low)}–{_factor(1 + high)})"
+    if _is_quotient(effect, change):
+        return f"{shown} ({_factor(1 / (1 + high))}–{_factor(1 / (1 + low))})"
+    return f"{shown} ({_plain(effect, low)} to {_plain(effect, high)}{'%' if effect.relative else _unit(effect)})"
 
 
 def _bound(effect: Effect) -> str:
@@ -262,11 +263,12 @@ _FLAWS = {
 }
 _METHOD = {
     Design.SWITCH: "one change under load: the interval holds at each observation, against the mean before the change "
-    "and its trend; blocks of 5 s, variance of batches of up to 30 s",
+    "and its trend; blocks of 5 s, variance of batches of up to 30 s; outliers that favour the effect may be left out",
     Design.ROUNDS: "each round has both settings, one after the other; one value per round",
     Design.RUNS: "one value per run; the spread between runs is shared over the settings",
     Design.TOTALS: "totals of a summary, as another tool reported them: without data per second there is no interval",
-    Design.SINGLE_RUNS: "one run each: a spread between runs of 15% (p99: 40%) is assumed; rounds measure it",
+    Design.SINGLE_RUNS: f"one run each: a spread between runs of {100 * assumed_spread('rate'):.0f}% "
+    f"(p99: {100 * assumed_spread('p99'):.0f}%) is assumed; rounds measure it",
 }
 
 

@@ -1,4 +1,4 @@
-"""Collects a study's result from the sessions that ran it. Pure."""
+"""The result of a study from the sessions that ran it. Pure."""
 
 from __future__ import annotations
 

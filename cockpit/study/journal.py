@@ -159,7 +159,7 @@ class FolderLock:
         return None
 
     def release(self) -> None:
-        """Lets go of the folder, if it is ours."""
+        """Unlock the folder, if this process has locked it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -101,7 +101,7 @@ def main() -> int:
 def attempts(folder: Path, deadline: float) -> int:
     """Try until the deadline; keep the recording of the last attempt alone, and each reason once."""
     recording = restore_recording(folder)
-    said = ""
+    reported = ""
     while True:
         try:
             journal = read_journal(folder)
@@ -111,10 +111,10 @@ def attempts(folder: Path, deadline: float) -> int:
             return 0
         except CockpitError as error:
             why = neutral(str(error), 1000)
-        if why != said:
+        if why != reported:
             with os.fdopen(open_new(folder / LOG, os.O_APPEND), "a") as log:
                 log.write(f"{why}\n")
-            said = why
+            reported = why
         if time.monotonic() > deadline:
             return 1
         time.sleep(PAUSE)

@@ -107,18 +107,17 @@ def values_of(study: Study, variant: Variant, originals: Mapping[str, str | None
 def run_takes(study: Study) -> Extent:
     """Return how long one run takes, with the time around it."""
     plan = study.plan
-    if plan.duration is not None and plan.requests is None:
-        seconds = plan.warmup + plan.duration
-        return Extent(seconds + RUN_ADDS, seconds + RUN_ADDS, True)
-    if study.run_time is not None:
-        return Extent(study.run_time + RUN_ADDS, study.run_time + RUN_ADDS, True)
     longest = inf if plan.duration is None else plan.warmup + plan.duration + RUN_ADDS
-    if plan.rate and plan.requests:
+    if plan.requests is None and isfinite(longest):
+        seconds = longest
+    elif study.run_time is not None:
+        seconds = study.run_time + RUN_ADDS
+    elif plan.rate and plan.requests:
         seconds = min(longest, plan.warmup + plan.requests / plan.rate + RUN_ADDS)
-        return Extent(seconds, seconds, True)
-    if isfinite(longest):
-        return Extent(RUN_ADDS, longest, True)
-    return Extent(RUN_ADDS, RUN_ADDS, False)
+    else:
+        known = isfinite(longest)
+        return Extent(RUN_ADDS, longest if known else RUN_ADDS, known)
+    return Extent(seconds, seconds, True)
 
 
 def takes(

@@ -193,7 +193,7 @@ class Runner:
         return await asyncio.to_thread(collect, [*self._earlier, state], self.journal.name)
 
     async def _look_up_originals(self) -> None:
-        """Reads the knobs and writes their values down, before anything is touched."""
+        """Write the values of the knobs to the journal before the first change."""
         if not (self.study.knobs or self.study.after):
             return
         originals = await self._source.tuning.read(self.study.knobs)
@@ -326,7 +326,7 @@ class Runner:
         )
 
     async def _hosts_up(self, within: float = BACK_WITHIN) -> None:
-        """Returns once every host is there. Raises HostError when one stays away."""
+        """Return once every host is up. Raises HostError if one stays away."""
         try:
             await asyncio.wait_for(self._session.until(lambda _: not self._away()), within)
         except TimeoutError:

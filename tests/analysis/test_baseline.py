@@ -100,7 +100,7 @@ def test_single_runs_report_assumed_spread(state: State) -> None:
         (outcome,) = hold([parse_threshold(text)], result_with_rate(result, rate), base)
         assert outcome.status is status
         assert outcome.ratio is not None and outcome.ratio.assumed
-        assert "n = 1 vs 1; a spread of 16% between runs is assumed" in found_words(outcome)
+        assert "n = 1 vs 1; a spread of 15% between runs is assumed" in found_words(outcome)
 
 
 def test_equality_with_baseline_share_is_refused(state: State) -> None:

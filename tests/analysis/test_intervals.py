@@ -11,6 +11,7 @@ from cockpit.analysis.intervals import (
     ALPHA,
     Pool,
     anytime,
+    anytime_detectable,
     anytime_reach,
     few_runs,
     minimum_detectable,
@@ -84,6 +85,22 @@ def test_sequential_interval_only_shrinks() -> None:
         assert all(later.low >= early.low and later.high <= early.high for early, later in pairwise(intervals))
         assert all(each.low <= each.estimate <= each.high for each in intervals)
     assert math.isinf(sequential(values[:3], 16).high)
+
+
+def test_contradicting_tests_have_no_narrow_interval() -> None:
+    """The first four rounds exclude what the last ones show."""
+    values = np.array([-0.1, -0.101, -0.1, -0.101, *[0.1] * 46])
+    early, late = sequential(values[:4], 50), sequential(values, 50)
+    assert early.high < 0 < late.high
+    assert late.low <= early.low and late.low <= late.estimate <= late.high
+
+
+def test_anytime_detectable_effect_has_80_percent_power() -> None:
+    random = np.random.default_rng(8)
+    for rounds in (6, 12):
+        effect = anytime_detectable(0.03, rounds)
+        found = sum(anytime(random.normal(effect, 0.03, rounds)).low > 0 for _ in range(400)) / 400
+        assert 0.7 <= found <= 0.9
 
 
 def test_minimum_detectable_effect_has_80_percent_power() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cockpit.analysis.baseline import assumed_spread, ratio_of, runs_to_settle
+from cockpit.analysis.threshold_words import ratio_words
 from tests.statistics.simulate import compared_with_baseline
 
 
@@ -35,7 +36,7 @@ def test_runs_to_settle_are_sufficient() -> None:
     assert ratio is not None
     needed = runs_to_settle(ratio, ratio.value * 0.95)
     assert needed is not None
-    spread = math.log1p(ratio.spread or 0)
+    spread = ratio.spread or 0
     base = np.exp(spread * np.resize([-1, 1], needed) * math.sqrt((needed - 1) / needed)).tolist()
     found = [ratio.value * value for value in base]
     settled = ratio_of("rate", base, found)
@@ -58,3 +59,15 @@ def test_counts_are_compared_without_logarithm() -> None:
 )
 def test_assumed_spread_is_larger_for_tails(name: str, spread: float) -> None:
     assert assumed_spread(name) == spread
+
+
+def test_printed_spread_is_the_assumed_one() -> None:
+    ratio = ratio_of("p99.9", [0.1], [0.1])
+    assert ratio is not None
+    assert "a spread of 40% between runs is assumed" in ratio_words(ratio)
+
+
+def test_few_failures_of_one_run_each_do_not_differ() -> None:
+    few, many = ratio_of("failed", [1.0], [3.0]), ratio_of("failed", [1000.0], [3000.0])
+    assert few is not None and many is not None
+    assert few.low < 1 < many.low

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cockpit.analysis import switch
-from tests.statistics.noise import NOISES
-from tests.statistics.simulate import Watched, watched
+from tests.statistics.noise import NOISES, STALLS
+from tests.statistics.simulate import Watched, stalls_ended, watched
 
 
 def blocks(number: int, seed: int = 1, level: float = 0.0) -> switch.Floats:
@@ -74,6 +74,31 @@ def test_slope_from_noise_does_not_widen_interval() -> None:
         assert interval.low > 0.1
         widths.append(interval.high - interval.low)
     assert widths == sorted(widths, reverse=True)
+
+
+def test_silence_after_switch_has_no_interval_until_responses_return() -> None:
+    before, after = np.exp(blocks(8)), np.concatenate((np.zeros(7), np.exp(blocks(20, 2))))
+    assert math.isinf(switch.effect(before, after[:7], scale=switch.ratio_scale).low)
+    assert switch.effect(before, after, scale=switch.ratio_scale).low < 0
+
+
+def test_calm_side_does_not_narrow_error_of_uneven_one() -> None:
+    uneven, calm = np.array([0.0, 0.4] * 4), blocks(60, 2, 1.0)
+    interval = switch.single_test(uneven, calm)
+    assert interval.high - interval.low > 2 * 2.5 * uneven.std() / math.sqrt(8)
+
+
+@pytest.mark.parametrize("name", sorted(STALLS))
+def test_stalls_are_no_effect(name: str) -> None:
+    for before in (25, 60):
+        found = watched(STALLS[name], repetitions=25, before=before, after=180, effect=0.0, seed=9)
+        assert significant_share(found) <= 0.12
+
+
+def test_end_of_stalls_is_found_in_time() -> None:
+    found = stalls_ended(repetitions=20, before=40, faster=2.2, seed=10)
+    assert np.mean([each.called <= 90 for each in found]) >= 0.8
+    assert np.mean([each.covered for each in found]) >= 0.9
 
 
 def test_bound_is_proportional_to_noise() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from cockpit.analysis.effects import margin_of
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.warnings import WarningKind
@@ -257,6 +258,88 @@ def test_single_failed_request_is_not_worse() -> None:
 
 def _second(second: object) -> int:
     return int(second.second)
+
+
+def with_failed(of: Window, failed: Sequence[int]) -> Window:
+    """The window with this many failed requests in its first seconds."""
+    pairs = zip(of.seconds, [*failed, *[0] * (len(of.seconds) - len(failed))], strict=True)
+    return msgspec.structs.replace(of, seconds=tuple(msgspec.structs.replace(one, failed=n) for one, n in pairs))
+
+
+def test_few_failed_requests_are_no_difference_between_runs() -> None:
+    """One and three of 60,000 requests: by chance, however many runs agree in it."""
+    one, three = with_failed(window(1), [1]), with_failed(window(2), [1, 1, 1])
+    assert effect_on(judge_single_runs(one, three), "errors").outcome is not WORSE
+    none = [[window(3)], [window(4)]]
+    assert effect_on(judge_runs(none, [[three], [three]]), "errors").outcome is not WORSE
+    pairs = [([window(at)], [three]) for at in range(4)]
+    assert effect_on(judge_rounds(pairs, budget=4), "errors").outcome is not WORSE
+
+
+def test_errors_differ_by_points_even_if_every_block_has_some() -> None:
+    verdict = judge_switch(window(1, failed=0.004), window(2, failed=0.002))
+    assert not effect_on(verdict, "errors").relative
+    assert effect_on(verdict, "errors").margin == 0.001
+
+
+def test_small_lasting_rise_of_errors_is_worse() -> None:
+    verdict = judge_switch(window(1, 60), window(2, 180, failed=0.004))
+    assert (effect_on(verdict, "errors").outcome, verdict.outcome) == (WORSE, WORSE)
+
+
+def test_change_is_the_ratio_of_the_shown_values() -> None:
+    """The metrics of runs are compared as ratios, so that their means are geometric ones."""
+    sides = [
+        [[window(at, 20, rate=rate, slower=slower)] for at, rate, slower in side]
+        for side in (
+            ((1, 1000, 1), (2, 3000, 4)),
+            ((3, 2000, 2), (4, 2500, 3)),
+        )
+    ]
+    for verdict in (judge_runs(*sides), judge_rounds([*zip(*sides, strict=True)] * 2, budget=4)):
+        for name in ("rate", "p99"):
+            effect = effect_on(verdict, name)
+            assert effect.before is not None and effect.after is not None
+            assert effect.change == pytest.approx(effect.after / effect.before - 1)
+
+
+def test_detectable_effect_of_single_runs_has_80_percent_power() -> None:
+    rate = effect_on(judge_single_runs(window(1), window(2)), "rate")
+    assert rate.detectable is not None and rate.high is not None and rate.change is not None
+    half, error = math.log1p(rate.high) - math.log1p(rate.change), math.sqrt(2) * 0.15
+    assert (math.log1p(rate.detectable) - half) / error == pytest.approx(0.8416, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["p95", "p99.9", "response.p99", "max"])
+def test_margin_of_tails_is_that_of_p99(name: str) -> None:
+    assert margin_of(name) == margin_of("p99") > margin_of("p50")
+
+
+def silent(of: Window, first: int, last: int) -> Window:
+    """The window without a response from one second to another."""
+    return msgspec.structs.replace(
+        of,
+        seconds=tuple(
+            msgspec.structs.replace(one, completed=0, latency=EMPTY) if first <= one.second < last else one
+            for one in of.seconds
+        ),
+    )
+
+
+@pytest.mark.parametrize("begin", [0, 8, 17, 30])
+def test_end_of_stalls_and_higher_rate_are_better_within_a_minute(begin: int) -> None:
+    before, after = silent(window(1, 40, deviation=0.09), begin, begin + 10), window(2, 60, rate=2200, deviation=0.09)
+    rate = effect_on(judge_switch(before, after), "rate")
+    assert (rate.outcome, rate.relative) == (BETTER, True)
+    assert rate.low is not None and rate.high is not None and rate.low < 2.2 / 0.75 - 1 < rate.high
+    assert rate.before is not None and rate.after is not None and rate.change is not None
+    assert rate.change == pytest.approx(rate.after / rate.before - 1, rel=1e-6)
+
+
+def test_stall_in_the_baseline_alone_is_no_effect() -> None:
+    for begin in (0, 12, 28):
+        rate = effect_on(judge_switch(silent(window(1, 40), begin, begin + 10), window(2, 180)), "rate")
+        assert rate.outcome is INCONCLUSIVE
 
 
 def test_rounds_conclude_better_and_equivalent() -> None:

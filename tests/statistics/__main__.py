@@ -11,12 +11,14 @@ import numpy as np
 from cockpit.analysis.intervals import Interval, Pool, few_runs, minimum_detectable, sequential
 from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.neighbours import CASES, spoiled_shares
-from tests.statistics.noise import NOISES
-from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, studied, watched
+from tests.statistics.noise import NOISES, STALLS
+from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, stalls_ended, studied, watched
 from tests.statistics.speeds import MACHINES, studies_of
 from tests.statistics.studies import Simulated, studies
 
 MARGIN = 0.03
+# Seconds before a switch.
+BASELINES = (25, 40, 60)
 # A simulated study takes about 10 ms.
 MOST_STUDIES = 1000
 FIVE, TEN = 300 // (2 * EACH), 600 // (2 * EACH)
@@ -26,6 +28,7 @@ def main(repetitions: int) -> None:
     print(f"{repetitions} repetitions per row; all values in percent\n")
     switches(repetitions, 25)
     switches(repetitions, 60)
+    stalls(repetitions)
     rounds(repetitions)
     planned(repetitions)
     whole_studies(repetitions)
@@ -50,6 +53,22 @@ def switches(repetitions: int, before: int) -> None:
             for values in ([math.isfinite(each.called) for each in found], [each.covered for each in found])
         ]
         print(f"{name:18} {cells[0]:>7} {cells[1]:>8} {cells[2]:>7} {cells[3]:>8}", flush=True)
+
+
+def stalls(repetitions: int) -> None:
+    print("\none switch on a server that stalls, tests for 300 s; wrong: significant although nothing changed")
+    print(f"{'stalls':18} " + " ".join(f"{f'{before} s':>7}" for before in BASELINES))
+    for name, noise in STALLS.items():
+        found = [watched(noise, repetitions, before, 300, 0.0, seed=9) for before in BASELINES]
+        cells = [_percent([math.isfinite(each.called) for each in side]) for side in found]
+        print(f"{name:18} " + " ".join(f"{cell:>7}" for cell in cells), flush=True)
+    print("a switch that ends stalls of 10 s every 40 s, and makes the server faster: found in 60, 90, 180 s; covered")
+    for before in BASELINES:
+        for faster in (1.3, 2.2):
+            ended = stalls_ended(repetitions, before, faster, seed=10)
+            cells = [_percent([each.called <= limit for each in ended]) for limit in (60, 90, 180)]
+            cells.append(_percent([each.covered for each in ended]))
+            print(f"baseline {before} s, ×{faster} " + " ".join(f"{cell:>7}" for cell in cells), flush=True)
 
 
 def rounds(repetitions: int) -> None:

@@ -17,6 +17,8 @@ Shape = tuple[int, int]
 Noise = Callable[[np.random.Generator, Shape], Floats]
 
 DEVIATION = 0.03
+# Share of the rate that is left during a stall.
+STALLED = 0.02
 
 
 def white(random: np.random.Generator, shape: Shape) -> Floats:
@@ -98,6 +100,22 @@ def stolen(random: np.random.Generator, shape: Shape) -> Floats:
     return values
 
 
+def stalls(every: float, length: int) -> Noise:
+    """Return noise with stalls of a server, of `length` s, at random times, on average `every` s apart."""
+
+    def draw(random: np.random.Generator, shape: Shape) -> Floats:
+        values = autoregressive(0.6)(random, shape)
+        for row in values:
+            second = int(random.integers(-length, 1)) if random.random() < length / (every + length) else 0
+            second += int(random.exponential(every)) if second == 0 else 0
+            while second < shape[1]:
+                row[max(0, second) : max(0, second + length)] += np.log(STALLED)
+                second += length + int(random.exponential(every))
+        return values
+
+    return draw
+
+
 NOISES: Mapping[str, Noise] = MappingProxyType(
     {
         "white": white,
@@ -114,4 +132,9 @@ NOISES: Mapping[str, Noise] = MappingProxyType(
         "heteroscedastic": uneven,
         "CPU steal": stolen,
     }
+)
+
+# Stalls of the server itself, which no verdict on one switch may take for an effect.
+STALLS: Mapping[str, Noise] = MappingProxyType(
+    {f"{length} s every {every} s": stalls(every, length) for every, length in ((30, 2), (30, 10), (60, 5), (100, 10))}
 )

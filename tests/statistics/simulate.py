@@ -11,7 +11,7 @@ from cockpit.analysis import switch
 from cockpit.analysis.baseline import ratio_of
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.intervals import Interval, sequential
-from tests.statistics.noise import Floats, Noise
+from tests.statistics.noise import STALLED, Floats, Noise, autoregressive
 
 # Seconds of a window, and of its set-up and warm-up.
 WINDOW, LOST = 10, 8
@@ -28,17 +28,32 @@ class Watched(NamedTuple):
 
 
 def watched(noise: Noise, repetitions: int, before: int, after: int, effect: float, seed: int) -> list[Watched]:
-    """Simulate one switch with a test every BLOCK seconds; return the result of each repetition.
+    """Simulate one switch with a test of the rate every BLOCK seconds; return the result of each repetition.
 
     `before` and `after` are in seconds, `effect` is a logarithm.
     """
     values = noise(np.random.default_rng(seed), (repetitions, before + after))
+    rows = np.exp(values).reshape(repetitions, -1, BLOCK).mean(axis=2)
+    return [_watched(row[: before // BLOCK], row[before // BLOCK :] * math.exp(effect), effect) for row in rows]
+
+
+def stalls_ended(repetitions: int, before: int, faster: float, seed: int) -> list[Watched]:
+    """Simulate a server that stalls for 10 s in every 40 s; after the switch it does not, and is `faster` otherwise.
+
+    The noise from second to second is 9%.
+    """
+    random = np.random.default_rng(seed)
+    values = np.exp(3 * autoregressive(0.6)(random, (repetitions, before + 180)))
+    begin = random.integers(0, 40, (repetitions, 1))
+    values[:, :before] *= np.where((np.arange(before) + begin) % 40 < 10, STALLED, 1.0)
+    values[:, before:] *= faster
     rows = values.reshape(repetitions, -1, BLOCK).mean(axis=2)
+    effect = math.log(faster / (0.75 + 0.25 * STALLED))
     return [_watched(row[: before // BLOCK], row[before // BLOCK :], effect) for row in rows]
 
 
 def _watched(before: Floats, after: Floats, effect: float) -> Watched:
-    found = list(switch.effect_over_time(before, after + effect))
+    found = list(switch.effect_over_time(before, after, scale=switch.ratio_scale))
     calls = [number for number, interval in found if interval.low > 0 or interval.high < 0]
     _, last = found[-1]
     return Watched(float(calls[0] * BLOCK) if calls else math.inf, last.low <= effect <= last.high)
