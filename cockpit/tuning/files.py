@@ -23,6 +23,7 @@ from cockpit.tuning.reason import last_part
 from cockpit.tuning.remote import Remote
 
 MOST_BYTES = 8 << 20
+CHANGED_SINCE = "somebody else changed it after cockpit read it (repeat the change)"
 CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9a-f]{16}/[0-9TZ]+-\w+", re.DOTALL)
 
 
@@ -106,7 +107,7 @@ def _real(host: str, file: str, path: bytes) -> str:
     """The path behind links. Raises ChangeRefused if it is not printable."""
     real = path.decode("utf-8", "surrogateescape")
     if neutral(real) != real:
-        odd = "it leads to a file whose name holds control characters or is no UTF-8"
+        odd = "it is a link to a file whose name has control characters or is not UTF-8"
         raise ChangeRefused(f"{file}: {odd}", subject=host)
     return real
 
@@ -116,7 +117,7 @@ async def open_change(shell: Remote, host: str) -> str:
     done = await run(shell, scripts.OPEN)
     path = done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
     if done.exit_status != 0 or not CHANGE_DIRECTORY.fullmatch(path):
-        raise ChangeRefused(f"no backup can be kept there, so nothing was changed: {why(done)}", subject=host)
+        raise ChangeRefused(f"cannot keep a backup on the host, so nothing was changed: {why(done)}", subject=host)
     return path
 
 
@@ -193,7 +194,7 @@ async def run(shell: Remote, script: str, *arguments: str, input: bytes = b"", s
 
 def _refusal(file: HostFile, done: Completed) -> str:
     foreign = done.exit_status == scripts.FOREIGN
-    return f"{file.file}: {'somebody else changed it meanwhile' if foreign else why(done)}"
+    return f"{file.file}: {CHANGED_SINCE if foreign else why(done)}"
 
 
 def why(done: Completed) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.text import neutral
 from cockpit.tuning import files, scripts, undo_program
@@ -79,8 +80,7 @@ async def run(
         return Ran("", output)
     if done.exit_status == 124:
         return Ran(f"it did not end within {seconds:g} s", output)
-    silent = f"it failed without a message (exit status {done.exit_status})"
-    return Ran(useful_line(done.stderr, done.stdout) or silent, output)
+    return Ran(_problem(done), output)
 
 
 async def get(shell: Remote, command: str, keep: str = "") -> str:
@@ -90,12 +90,17 @@ async def get(shell: Remote, command: str, keep: str = "") -> str:
     """
     done = await files.run(shell, scripts.GET, command, keep, seconds=60)
     if done.exit_status != 0:
-        silent = f"it failed without a message (exit status {done.exit_status})"
-        raise ChangeRefused(useful_line(done.stderr, done.stdout) or silent)
+        raise ChangeRefused(_problem(done))
     lines = done.stdout.decode("utf-8", "backslashreplace").strip().splitlines()
     if len(lines) != 1:
-        raise ChangeRefused("it prints nothing" if not lines else f"it prints {len(lines)} lines; a value is one line")
+        raise ChangeRefused(
+            "the command prints nothing" if not lines else f"the command prints {len(lines)} lines, not one"
+        )
     return " ".join(lines[0].split())
+
+
+def _problem(done: Completed) -> str:
+    return useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}, no message"
 
 
 async def poll_workers(shell: Remote, change: str, lease: int, workers: str) -> frozenset[Worker]:
@@ -152,4 +157,4 @@ def failure_reason(text: str) -> str:
     status, _, words = text.partition(" ")
     if status == "124":
         return "it did not end in time"
-    return useful_line(words.replace("\x1e", "\n").encode()) or f"it failed without a message (exit status {status})"
+    return useful_line(words.replace("\x1e", "\n").encode()) or f"exit status {status}, no message"

@@ -48,11 +48,11 @@ async def undo(
         longest = math.ceil(patience.command) + patience.lease
         by_hand = f"sh {shlex.quote(f'{change}/undo')}"
         return ChangeFailed(
-            f"{why}; and {plan.host} is out of reach ({gone}): it undoes the change by itself, within {longest} s of "
-            f"the last it heard. Look at it: {change}/log tells there; by hand it is done with: {by_hand}"
+            f"{why}; and {plan.host} is unreachable ({gone}). It rolls the change back by itself, within {longest} s "
+            f"of the last message from here. {change}/log there shows how it ended; to roll back by hand: {by_hand}"
         )
     except ChangeRefused as stuck:
-        return ChangeFailed(f"{why}; and the undo on {plan.host} did not come to its end: {stuck}")
+        return ChangeFailed(f"{why}; and the undo on {plan.host} did not finish: {stuck}")
     if trouble:
         return ChangeFailed(f"{why}; rolled back, but {trouble}")
     if isinstance(error, Failure | CockpitError):
@@ -77,7 +77,7 @@ async def _settled(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutc
             return plan.redacted(f"{command} fails with the original files too: {why}"), ""
     if outcome.reloaded:
         if wrong := await serving(options.probe, options.patience.effect):
-            return f"the server does not answer well: {wrong}", ""
+            return f"the server is not serving: {wrong}", ""
         return "", " and reloaded"
     for _, number, _ in outcome.failed:
         return "", plan.redacted(f" ({_command(plan.tests, number, 'the test')} fails without the change too)")
@@ -93,24 +93,24 @@ def _reason(plan: Plan, error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return f"{plan.names}: interrupted"
     if isinstance(error, HostError):
-        return f"{plan.names}: connection lost in the middle of the change ({plan.redacted(str(error))})"
+        return f"{plan.names}: connection lost during the change ({plan.redacted(str(error))})"
     return f"{plan.names}: {plan.redacted(str(error))}"
 
 
 def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.UndoOutcome) -> str:
-    """What did not become as it was, and what a person can do; "" when all did."""
+    """The files and values that were not rolled back, and how to restore the files by hand; "" if all were."""
     lost = []
     for replacement in replaced:
         back = files.put_back(replacement, outcome.files.get(str(replacement.number), ""))
         if back.state == "foreign":
-            lost.append(f"{back.file.file} was written by somebody else meanwhile and left as it is")
+            lost.append(f"{back.file.file} was not rolled back: somebody else wrote it after cockpit did")
         elif back.state == "stuck":
             lost.append(f"{back.file.file} could not be rolled back: {back.reason}")
     by_hand = files.restore_by_hand(change, replaced) if lost else ""
     for number, switch in enumerate(plan.switches):
         state, _, rest = outcome.values.get(str(number), "").partition(" ")
         if state == "foreign":
-            lost.append(f"{switch.knob.name} was set to {switch.knob.shown(rest)} by somebody else and left as it is")
+            lost.append(f"{switch.knob.name} was not rolled back: somebody else set it to {switch.knob.shown(rest)}")
         elif state == "stuck":
             old = switch.knob.shown(switch.old)
             lost.append(
@@ -118,7 +118,7 @@ def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome:
             )
     if not lost:
         return ""
-    return "; ".join(lost) + (f". The original comes back with, on {plan.host}: {by_hand}" if by_hand else "")
+    return "; ".join(lost) + (f". To restore the original, run on {plan.host}: {by_hand}" if by_hand else "")
 
 
 async def _persistently(step: Callable[[], Awaitable[_Result]], seconds: float) -> _Result:
