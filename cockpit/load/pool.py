@@ -18,7 +18,7 @@ from cockpit.model import events
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, Awaited, LoadAdjusted, RunEnded, RunExtended, RunStarted, Tick
-from cockpit.model.generator_events import WorkerLost
+from cockpit.model.generators import WorkerLost
 from cockpit.model.load import LoadPlan
 
 Emit = Callable[[AnyEvent], None]

@@ -12,12 +12,12 @@ import msgspec
 from cockpit.model.autopilot import AutopilotEvent
 from cockpit.model.counts import LoadCounts
 from cockpit.model.event import Event
-from cockpit.model.generator_events import GeneratorEvent
+from cockpit.model.generators import GeneratorEvent
 from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan, RunTotals
-from cockpit.model.study_events import StudyEvent
+from cockpit.model.study import StudyEvent
 
 
 class SessionStarted(Event, frozen=True, tag="session_started"):

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model import generator_events as ge
+from cockpit.model import generators as ge
 from cockpit.model.counts import Counts, LoadCounts, add, total
 from cockpit.model.fold_generators import generator_tick
 from cockpit.model.histogram import EMPTY

@@ -17,14 +17,13 @@ from msgspec.structs import replace
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import Awaited, ChangeOutcome, RoundsBegun, RoundsEnded, SessionStarted, Side
-from cockpit.model.generator_state import GeneratorMachine, GeneratorState
+from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan, RunTotals
 from cockpit.model.load_seconds import Filling, LoadSecond, load_second
 from cockpit.model.series import replaced
-from cockpit.model.study import Study
-from cockpit.model.study_events import StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
+from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):

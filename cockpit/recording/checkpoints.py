@@ -16,7 +16,7 @@ from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
-from cockpit.model.generator_state import GeneratorMachine, GeneratorState
+from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_seconds import Filling

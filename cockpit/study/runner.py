@@ -14,8 +14,10 @@ from cockpit.model.host_state import HostState
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import State
-from cockpit.model.study import Observation, Pass, Study, load_of, warm_up_of
-from cockpit.model.study_events import (
+from cockpit.model.study import (
+    Observation,
+    Pass,
+    Study,
     StudyBegun,
     StudyEnded,
     StudyObservation,
@@ -23,6 +25,8 @@ from cockpit.model.study_events import (
     StudyRun,
     StudyStepEnded,
     StudyStepLost,
+    load_of,
+    warm_up_of,
 )
 from cockpit.model.text import neutral
 from cockpit.session.live_session import LiveSession
