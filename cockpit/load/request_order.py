@@ -87,8 +87,7 @@ def rotation(weights: list[int]) -> list[int]:
 class RequestOrder:
     """One worker's requests in order; `largest` is the size of the largest (bytes).
 
-    `only` is the request of a plan with just one, None otherwise. `limit` is the number to send, if
-    a list of paths sets that.
+    `only` is the request of a plan with just one, None otherwise.
     """
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
@@ -97,7 +96,6 @@ class RequestOrder:
         self.largest = max(len(planned.request) for planned in self._planned)
         self._before, _, self._after = parts[0]
         self._paths = None if plan.paths is None else Paths(plan.paths, worker, workers)
-        self.limit = self._paths.own if self._paths and plan.paths and plan.paths.order == "once" else None
         turns = rotation([request.weight for request in requests_of(plan)])
         # Workers begin at different points of the rotation, so that they do not all send the same at a time.
         start = worker * len(turns) // workers
