@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import msgspec
+
 from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.text import neutral
 from cockpit.tuning import files, scripts, undo_program
+from cockpit.tuning.applied import Applied
 from cockpit.tuning.files import sha256
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote
@@ -117,6 +120,15 @@ async def confirm(shell: Remote, change: str, applied: bytes) -> None:
     done = await files.run(shell, undo_program.CONFIRM, change, sha256(applied), input=applied)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
+
+
+async def record(shell: Remote, host: str, change: str) -> Applied:
+    """The record of a confirmed change. Raises ChangeRefused if it cannot be read."""
+    kept = await files.read(shell, host, f"{change}/applied")
+    try:
+        return msgspec.json.decode(kept.data, type=Applied)
+    except msgspec.MsgspecError as error:
+        raise ChangeRefused(f"{kept.file} cannot be read: {error}", subject=host) from None
 
 
 async def fire(shell: Remote, change: str, seconds: int, why: str) -> UndoOutcome:

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-import msgspec
-
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
 from cockpit.model.text import neutral
 from cockpit.tuning import files, pending
@@ -62,11 +60,10 @@ async def undo(
 
 async def _confirmed(shell: Remote, change: str) -> Applied:
     """The record of a change whose confirmation arrived although its response was lost."""
-    kept = await files.read(shell, "", f"{change}/applied")
     try:
-        return msgspec.json.decode(kept.data, type=Applied)
-    except msgspec.MsgspecError as error:
-        raise ChangeRefused(f"it was confirmed, but {kept.file} cannot be read: {error}") from None
+        return await pending.record(shell, "", change)
+    except ChangeRefused as error:
+        raise ChangeRefused(f"it was confirmed, but {error}") from None
 
 
 async def _settled(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
