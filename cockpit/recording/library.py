@@ -151,14 +151,14 @@ def about(path: Path) -> Kept:
     kept = Kept(name=name, path=str(path), size=size)
     try:
         with closing(opened(path, timeout=1)) as database:
-            return _told(database, kept)
+            return _with_summary(database, kept)
     except RecordingError as error:
         return msgspec.structs.replace(kept, problem=str(error).removeprefix(f"{path}: "))
     except (sqlite3.Error, Damaged) as error:
         return msgspec.structs.replace(kept, problem=f"does not read: {words(error)}")
 
 
-def _told(database: sqlite3.Connection, kept: Kept) -> Kept:
+def _with_summary(database: sqlite3.Connection, kept: Kept) -> Kept:
     row = database.execute("SELECT body FROM events WHERE kind = 'session_started' ORDER BY seq LIMIT 1").fetchone()
     started = from_body(row[0]) if row else None
     if not isinstance(started, SessionStarted):

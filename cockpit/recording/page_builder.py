@@ -57,7 +57,7 @@ class PageBuilder:
         self._weight = sum(weight(event) for _, event in self._events)
         self._first, self._known = last + 1, (self._known[1], self._known[1])
 
-    def bind(self, last: int, state: State) -> None:
+    def build(self, last: int, state: State) -> None:
         """Pack all events up to `last`, and the state after them, as a page.
 
         Raises sqlite3.Error, and OverflowError or ValueError for numbers that do not fit; nothing has changed then.
