@@ -111,7 +111,7 @@ async def _connect(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, tuple[Any, ...]]:
     """The first address that takes a connection."""
     open_streams = _opener(plan)
-    took = "finish a TLS handshake" if target_of_plan(plan).secure else "take a connection"
+    took = "finish a TLS handshake" if target_of_plan(plan).secure else "accept a connection"
     reasons = []
     for address in addresses:
         try:
@@ -182,14 +182,14 @@ async def _first_answer(
             while response.head is None:
                 data = await reader.read(_READ)
                 if not data and silent:
-                    raise TargetError(f"{shown}: closed the connection without an answer")
+                    raise TargetError(f"{shown}: closed the connection without a response")
                 if not data:
                     raise Malformed("ended within its head")
                 silent = False
                 response.feed(data)
             return response.head.status, heads.location
     except TimeoutError:
-        raise TargetError(f"{shown}: connected, but no answer within {patience:g} s") from None
+        raise TargetError(f"{shown}: connected, but no response within {patience:g} s") from None
     except Malformed:
         raise TargetError(f"{shown}: the server does not speak HTTP/1.1") from None
     except OSError as error:

@@ -39,9 +39,9 @@ def check(plan: LoadPlan) -> None:
     if plan.paths.order != "once":
         return
     if plan.requests is not None and plan.requests > paths:
-        raise UsageError(f"{plan.requests} requests, each for a path of its own, and only {paths} paths: ask for fewer")
+        raise UsageError(f"{plan.requests} requests for {paths} paths, each used once: request at most {paths}")
     if plan.warmup:
-        raise UsageError("paths that are taken once leave none for a warm-up: leave one of the two out")
+        raise UsageError("paths that are used once allow no warm-up: leave one of the two out")
 
 
 def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:

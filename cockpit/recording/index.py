@@ -134,7 +134,7 @@ class Rows:
     def report_page(self, begin: float, end: float, error: Exception) -> None:
         """Report a damaged page, once."""
         span = f"{clock(max(0.0, begin))} to {clock(end)}"
-        self.report(f"what came often from {span} is damaged and left out: {error}")
+        self.report(f"ticks and samples from {span} are damaged and left out: {error}")
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """As many rows as read: of a damaged file, those before the damage."""
@@ -143,7 +143,7 @@ class Rows:
             for row in islice(self._database.execute(question, tuple(values)), _MOST_ROWS):
                 found.append(row)
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
-            self.report(f"the file is damaged, part of it does not read: {words(error)}")
+            self.report(f"the file is damaged, a part of it cannot be read: {words(error)}")
         return found
 
     @contextmanager

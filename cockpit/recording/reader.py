@@ -65,13 +65,13 @@ class Recording:
     """A recording opened for reading; nothing of it is held in memory but its index. Events are numbered from 1.
 
     `damage` is what was found damaged so far, and is left out; "": none.
-    Raises RecordingError, one line, for a file that is not a recording or does not read at all.
+    Raises RecordingError, one line, for a file that is not a recording or cannot be read at all.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._cache: OrderedDict[EventRange, list[Known]] = OrderedDict()
-        # Places of pages whose state does not read.
+        # Places of pages whose state cannot be read.
         self._stateless: set[int] = set()
         self.notes: list[Note] = []
         self._restorer = Restorer(self._part)
@@ -83,11 +83,11 @@ class Recording:
             self.refresh()
             if not self._index.ranges:
                 raise RecordingError(
-                    f"{path}: holds no events; {self.damage or 'the session ended before any was kept'}"
+                    f"{path}: has no events; {self.damage or 'the session ended before any was written'}"
                 )
         except (sqlite3.Error, MemoryError) as error:
             self.close()
-            raise RecordingError(f"{path}: does not read as a recording: {words(error)}") from None
+            raise RecordingError(f"{path}: cannot be read as a recording: {words(error)}") from None
         except BaseException:
             self.close()
             raise

@@ -67,7 +67,7 @@ class RecordingWriter:
         requested, status = self._requested, self._status
         if requested is not None and time.monotonic() - requested >= STALLED:
             held = clock(status.held)
-            return f"{self._path.name}: the disk does not answer; the file holds the session up to {held}"
+            return f"{self._path.name}: the disk does not respond; the file has the session up to {held}"
         return status.words
 
     @property
@@ -123,14 +123,14 @@ class RecordingWriter:
         self._status.over = True
 
     def _take(self, batch: WriteBatch) -> None:
-        """Make rows of events. One that cannot be written down is counted as lost."""
+        """Make rows of events. One that cannot be encoded is counted as lost."""
         self._weight += batch.weight
         for number, event in batch.events:
             try:
                 self._rows.append(to_row(number, event))
             except (ValueError, TypeError, msgspec.MsgspecError) as error:
                 self._status.lost += 1
-                self._status.fault = f"an event cannot be written down: {words(error)}"
+                self._status.fault = f"an event cannot be encoded: {words(error)}"
             else:
                 self._builder.take(number, event)
 
@@ -231,7 +231,7 @@ def _create(path: Path) -> sqlite3.Connection:
     return database
 
 
-GONE = "is not there any more: moved or deleted, or its file system was unmounted"
+GONE = "is gone: it was moved or deleted, or its file system was unmounted"
 
 
 class RecordingStatus:
@@ -262,7 +262,7 @@ class RecordingStatus:
         """The problem on one line; empty if the recording is complete."""
         parts = [self.problem] if self.problem else []
         if self.problem and self.problem != GONE:
-            parts.append(f"the file holds the session up to {clock(self.held)}")
+            parts.append(f"the file has the session up to {clock(self.held)}")
         if self.waiting:
             parts.append(f"{self.waiting} later events {'are not in it' if self.over else 'wait in memory'}")
         if self.lost:

@@ -25,7 +25,7 @@ _MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
 def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
     """Several lines, at most 96 columns wide. `seconds` is how long the run was."""
     if window.seconds <= 0:
-        return [f"  {neutral(name)}  not read twice during the run"]
+        return [f"  {neutral(name)}  fewer than two samples during the run"]
     found = host_metrics(window, seconds)
     lines = [f"  {neutral(name)}  over {window.seconds:.1f} s{_lacking(found['coverage'])}"]
     lines += _table("%", _CPU, [("cpu", "cpu")], found)
@@ -40,7 +40,7 @@ def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
 
 
 def _lacking(coverage: float) -> str:
-    return "" if coverage >= 99 else f", but it was read only {coverage:.0f} % of the run"
+    return "" if coverage >= 99 else f", sampled for only {coverage:.0f}% of the run"
 
 
 def _table(
@@ -109,14 +109,14 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
         "(forks of the whole host)",
     ]
     if "processes.rss" in found:
-        pss = f", {size(found['processes.pss'])} with shared pages parted (PSS)" if "processes.pss" in found else ""
+        pss = f", {size(found['processes.pss'])} with shared pages divided (PSS)" if "processes.pss" in found else ""
         lines.append(
             f"    {'their memory':<{_NAME}}{size(found['processes.rss'])} RSS summed, "
             f"{size(found['processes.unshared'])} of it not shared{pss}"
         )
     left_out = window.last.reading.left_out
     if left_out is None:
-        lines.append(f"    {'':<{_NAME}}of all servers of that name: which one is the target's is unknown")
+        lines.append(f"    {'':<{_NAME}}all servers of that name are counted: the one of the target is unknown")
     elif left_out:
         lines.append(f"    {'':<{_NAME}}without {left_out} processes of other servers of that name")
     return lines

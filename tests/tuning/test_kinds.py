@@ -134,11 +134,11 @@ async def test_value_that_is_not_one_plain_line_is_refused(
 @pytest.mark.parametrize(
     ("changed", "value", "message"),
     [
-        ({"values": ("5", "7")}, "6", "Level: '6' is none of 5, 7"),
+        ({"values": ("5", "7")}, "6", "Level: '6' is not one of 5, 7"),
         ({"min": 1, "max": 10}, "11", "Level: '11' is out of range; allowed: 1 to 10"),
         ({"min": 1, "unit": "s"}, "0s", "Level: '0s' is out of range; allowed: 1 or more s"),
-        ({"max": 10, "unit": "s"}, "many", "Level: 'many' is no number of s; allowed: at most 10 s"),
-        ({"max": 10}, "5s", "Level: '5s' is no number; allowed: at most 10"),
+        ({"max": 10, "unit": "s"}, "many", "Level: 'many' is not a number of s; allowed: at most 10 s"),
+        ({"max": 10}, "5s", "Level: '5s' is not a number; allowed: at most 10"),
     ],
 )
 async def test_value_outside_profile_limits_is_refused(
@@ -147,7 +147,7 @@ async def test_value_outside_profile_limits_is_refused(
     with pytest.raises(ChangeRefused) as refused:
         await Tuner().apply(shell, "web1", [(host_values.command(**changed), value)])
     assert str(refused.value) == message
-    with pytest.raises(ChangeRefused, match="Mode: 'worker' is none of prefork, event"):
+    with pytest.raises(ChangeRefused, match="Mode: 'worker' is not one of prefork, event"):
         await Tuner().apply(shell, "web1", [(host_values.choice(), "worker")])
 
 

@@ -137,7 +137,7 @@ def _is_running(pid: int) -> bool:
 async def test_unfinished_change_is_reported_and_can_be_undone(server: Server, shell: FaultyShell) -> None:
     change = await interrupted_change(server, shell)
     with pytest.raises(
-        ChangeRefused, match=r"left half done, and its undo there is gone; put it back with sh '.*/undo'"
+        ChangeRefused, match=r"left half done, and its undo there has ended; roll it back with sh '.*/undo'"
     ):
         await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     (past,) = await Tuner().history(shell, "web1")
