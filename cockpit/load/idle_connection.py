@@ -36,7 +36,7 @@ class IdleConnection(Connection):
     def rouse(self) -> None:
         """Expect a response again."""
         if self._fd >= 0:
-            self._handlers[self._fd] = self._on_reply
+            self._handlers[self._fd] = self._on_response
 
     def on_idle(self, mask: int, now: float) -> None:
         """The server closes an idle connection, or sends unexpected data on it."""

@@ -14,13 +14,13 @@ from math import inf
 from time import monotonic
 
 from cockpit.load.connection import Connection
-from cockpit.load.engine import Engine, grain
+from cockpit.load.engine import Engine, timeout_precision
 from cockpit.load.idle_connection import IdleConnection, RequestLimit
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.schedule import ArrivalQueue, Arrivals, Leg
+from cockpit.load.schedule import ArrivalQueue, Arrivals, Phase
 
 # Arrivals sent in a row before responses are read.
 _BATCH = 64
@@ -91,19 +91,19 @@ class Open(Engine):
         if rate is not None:
             now = monotonic()
             # Arrivals due at the old rate stay due at their instants.
-            self._catch_up(min(now, self._ends, self._next_leg))
+            self._catch_up(min(now, self._ends, self._next_phase))
             self._arrivals.set_rate(now, rate)
             self._due = 0.0
 
     def redeal(self, place: int, workers: int, more: int) -> None:
-        self._catch_up(min(monotonic(), self._ends, self._next_leg))
+        self._catch_up(min(monotonic(), self._ends, self._next_phase))
         if isinstance(self._arrivals, Arrivals):
             self._arrivals.share(workers)
         super().redeal(place, workers, more)
         self._most = self.own(self.assignment.plan.max_in_flight)
 
-    def _set_load(self, leg: Leg) -> None:
-        self._arrivals.set_rate(leg.start, leg.rate)
+    def _set_load(self, phase: Phase) -> None:
+        self._arrivals.set_rate(phase.start, phase.rate)
 
     def _limit_to(self, limit: int) -> None:
         self._limit = limit
@@ -118,7 +118,7 @@ class Open(Engine):
     def _work(self, now: float) -> float:
         if self._waiting:
             self._admit(now)
-        until = min(self._ends, self._next_leg) - _SAME
+        until = min(self._ends, self._next_phase) - _SAME
         arrivals = self._arrivals
         for _ in range(_BATCH):
             due = arrivals.due
@@ -261,7 +261,7 @@ class Open(Engine):
         earliest = now + timeout
         if self._busy:
             earliest = next(iter(self._busy)).started + timeout
-        return max(earliest, now + grain(0))
+        return max(earliest, now + timeout_precision(0))
 
     def _give_up(self) -> None:
         self.tally.unsent += len(self._waiting) - self._stale

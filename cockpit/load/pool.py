@@ -190,8 +190,8 @@ class LoadRun:
 
     def _take(self, line: bytes, worker: WorkerHandle) -> None:
         """Raises msgspec.MsgspecError for a line that is no message of this worker and run."""
-        if line.startswith(protocol.SAYING):
-            message = protocol.decode_saying.decode(line)
+        if line.startswith(protocol.MESSAGE_START):
+            message = protocol.decode_message.decode(line)
             worker.done = message if isinstance(message, Done) else worker.done
             return
         tick = events.decode(line)

@@ -19,9 +19,9 @@ from cockpit.load.expect import Expectation
 from cockpit.load.failures import Malformed
 from cockpit.load.log_reader import read_log
 from cockpit.load.log_share import LoggedOrder
-from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination, requests_of, target_of_plan
 from cockpit.load.request_order import RequestOrder
+from cockpit.load.responses import HeadCache, ResponseReader
 from cockpit.model.errors import TargetError
 from cockpit.model.load import LoadPlan, Request, redirect_target, url_without_password
 
@@ -173,8 +173,8 @@ async def _first_answer(
 ) -> tuple[int, str]:
     """Return the status of one response, requested as in the run, and its Location if it is an unexpected redirect."""
     expectation = Expectation(asked.expect)
-    heads = Heads(bodiless=asked.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
-    response, silent = Reply(heads), True
+    heads = HeadCache(bodiless=asked.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
+    response, silent = ResponseReader(heads), True
     shown = url_without_password(asked.url)
     try:
         async with asyncio.timeout(patience):

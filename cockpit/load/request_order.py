@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from cockpit.load.expect import Expectation
 from cockpit.load.paths import Paths, count_of
-from cockpit.load.replies import Heads
 from cockpit.load.request import IDEMPOTENT, request_parts, requests_of
 from cockpit.load.request_metrics import RequestMetrics
+from cockpit.load.responses import HeadCache
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 
@@ -49,7 +49,7 @@ def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
     return [
         RequestMetrics(
             request.name,
-            Heads(
+            HeadCache(
                 bodiless=request.method == "HEAD",
                 keepalive=plan.keepalive,
                 expectation=Expectation(request.expect, keep=TAKE_LIMIT if request.take else 0),

@@ -48,7 +48,7 @@ from cockpit.study.plan import (
     whole_time,
 )
 from cockpit.study.results import StudyResult
-from cockpit.tuning.effect import GOOD_REPLIES, PACE, problem_of
+from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.transaction import see_through
 
@@ -347,7 +347,7 @@ class Runner:
         probe = probe_of(plan)
         deadline = asyncio.get_running_loop().time() + BACK_WITHIN
         good, wrong = 0, ""
-        while good < GOOD_REPLIES:
+        while good < GOOD_RESPONSES:
             wrong = await problem_of(probe)
             good = 0 if wrong else good + 1
             if wrong:

@@ -19,7 +19,7 @@ from cockpit.tuning.remote import Remote
 Probe = Callable[[], Awaitable[str]]
 
 # Consecutive good responses of a serving server.
-GOOD_REPLIES = 3
+GOOD_RESPONSES = 3
 # Seconds between two checks.
 PACE = 0.2
 # A line of an error log about an abandoned start or reload.
@@ -90,7 +90,7 @@ class EffectWatch:
             fresh = bool(now - self._before) or not self._before
             wrong = await problem_of(self._probe)
             good = 0 if wrong else good + 1
-            if fresh and not lingering and good >= GOOD_REPLIES:
+            if fresh and not lingering and good >= GOOD_RESPONSES:
                 return "" if self._workers else await self._gave_up()
             if loop.time() >= deadline:
                 return await self._verdict(fresh, len(lingering), wrong)

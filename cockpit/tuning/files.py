@@ -50,7 +50,7 @@ class Replacement(NamedTuple):
     digest: str
 
 
-class PutBack(NamedTuple):
+class FileRollback(NamedTuple):
     """The rollback of one file: `kept` was never changed, `restored` has its original bytes, `foreign` was written by
     somebody else, `stuck` could not be written, see `reason`."""
 
@@ -158,17 +158,17 @@ def rollback_jobs(change: str, replacements: Sequence[Replacement]) -> list[tupl
     ]
 
 
-def put_back(replacement: Replacement, report: str) -> PutBack:
+def rollback_of(replacement: Replacement, report: str) -> FileRollback:
     """The rollback of a file, from the report of an undo."""
     state, _, rest = report.partition(" ")
     if state == "kept":
-        return PutBack(replacement.before, "kept")
+        return FileRollback(replacement.before, "kept")
     if state == "restored":
-        return PutBack(replacement.before, "restored")
+        return FileRollback(replacement.before, "restored")
     status, _, reason = rest.partition(" ")
     if status == str(scripts.FOREIGN):
-        return PutBack(replacement.before, "foreign")
-    return PutBack(replacement.before, "stuck", last_part(reason) or "the undo did not reach it")
+        return FileRollback(replacement.before, "foreign")
+    return FileRollback(replacement.before, "stuck", last_part(reason) or "the undo did not reach it")
 
 
 def backup(change: str, replacement: Replacement) -> str:

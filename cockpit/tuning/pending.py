@@ -29,7 +29,7 @@ class Worker(NamedTuple):
     parent: str
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     """A completed command: `why` it failed ("": it did not), and its output."""
 
     why: str
@@ -62,7 +62,7 @@ async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, abo
 
 async def run(
     shell: Remote, change: str, lease: int, command: str, seconds: float, value: str = "", mark: str = ""
-) -> Ran:
+) -> CommandResult:
     """Run a command of the profile by sh on the host, for at most `seconds`; `value` is its "$1", sent on stdin and in
     no argv; `mark` is first written to the change's directory."""
     longest = math.ceil(seconds)
@@ -80,10 +80,10 @@ async def run(
     )
     output = done.stderr + b"\n" + done.stdout
     if done.exit_status == 0:
-        return Ran("", output)
+        return CommandResult("", output)
     if done.exit_status == 124:
-        return Ran(f"it did not end within {seconds:g} s", output)
-    return Ran(_problem(done), output)
+        return CommandResult(f"it did not end within {seconds:g} s", output)
+    return CommandResult(_problem(done), output)
 
 
 async def get(shell: Remote, command: str, keep: str = "") -> str:

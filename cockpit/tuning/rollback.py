@@ -39,7 +39,7 @@ async def undo(
         if outcome.ended == "confirmed":
             return await _confirmed(shell, change)
         replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
-        if lost := _not_back(plan, change, replaced, outcome):
+        if lost := _not_rolled_back(plan, change, replaced, outcome):
             return ChangeFailed(f"{why}; and {lost}")
         trouble, remark = await _settled(plan, options, outcome)
     except HostError as gone:
@@ -94,11 +94,11 @@ def _reason(plan: Plan, error: BaseException) -> str:
     return f"{plan.names}: {plan.redacted(str(error))}"
 
 
-def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.UndoOutcome) -> str:
+def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.UndoOutcome) -> str:
     """The files and values that were not rolled back, and how to restore the files by hand; "" if all were."""
     lost = []
     for replacement in replaced:
-        back = files.put_back(replacement, outcome.files.get(str(replacement.number), ""))
+        back = files.rollback_of(replacement, outcome.files.get(str(replacement.number), ""))
         if back.state == "foreign":
             lost.append(f"{back.file.file} was not rolled back: somebody else wrote it after cockpit did")
         elif back.state == "stuck":

@@ -41,7 +41,7 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
     options.report("armed")
     try:
         if plan.replacements:
-            await to_its_end(files.commit(shell, change, options.patience.lease, plan.replacements))
+            await uninterrupted(files.commit(shell, change, options.patience.lease, plan.replacements))
         return await _activated(shell, plan, change, options)
     except (Exception, asyncio.CancelledError) as error:
         options.report("undoing")
@@ -261,7 +261,7 @@ async def _approved(shell: Remote, change: str, options: ChangeOptions, reached:
         raise Failure("it was not confirmed")
 
 
-async def to_its_end(step: Coroutine[None, None, None]) -> None:
+async def uninterrupted(step: Coroutine[None, None, None]) -> None:
     """Await a step that must not be interrupted; a cancellation takes effect after it."""
     task = asyncio.ensure_future(step)
     cancelled = await see_through(task)
