@@ -287,6 +287,16 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return self.segments[-1] if self.segments else None
 
 
+def with_host(state: State, host: HostState) -> State:
+    """Return the state with the host in place of the one of its name."""
+    return replace(state, hosts={**state.hosts, host.config.name: host})
+
+
+def with_last_segment(state: State, segment: Segment) -> State:
+    """Return the state with the segment in place of its last one."""
+    return replace(state, segments=(*state.segments[:-1], segment))
+
+
 def mark(state: State, marker: Marker) -> State:
     place = bisect_right(state.markers, marker.t, key=attrgetter("t"))
     return replace(state, markers=(*state.markers[:place], marker, *state.markers[place:]))

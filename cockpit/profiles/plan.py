@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast, get_args
 from urllib.parse import urljoin, urlsplit
 
@@ -36,6 +37,15 @@ class Wrong(ValueError):
         super().__init__(f"{key}: {problem}")
         self.key = key
         self.problem = problem
+
+
+@contextmanager
+def reported_for(key: str) -> Iterator[None]:
+    """Report an invalid value in the block as one of this key."""
+    try:
+        yield
+    except Wrong as error:
+        raise Wrong(key, error.problem) from None
 
 
 def make_plan(

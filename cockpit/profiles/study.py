@@ -21,6 +21,7 @@ from cockpit.profiles.plan import (
     checked_url,
     make_plan,
     paths_of,
+    reported_for,
     seconds_of,
     share_of,
 )
@@ -134,10 +135,10 @@ def _listed(section: StudySection, file: ProfileFile, files: NamedFiles) -> tupl
 def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Variant:
     key = f"study.variant {one.name}"
     target = file.target
-    try:
+    with reported_for(f"{key}.urls"):
         paths = paths_of(one.urls, target.order, target.seed, files) if one.urls else None
-    except Wrong as error:
-        raise Wrong(f"{key}.urls", error.problem) from None
+    with reported_for(f"{key}.url"):
+        url = checked_url(one.url) if one.url else ""
     if one.mix and paths:
         raise Wrong(f"{key}.mix", "found beside urls; allowed: one of the two")
     for name in one.mix:
@@ -145,7 +146,7 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
     return Variant(
         name=one.name,
         set=tuple(one.set.items()),
-        url=_url(f"{key}.url", one.url),
+        url=url,
         before=one.before,
         concurrency=one.concurrency,
         rate=one.rate,
@@ -163,15 +164,6 @@ def _grid(section: StudySection) -> tuple[Variant, ...]:
         Variant(name=", ".join(f"{knob} {value}" for knob, value in row), set=row)
         for row in itertools.product(*columns)
     )
-
-
-def _url(key: str, url: str) -> str:
-    if not url:
-        return ""
-    try:
-        return checked_url(url)
-    except Wrong as error:
-        raise Wrong(key, error.problem) from None
 
 
 def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
