@@ -216,10 +216,10 @@ class Engine:
 
     def _enter(self, phase: Phase) -> None:
         # The end of the warm-up leaves the load as it is, possibly altered by hand.
-        anew = phase.warmup or not self._phase.warmup
+        sets_load = phase.warmup or not self._phase.warmup
         self._phase = phase
         self._next_phase = self._phases[0].start if self._phases else inf
-        if anew:
+        if sets_load:
             self._set_load(phase)
 
     # --- implemented by subclasses ---

@@ -164,7 +164,7 @@ def words(error: object) -> str:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether somebody has the recording open, to write or to look at. Asks of our own files only."""
+    """Return whether the recording is open in another process, or in this one. Only files of cockpit are opened."""
     if has_journal(path):
         return False
     try:

@@ -17,7 +17,7 @@ from cockpit.recording.validity import LONGEST
 
 # Unpacked rows per read.
 _ROWS = 64
-# No session lasts so long (s).
+# No session is longer (s).
 _LAST = LONGEST
 # Samples of a host in a second, and seconds or points of a page, at most.
 _POINTS = 100

@@ -17,7 +17,7 @@ from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, Grown, PageSeries,
 from cockpit.recording.schema import write_tables
 from cockpit.recording.write_queue import weight
 
-# So many units of memory (see `weight`) wait for their page at most.
+# The most units of memory (see `weight`) that wait for their page.
 _MOST = 200_000
 # Pages from one with the whole totals of the open segment to the next.
 _WHOLE_EVERY = 8

@@ -28,7 +28,7 @@ COMMIT_EVERY = 0.3
 # Size of a page: seconds, or units of memory of its events (see `weight`).
 PAGE_SECONDS = 25.0
 PAGE_WEIGHT = 40_000
-# A disk that takes so long (s) for a commit does not answer; at the end so long is waited for it.
+# Time (s) of a commit after which the disk counts as not responding; time to wait for it at the end.
 STALLED = 5.0
 PATIENCE = 60.0
 

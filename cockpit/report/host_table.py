@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.model.host_state import HostWindow
-from cockpit.model.host_window import STRETCH
+from cockpit.model.host_window import END_SECONDS
 from cockpit.model.metrics import host_metrics, processes_hidden
 from cockpit.model.text import neutral, si, size
 from cockpit.servers.registry import STATUS_PAGES
@@ -29,7 +29,7 @@ def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
     found = host_metrics(window, seconds)
     lines = [f"  {neutral(name)}  over {window.seconds:.1f} s{_lacking(found['coverage'])}"]
     lines += _table("%", _CPU, [("cpu", "cpu")], found)
-    ends = min(STRETCH, window.seconds / 2)
+    ends = min(END_SECONDS, window.seconds / 2)
     parts = [("io", "io"), (f"first {ends:.1f} s", "io.start"), (f"last {ends:.1f} s", "io.end")]
     lines += _table("/s", _IO, parts, found)
     lines += _table("disk", _DISK, _named("disk", found), found)

@@ -41,7 +41,7 @@ async def undo(
         replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
         if lost := _not_rolled_back(plan, change, replaced, outcome):
             return ChangeFailed(f"{why}; and {lost}")
-        trouble, remark = await _settled(plan, options, outcome)
+        problem, note = await _after_rollback(plan, options, outcome)
     except HostError as gone:
         longest = math.ceil(patience.command) + patience.lease
         by_hand = f"sh {shlex.quote(f'{change}/undo')}"
@@ -51,10 +51,10 @@ async def undo(
         )
     except ChangeRefused as stuck:
         return ChangeFailed(f"{why}; and the undo on {plan.host} did not finish: {stuck}")
-    if trouble:
-        return ChangeFailed(f"{why}; rolled back, but {trouble}")
+    if problem:
+        return ChangeFailed(f"{why}; rolled back, but {problem}")
     if isinstance(error, Failure | CockpitError):
-        return ChangeUndone(f"{why}; rolled back{remark}")
+        return ChangeUndone(f"{why}; rolled back{note}")
     return error
 
 
@@ -66,8 +66,8 @@ async def _confirmed(shell: Remote, change: str) -> Applied:
         raise ChangeRefused(f"it was confirmed, but {error}") from None
 
 
-async def _settled(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
-    """After the rollback: the problem that is left, and a remark."""
+async def _after_rollback(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
+    """Return the problem that is left after the rollback, and a note."""
     for word, number, why in outcome.failed:
         if word == "reload":
             command = _command(plan.reloads, number, "the reload")
