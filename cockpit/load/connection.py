@@ -10,8 +10,8 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.channel import DRAIN, ConnectionOwner, Handler, RequestSlot
 from cockpit.load.failures import TLS_CUT, Malformed, transfer_failure
+from cockpit.load.load_socket import DRAIN, ConnectionOwner, Handler, LoadSocket
 from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.responses import Head, ResponseReader
@@ -26,7 +26,7 @@ _READS = 8
 LINGER = 0.1
 
 
-class Connection(RequestSlot):
+class Connection(LoadSocket):
     """`counts` are the metrics of its requests.
 
     `lingers_until` is finite while a finished connection waits for the server to close it first, so that the
@@ -357,6 +357,6 @@ class Connection(RequestSlot):
     def close(self) -> None:
         if self._fd < 0:
             return
-        RequestSlot.close(self)
+        LoadSocket.close(self)
         if self._first != inf or self._unsent is not None:
             self._fresh()

@@ -11,10 +11,10 @@ from time import monotonic
 from typing import Literal
 
 from cockpit.load.chain import ChainOrder
-from cockpit.load.channel import Handler
 from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
 from cockpit.load.dialer import Dialer
+from cockpit.load.load_socket import Handler
 from cockpit.load.log_share import LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment, share

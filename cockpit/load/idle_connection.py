@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from cockpit.load.channel import ConnectionOwner
 from cockpit.load.connection import Connection
+from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.request_metrics import RequestMetrics
 
 # The end of a request's first line, which no path holds.

@@ -8,10 +8,10 @@ from __future__ import annotations
 from time import time
 
 from cockpit.load.chain import taken
-from cockpit.load.channel import ConnectionOwner
 from cockpit.load.connection import FIRST_READ
 from cockpit.load.cookies import CookieJar
 from cockpit.load.idle_connection import LINE_END, RequestLimit
+from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.request import target_of_plan
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.responses import HeadCache, ResponseReader

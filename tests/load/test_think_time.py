@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cockpit.load.limits import warnings
-from cockpit.load.thinking import pauses_of
+from cockpit.load.think_time import pauses_of
 from cockpit.model.load import Request, ThinkTime
 from tests.load.servers import (
     DEADLINE,

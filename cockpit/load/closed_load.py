@@ -7,10 +7,10 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.channel import ConnectionOwner
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, timeout_precision
 from cockpit.load.idle_connection import RequestLimit
+from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.poller import Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
@@ -34,7 +34,7 @@ def connections_for(plan: LoadPlan) -> Callable[[ConnectionOwner, RequestMetrics
     return RequestLimit if plan.requests_per_connection or plan.think_time else Connection
 
 
-class Closed(Engine):
+class ClosedLoad(Engine):
     """`places` are connections in use; the spare ones wait until there are to be more of them again."""
 
     def __init__(

@@ -47,7 +47,7 @@ class ConnectionOwner(Protocol):
         """The server closed it between two requests."""
 
 
-class RequestSlot:
+class LoadSocket:
     """`started` is when its request began (s of time.monotonic()), infinite while it has none."""
 
     __slots__ = (

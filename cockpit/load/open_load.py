@@ -30,7 +30,7 @@ BACKLOG_LIMIT = 1_000_000
 _SAME = 1e-7
 
 
-class Timed(IdleConnection):
+class TimedConnection(IdleConnection):
     """A connection whose requests were due at an instant of their own, `intended`."""
 
     __slots__ = ("intended",)
@@ -52,13 +52,13 @@ class Timed(IdleConnection):
         counts.responses.append(service + self.started - self.intended)
 
 
-class LimitedTimed(RequestLimit, Timed):
+class LimitedTimedConnection(RequestLimit, TimedConnection):
     """A timed connection with a limit of requests."""
 
     __slots__ = ()
 
 
-class Open(Engine):
+class OpenLoad(Engine):
     """Connections are `busy` with a request, `idle` with an open socket, lingering, or spare."""
 
     def __init__(
@@ -75,17 +75,17 @@ class Open(Engine):
         else:
             self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._most = assignment.in_flight
-        self._make = LimitedTimed if assignment.plan.requests_per_connection else Timed
+        self._make = LimitedTimedConnection if assignment.plan.requests_per_connection else TimedConnection
         # Arrivals so far, and those that were dropped; those that wait for room, the first `_stale` of which are not
         # counted; and since when there has been room for them.
         self._drawn = self._dropped = self._stale = 0
         self._waiting = ArrivalQueue()
         self._room_since = inf
         # In the order in which they began, which is that in which they are given up.
-        self._busy: dict[Timed, None] = {}
-        self._lingering: dict[Timed, None] = {}
-        self._idle: dict[Timed, None] = {}
-        self._spare: list[Timed] = []
+        self._busy: dict[TimedConnection, None] = {}
+        self._lingering: dict[TimedConnection, None] = {}
+        self._idle: dict[TimedConnection, None] = {}
+        self._spare: list[TimedConnection] = []
 
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         if rate is not None:
@@ -193,7 +193,7 @@ class Open(Engine):
         tally.lags.append(now - possible)
         connection.begin(now)
 
-    def _free_connection(self) -> Timed:
+    def _free_connection(self) -> TimedConnection:
         if self._idle:
             connection = self._idle.popitem()[0]
             connection.rouse()
@@ -203,7 +203,7 @@ class Open(Engine):
     # --- called by connections ---
 
     def next(self, connection: Connection) -> None:
-        assert isinstance(connection, Timed)
+        assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
         self._lingering.pop(connection, None)
         if connection.rest():
@@ -216,13 +216,13 @@ class Open(Engine):
         self.next(connection)
 
     def lingers(self, connection: Connection) -> None:
-        assert isinstance(connection, Timed)
+        assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
         self._lingering[connection] = None
         self._room_or_end()
 
     def lost(self, connection: Connection) -> None:
-        assert isinstance(connection, Timed)
+        assert isinstance(connection, TimedConnection)
         self._idle.pop(connection, None)
         self._spare.append(connection)
 
