@@ -77,14 +77,14 @@ def test_awks_parse_programs(awk: tuple[str, ...]) -> None:
         assert (read.returncode, warnings) == (0, []), file
 
 
-def test_shell_and_awk_files_are_package_data() -> None:
+def test_data_files_are_package_data() -> None:
     """A clone has all files; a wheel contains only package data."""
     import tomllib
 
     settings = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())
     data = settings["tool"]["setuptools"]["package-data"]
     packaged = {file for package, patterns in data.items() for each in patterns for file in _data(package, each)}
-    assert packaged >= {*SHELL, *AWK}
+    assert packaged >= {*SHELL, *AWK, *ROOT.rglob("*.css")}
 
 
 def _data(package: str, pattern: str) -> list[Path]:

@@ -20,7 +20,7 @@ from cockpit.load.workers import Assigned, WorkerHandle
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.events import AnyEvent
-from cockpit.model.generator_events import GeneratorClock, GeneratorLost
+from cockpit.model.generators import GeneratorClock, GeneratorLost
 from cockpit.model.text import neutral
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 # No request takes longer (s), and no instant is later (epoch s): the limit of a recording.
-_LONGEST, LATEST = 1e6, 9.9e10
+LONGEST, LATEST = 1e6, 9.9e10
 # Words of an error -> its kind.
 _KINDS = {
     "timeout": "timeout",
@@ -110,8 +110,8 @@ def _at(line: int, error: Exception) -> ValueError:
     return ValueError(f"line {line}: {error if isinstance(error, ValueError) else 'has too few columns'}")
 
 
-def _number(word: str | float, most: float, factor: float = 1.0) -> float:
-    """A number from 0 to `most`, in units of `factor`."""
+def bounded(word: str | float, most: float, factor: float = 1.0) -> float:
+    """A number from 0 to `most`, in units of `factor`. Raises ValueError."""
     value = float(word) * factor
     if not 0 <= value <= most or not math.isfinite(value):
         raise ValueError(f"{str(word)[:24]!r} is out of range")
@@ -119,11 +119,12 @@ def _number(word: str | float, most: float, factor: float = 1.0) -> float:
 
 
 def _instant(word: str | float, factor: float = 1.0) -> float:
-    return _number(word, LATEST, factor)
+    return bounded(word, LATEST, factor)
 
 
-def _duration(word: str | float, factor: float = 1.0) -> float:
-    return _number(word, _LONGEST, factor)
+def duration(word: str | float, factor: float = 1.0) -> float:
+    """Seconds, from a number in units of `factor`. Raises ValueError."""
+    return bounded(word, LONGEST, factor)
 
 
 def _status(word: str | int) -> int:
@@ -132,7 +133,7 @@ def _status(word: str | int) -> int:
 
 
 def _size(word: str | int) -> int:
-    return int(_number(word or 0, 2**50))
+    return int(bounded(word or 0, 2**50))
 
 
 def error_kind(words: str) -> str:
@@ -152,15 +153,15 @@ def instant_of(text: str) -> float:
 
 
 def _ab(row: Mapping[str, str]) -> ForeignRequest:
-    return ForeignRequest(_instant(row["seconds"]), _duration(row["ttime"], 1e-3))
+    return ForeignRequest(_instant(row["seconds"]), duration(row["ttime"], 1e-3))
 
 
 def _hey(row: Mapping[str, str]) -> ForeignRequest:
-    return ForeignRequest(_duration(row["offset"]), _duration(row["response-time"]), _status(row["status-code"]))
+    return ForeignRequest(duration(row["offset"]), duration(row["response-time"]), _status(row["status-code"]))
 
 
 def _oha(row: Mapping[str, str]) -> ForeignRequest:
-    start, seconds = _duration(row["request-start"]), _duration(row["request-duration"])
+    start, seconds = duration(row["request-start"]), duration(row["request-duration"])
     return ForeignRequest(start, seconds, _status(row["status"]), _size(row["bytes"]))
 
 
@@ -168,14 +169,14 @@ def _jmeter(row: Mapping[str, str]) -> ForeignRequest:
     code = row["responseCode"]
     status = _status(code) if code.isdecimal() else 0
     error = "" if status else error_kind(f"{code} {row.get('responseMessage') or ''}")
-    start, seconds = _instant(row["timeStamp"], 1e-3), _duration(row["elapsed"], 1e-3)
+    start, seconds = _instant(row["timeStamp"], 1e-3), duration(row["elapsed"], 1e-3)
     return ForeignRequest(start, seconds, status, _size(row.get("bytes") or 0), error, row.get("URL") or "")
 
 
 def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
     if row["metric_name"] != "http_req_duration":
         return None
-    seconds = _duration(row["metric_value"], 1e-3)
+    seconds = duration(row["metric_value"], 1e-3)
     status = _status(row["status"])
     # The instant of a sample is its end.
     start = max(0.0, _k6_instant(row["timestamp"]) - seconds)
@@ -195,7 +196,7 @@ def _k6_json(line: str) -> ForeignRequest | None:
         return None
     data = point["data"]
     tags = data["tags"]
-    seconds, status = _duration(data["value"], 1e-3), _status(tags.get("status", "0"))
+    seconds, status = duration(data["value"], 1e-3), _status(tags.get("status", "0"))
     error = "" if status else error_kind(str(tags.get("error", "")))
     return ForeignRequest(
         max(0.0, instant_of(data["time"]) - seconds), seconds, status, 0, error, str(tags.get("url", ""))
@@ -206,7 +207,7 @@ def _vegeta_json(line: str) -> ForeignRequest:
     hit = json.loads(line)
     status = _status(hit["code"])
     error = "" if status else error_kind(str(hit.get("error", "")))
-    start, seconds = instant_of(hit["timestamp"]), _duration(hit["latency"], 1e-9)
+    start, seconds = instant_of(hit["timestamp"]), duration(hit["latency"], 1e-9)
     return ForeignRequest(start, seconds, status, _size(hit["bytes_in"]), error, str(hit.get("url", "")))
 
 
@@ -215,14 +216,14 @@ def _vegeta_csv(line: str) -> ForeignRequest:
     status = _status(cells[1])
     error = "" if status else error_kind(cells[5])
     url = cells[10] if len(cells) > 10 else ""
-    start, seconds = _instant(cells[0], 1e-9), _duration(cells[2], 1e-9)
+    start, seconds = _instant(cells[0], 1e-9), duration(cells[2], 1e-9)
     return ForeignRequest(start, seconds, status, _size(cells[4]), error, url)
 
 
 def _h2load(line: str) -> ForeignRequest:
     start, status, seconds = line.split("\t")[:3]
     known = _status(status) if not status.startswith("-") else 0
-    return ForeignRequest(_instant(start, 1e-6), _duration(seconds, 1e-6), known, 0, "" if known else OTHER_ERROR)
+    return ForeignRequest(_instant(start, 1e-6), duration(seconds, 1e-6), known, 0, "" if known else OTHER_ERROR)
 
 
 def _is_vegeta_csv(first: str) -> bool:

@@ -12,7 +12,7 @@ import zlib
 
 import numpy as np
 
-from cockpit.model.histogram import Histogram, indices_of
+from cockpit.model.histogram import EMPTY, Histogram, indices_of
 
 _COMPRESSED, _COUNTS = 0x1C849304, 0x1C849303
 _OUTER, _INNER = struct.Struct(">II"), struct.Struct(">IIIIQQd")
@@ -32,7 +32,7 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
     digits, lowest, body = _parts(text)
     indices, counts = _nonzero(body)
     if not indices:
-        return Histogram.of([])
+        return EMPTY
     half = max(0, (2 * 10**digits - 1).bit_length() - 1)
     lower, width = _bounds(indices, half, max(1, lowest).bit_length() - 1, unit)
     middles = [low + (wide - unit) // 2 for low, wide in zip(lower, width, strict=True)]

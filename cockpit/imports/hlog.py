@@ -5,12 +5,11 @@ A log has a value per request and nothing else: no statuses, no errors, no bytes
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cockpit.imports.formats import LATEST
+from cockpit.imports.formats import LATEST, bounded, duration
 from cockpit.imports.hdr import SUM, decode
 from cockpit.imports.runs import ForeignRun, check_span, target_of
 from cockpit.model.events import Tick
@@ -80,7 +79,7 @@ def _read(lines: Iterable[str], unit: int) -> _Log:
     for number, line in enumerate(lines, 1):
         try:
             if found := _TIME.match(line):
-                times[found[1]] = _number(found[2], LATEST)
+                times[found[1]] = bounded(found[2], LATEST)
             elif line.strip() and not line.startswith(("#", '"')):
                 intervals.append(_interval(line.strip(), unit))
         except ValueError as error:
@@ -97,15 +96,8 @@ def _interval(line: str, unit: int) -> _Interval:
     cells = line.split(",")
     if len(cells) != 4:
         raise ValueError(f"has {len(cells)} columns, not 4")
-    start, length, longest = _number(cells[0], LATEST), _number(cells[1], 1e6), _number(cells[2], 1e12)
+    start, length, longest = bounded(cells[0], LATEST), duration(cells[1]), bounded(cells[2], 1e12)
     return _Interval(start, length, tag, decode(cells[3], unit, longest * _SCALE * unit))
-
-
-def _number(text: str, most: float) -> float:
-    value = float(text)
-    if not 0 <= value <= most or not math.isfinite(value):
-        raise ValueError(f"{text[:24]!r} is out of range")
-    return value
 
 
 def _chosen(intervals: list[_Interval], tag: str | None) -> list[_Interval]:
@@ -125,7 +117,7 @@ def _began(times: dict[str, float], first: float) -> float | None:
         began = times["BaseTime"] + first
     elif "StartTime" in times and first < times["StartTime"] - _YEAR:
         began = times["StartTime"] + first
-    return None if began is None else _number(str(began), LATEST)
+    return None if began is None else bounded(began, LATEST)
 
 
 def _tick(one: _Interval, first: float, service: dict[float, Histogram]) -> Tick:

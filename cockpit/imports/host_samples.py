@@ -47,6 +47,37 @@ _ACTIVITIES = {
     "memory": "memory (-r)",
     "queue": "load average (-q)",
 }
+# The kernel's names of what sysstat counts: of rates (tasks, swapping, paging, TCP), and of sockets.
+COUNTERS = {
+    "cswch": "ctxt",
+    "pswpin": "pswpin",
+    "pswpout": "pswpout",
+    "pgpgin": "pgpgin",
+    "pgpgout": "pgpgout",
+    "fault": "pgfault",
+    "majflt": "pgmajfault",
+    "pgfree": "pgfree",
+    "pgscank": "pgscan_kswapd",
+    "pgscand": "pgscan_direct",
+    "pgsteal": "pgsteal_kswapd",
+    "active": "Tcp.ActiveOpens",
+    "passive": "Tcp.PassiveOpens",
+    "iseg": "Tcp.InSegs",
+    "oseg": "Tcp.OutSegs",
+    "atmptf": "Tcp.AttemptFails",
+    "estres": "Tcp.EstabResets",
+    "retrans": "Tcp.RetransSegs",
+    "isegerr": "Tcp.InErrs",
+    "orsts": "Tcp.OutRsts",
+}
+_SOCKETS = {
+    "totsck": "sockets.used",
+    "tcpsck": "TCP.inuse",
+    "udpsck": "UDP.inuse",
+    "rawsck": "RAW.inuse",
+    "ip-frag": "FRAG.inuse",
+    "tcp-tw": "TCP.tw",
+}
 
 
 def config_of(name: str, host: SysstatHost, file: str) -> HostConfig:
@@ -133,7 +164,7 @@ class _Counters:
             memory=_memory(one.memory) if one.memory else MemCounters(*[0] * 9),
             io=self._io(one.io) if one.io else None,
             load=(queue.ldavg_1, queue.ldavg_5, queue.ldavg_15) if queue else (0.0, 0.0, 0.0),
-            forks=1 + self._count("forks", tasks.proc) if tasks else 0,
+            forks=1 + self._count("forks", tasks.get("proc", 0.0)) if tasks else 0,
             disks=tuple(self._disk(disk) for disk in one.disk if disk.disk_device in self._used),
             nets=self._nets(one.network),
             running=queue.runq_sz + 1 if queue else 0,
@@ -219,20 +250,9 @@ class _Counters:
 
 def _rates(one: Statistics) -> dict[str, float]:
     """Return rates by the names of the kernel's counters; of pressure microseconds per second."""
-    tasks = one.process_and_context_switch
-    found = {} if tasks is None else {"ctxt": tasks.cswch}
-    if one.swap_pages is not None:
-        found |= {"pswpin": one.swap_pages.pswpin, "pswpout": one.swap_pages.pswpout}
-    if (paging := one.paging) is not None:
-        found |= {"pgpgin": paging.pgpgin, "pgpgout": paging.pgpgout, "pgfree": paging.pgfree}
-        found |= {"pgfault": paging.fault, "pgmajfault": paging.majflt, "pgsteal_kswapd": paging.pgsteal}
-        found |= {"pgscan_kswapd": paging.pgscank, "pgscan_direct": paging.pgscand}
-    if (tcp := one.network.net_tcp) is not None:
-        found |= {"Tcp.ActiveOpens": tcp.active, "Tcp.PassiveOpens": tcp.passive}
-        found |= {"Tcp.InSegs": tcp.iseg, "Tcp.OutSegs": tcp.oseg}
-    if (etcp := one.network.net_etcp) is not None:
-        found |= {"Tcp.AttemptFails": etcp.atmptf, "Tcp.EstabResets": etcp.estres, "Tcp.RetransSegs": etcp.retrans}
-        found |= {"Tcp.InErrs": etcp.isegerr, "Tcp.OutRsts": etcp.orsts}
+    network = one.network
+    parts = (one.process_and_context_switch, one.swap_pages, one.paging, network.net_tcp, network.net_etcp)
+    found = {COUNTERS[key]: rate for part in parts if part for key, rate in part.items() if key in COUNTERS}
     for resource, pressure in (("cpu", one.psi.psi_cpu), ("io", one.psi.psi_io), ("memory", one.psi.psi_mem)):
         if pressure is not None:
             found[f"{resource}.some"] = 1e4 * pressure.some_avg
@@ -247,10 +267,7 @@ def _levels(one: Statistics) -> dict[str, int]:
     if memory is not None:
         found |= {"Committed_AS": memory.commit, "Active": memory.active, "Inactive": memory.inactive}
         found |= {"Dirty": memory.dirty, "Slab": memory.slab, "SwapCached": memory.swpcad}
-    if sockets is not None:
-        found |= {"sockets.used": sockets.totsck, "TCP.inuse": sockets.tcpsck, "UDP.inuse": sockets.udpsck}
-        found |= {"RAW.inuse": sockets.rawsck, "FRAG.inuse": sockets.ip_frag, "TCP.tw": sockets.tcp_tw}
-    return found
+    return found | {_SOCKETS[key]: level for key, level in (sockets or {}).items() if key in _SOCKETS}
 
 
 def _memory(memory: Memory) -> MemCounters:

@@ -133,7 +133,7 @@ def _tick(second: _Second, start: float, t: float) -> Tick:
         completed=second.completed,
         statuses=dict(second.statuses),
         errors=dict(second.errors),
-        service=Histogram.of(second.took) if second.took else Histogram.of([]),
+        service=Histogram.of(second.took),
         bytes_received=second.size,
         body_bytes=second.size,
     )

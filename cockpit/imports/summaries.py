@@ -7,23 +7,24 @@ A file is hostile: every number is checked. Raises ValueError.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
-from cockpit.imports.formats import error_kind
+import msgspec
+from msgspec import Meta
+
+from cockpit.imports.formats import LONGEST, bounded, duration, error_kind
 from cockpit.imports.percentiles import histogram_of
 from cockpit.imports.runs import ForeignRun, check_span, target_of
 from cockpit.model.events import Tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.load import LoadPlan, RunTotals
 
-# No count is larger, no time is longer (s).
-_MOST, _LONGEST = 1 << 50, 1e6
+# No count is larger.
+_MOST = 1 << 50
 # The most percentiles of a summary; wrk2 prints about 100.
 _PERCENTILES = 1000
 # Characters; oha prints about 3000.
@@ -136,13 +137,13 @@ class _Found:
         self.url = url
 
     def latency(self, mean: str, unit: str, most: str, most_unit: str) -> None:
-        self.numbers["mean"], self.numbers["max"] = _scaled(mean, _TIMES[unit]), _scaled(most, _TIMES[most_unit])
+        self.numbers["mean"], self.numbers["max"] = duration(mean, _TIMES[unit]), duration(most, _TIMES[most_unit])
 
     def point(self, percent: str, value: str, unit: str) -> None:
-        self._add(self.points, _scaled(percent, 1.0), _scaled(value, _TIMES[unit]))
+        self._add(self.points, bounded(percent, 100), duration(value, _TIMES[unit]))
 
     def spectrum_point(self, value: str, share: str) -> None:
-        self._add(self.spectrum, round(100 * _scaled(share, 1.0), 6), _scaled(value, 1e-3))
+        self._add(self.spectrum, round(100 * bounded(share, 1), 6), duration(value, 1e-3))
 
     def _add(self, to: dict[float, float], percent: float, seconds: float) -> None:
         # A script prints after wrk. wrk2 rounds several percentiles to 1.000000; the last is the maximum.
@@ -150,9 +151,9 @@ class _Found:
         if len(to) > _PERCENTILES:
             raise ValueError(f"has more than {_PERCENTILES} percentiles")
 
-    def requests(self, number: str, seconds: str, unit: str, size: str, size_unit: str) -> None:
-        self.numbers |= {"requests": _scaled(number, 1, _MOST), "seconds": _scaled(seconds, _TIMES[unit])}
-        self.numbers["bytes"] = _scaled(size, _SIZES[size_unit], _MOST)
+    def requests(self, count: str, seconds: str, unit: str, size: str, size_unit: str) -> None:
+        self.numbers |= {"requests": bounded(count, _MOST), "seconds": duration(seconds, _TIMES[unit])}
+        self.numbers["bytes"] = bounded(size, _MOST, _SIZES[size_unit])
 
     def errors(self, *numbers: str) -> None:
         self.numbers |= zip(("connect", "read", "write", "timeout"), map(int, numbers), strict=True)
@@ -160,20 +161,20 @@ class _Found:
     def calibration(self) -> None:
         self.numbers["wrk2"] = 1
 
-    def connections(self, number: str) -> None:
-        self.numbers["connections"] = int(number)
+    def connections(self, count: str) -> None:
+        self.numbers["connections"] = int(count)
 
     def spectrum_mean(self, value: str) -> None:
-        self.numbers["spectrum mean"] = _scaled(value, 1e-3)
+        self.numbers["spectrum mean"] = duration(value, 1e-3)
 
-    def counted(self, number: str) -> None:
-        self.numbers["counted"] = _scaled(number, 1, _MOST)
+    def counted(self, count: str) -> None:
+        self.numbers["counted"] = bounded(count, _MOST)
 
-    def statuses(self, number: str) -> None:
-        self.numbers["statuses"] = int(number)
+    def statuses(self, count: str) -> None:
+        self.numbers["statuses"] = int(count)
 
-    def rate(self, number: str) -> None:
-        self.numbers["rate"] = _scaled(number, 1.0, _MOST)
+    def rate(self, per_second: str) -> None:
+        self.numbers["rate"] = bounded(per_second, _MOST)
 
 
 _TIME = r"([\d.]{1,12})(us|ms|s|m|h)"
@@ -198,13 +199,6 @@ _LINES: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = (
     (re.compile(r"\s*Non-2xx or 3xx responses: (\d{1,12})\s*$"), _Found.statuses),
     (re.compile(r"\s*Requests/sec:\s+([\d.]{1,20})\s*$"), _Found.rate),
 )
-
-
-def _scaled(word: str, factor: float, most: float = _LONGEST) -> float:
-    value = float(word) * factor
-    if not 0 <= value <= most:
-        raise ValueError(f"{word!r} is out of range")
-    return value
 
 
 def parse_wrk(lines: Iterator[str]) -> Summary:
@@ -288,6 +282,26 @@ def _wrk_seconds(requests: int, numbers: Mapping[str, float]) -> float:
 
 # oha
 
+_Count = Annotated[int, Meta(ge=0, lt=_MOST)]
+_Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
+
+
+class _OhaTotals(msgspec.Struct, frozen=True, rename="camel"):
+    """Without a response all but `total` are NaN, which oha writes as null."""
+
+    total: _Seconds
+    slowest: _Seconds | None
+    fastest: _Seconds | None
+    average: _Seconds | None
+    total_data: _Count
+
+
+class _Oha(msgspec.Struct, frozen=True, rename="camel"):
+    summary: _OhaTotals
+    latency_percentiles: dict[Annotated[str, Meta(pattern=r"^p\d{1,2}(\.\d{1,6})?$")], _Seconds | None]
+    status_code_distribution: dict[Annotated[int, Meta(ge=100, le=999)], _Count]
+    error_distribution: dict[str, _Count]
+
 
 def parse_oha(pieces: Iterable[str]) -> Summary:
     """Return the summary of `oha --output-format json` (older: `oha -j`). Raises ValueError."""
@@ -297,59 +311,30 @@ def parse_oha(pieces: Iterable[str]) -> Summary:
         if len(text) > _LARGEST:
             raise ValueError(f"is larger than {_LARGEST >> 10} KiB")
     try:
-        return _oha_summary(json.loads(text))
-    except (TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-        named = f"no {error.args[0]!r}" if isinstance(error, KeyError) else "not as oha writes it"
-        raise ValueError(f"{named}; write it with oha --output-format json") from None
+        return _oha_summary(msgspec.json.decode(text, type=_Oha))
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise ValueError(f"{error}; write it with oha --output-format json") from None
 
 
-def _oha_summary(found: Any) -> Summary:
-    summary, percentiles = found["summary"], found["latencyPercentiles"]
-    statuses = {_status(name): _count(number) for name, number in found["statusCodeDistribution"].items()}
-    errors, abandoned = Counter[str](), 0
-    for name, number in found["errorDistribution"].items():
-        if name == _DEADLINE:
-            abandoned += _count(number)
-        else:
-            errors[error_kind(name)] += _count(number)
-    completed = sum(statuses.values())
-    points = {_percent(name): _seconds(value) for name, value in percentiles.items() if value is not None}
-    if points and completed:
-        points |= {0.0: _seconds(summary["fastest"]), 100.0: _seconds(summary["slowest"])}
+def _oha_summary(found: _Oha) -> Summary:
+    errors = Counter[str]()
+    for name, count in found.error_distribution.items():
+        if name != _DEADLINE:
+            errors[error_kind(name)] += count
+    completed, summary = sum(found.status_code_distribution.values()), found.summary
+    points = {float(name[1:]): value for name, value in found.latency_percentiles.items()}
+    if any(value is not None for value in points.values()):
+        points |= {0.0: summary.fastest, 100.0: summary.slowest}
     return Summary(
         tool="oha --output-format json",
-        seconds=_seconds(summary["total"]),
+        seconds=summary.total,
         completed=completed,
         counted=completed,
-        points=points if completed else {},
-        mean=_seconds(summary["average"]) if completed else None,
-        statuses=statuses,
+        points={percent: value for percent, value in points.items() if value is not None} if completed else {},
+        mean=summary.average if completed else None,
+        statuses=found.status_code_distribution,
         errors=dict(errors),
-        abandoned=abandoned,
-        body=_count(summary["totalData"]),
+        abandoned=found.error_distribution.get(_DEADLINE, 0),
+        body=summary.total_data,
         lacks=("connections",),
     )
-
-
-def _status(name: str) -> int:
-    if not (name.isascii() and name.isdecimal() and len(name) == 3):
-        raise ValueError(f"{name[:24]!r} is no status")
-    return int(name)
-
-
-def _count(number: Any) -> int:
-    if type(number) is not int or not 0 <= number < _MOST:
-        raise ValueError(f"{str(number)[:24]!r} is no count")
-    return number
-
-
-def _seconds(number: Any) -> float:
-    if type(number) not in (int, float) or not 0 <= number <= _LONGEST or not math.isfinite(number):
-        raise ValueError(f"{str(number)[:24]!r} is no time in seconds")
-    return float(number)
-
-
-def _percent(name: str) -> float:
-    if not re.fullmatch(r"p\d{1,2}(?:\.\d{1,6})?", name):
-        raise ValueError(f"{name[:24]!r} is no percentile")
-    return float(name[1:])

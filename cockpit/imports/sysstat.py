@@ -56,27 +56,6 @@ class CpuLoad(_Part, frozen=True, kw_only=True):
     idle: Percent
 
 
-class Tasks(_Part, frozen=True, kw_only=True):
-    proc: Rate
-    cswch: Rate
-
-
-class SwapPages(_Part, frozen=True, kw_only=True):
-    pswpin: Rate
-    pswpout: Rate
-
-
-class Paging(_Part, frozen=True, kw_only=True):
-    pgpgin: Rate
-    pgpgout: Rate
-    fault: Rate
-    majflt: Rate
-    pgfree: Rate
-    pgscank: Rate
-    pgscand: Rate
-    pgsteal: Rate
-
-
 class IoReads(_Part, frozen=True, kw_only=True):
     rtps: Rate
     bread: Rate
@@ -170,36 +149,12 @@ class InterfaceErrors(_Part, frozen=True, kw_only=True):
     txdrop: Rate
 
 
-class Sockets(_Part, frozen=True, kw_only=True):
-    totsck: Level
-    tcpsck: Level
-    udpsck: Level
-    rawsck: Level
-    ip_frag: Level
-    tcp_tw: Level
-
-
-class Tcp(_Part, frozen=True, kw_only=True):
-    active: Rate
-    passive: Rate
-    iseg: Rate
-    oseg: Rate
-
-
-class TcpErrors(_Part, frozen=True, kw_only=True):
-    atmptf: Rate
-    estres: Rate
-    retrans: Rate
-    isegerr: Rate
-    orsts: Rate
-
-
 class Network(_Part, frozen=True, kw_only=True):
     net_dev: list[Interface] = []
     net_edev: list[InterfaceErrors] = []
-    net_sock: Sockets | None = None
-    net_tcp: Tcp | None = None
-    net_etcp: TcpErrors | None = None
+    net_sock: dict[str, Level] | None = None
+    net_tcp: dict[str, Rate] | None = None
+    net_etcp: dict[str, Rate] | None = None
 
 
 class Pressure(_Part, frozen=True, kw_only=True):
@@ -220,9 +175,9 @@ class Statistics(_Part, frozen=True, kw_only=True):
 
     timestamp: Timestamp
     cpu_load: list[CpuLoad]
-    process_and_context_switch: Tasks | None = None
-    swap_pages: SwapPages | None = None
-    paging: Paging | None = None
+    process_and_context_switch: dict[str, Rate] | None = None
+    swap_pages: dict[str, Rate] | None = None
+    paging: dict[str, Rate] | None = None
     io: Io | None = None
     memory: Memory | None = None
     queue: Queue | None = None

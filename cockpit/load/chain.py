@@ -74,7 +74,7 @@ class RequestTemplate:
 class ChainOrder:
     """The requests of a chain, in the order of the plan for each user, with the members of `RequestOrder`."""
 
-    only = limit = None
+    only = None
 
     def __init__(self, plan: LoadPlan) -> None:
         requests = requests_of(plan)

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.channel import DRAIN, ConnectionOwner, Handler, RequestSlot
 from cockpit.load.failures import TLS_CUT, Malformed, transfer_failure
+from cockpit.load.load_socket import DRAIN, ConnectionOwner, Handler, LoadSocket
 from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
-from cockpit.load.replies import Head, Reply
 from cockpit.load.request_metrics import RequestMetrics
+from cockpit.load.responses import Head, ResponseReader
 from cockpit.model.load import ErrorKind
 
 # A small response takes one read of this size; the rest of a larger one is read into a shared buffer.
@@ -26,7 +26,7 @@ _READS = 8
 LINGER = 0.1
 
 
-class Connection(RequestSlot):
+class Connection(LoadSocket):
     """`counts` are the metrics of its requests.
 
     `lingers_until` is finite while a finished connection waits for the server to close it first, so that the
@@ -39,9 +39,9 @@ class Connection(RequestSlot):
         "_first",
         "_known",
         "_like_last",
-        "_on_reply",
-        "_reply",
+        "_on_response",
         "_request",
+        "_response",
         "_size",
         "_unsent",
         "_whole",
@@ -53,8 +53,8 @@ class Connection(RequestSlot):
         super().__init__(load)
         self.lingers_until = inf
         # Made once: every access to a bound method makes a new object.
-        self._on_reply: Handler = self.on_reply
-        self._reply = Reply(counts.heads)
+        self._on_response: Handler = self.on_response
+        self._response = ResponseReader(counts.heads)
         self._first = inf
         self._bind(counts)
         self.carry(counts, request)
@@ -71,18 +71,18 @@ class Connection(RequestSlot):
         self.counts = counts
         self._known = counts.heads.known
         self._like_last = counts.heads.like_last
-        self._reply.take_up(counts.heads)
+        self._response.take_up(counts.heads)
         self._whole: Callable[[float], None] = counts.whole.append
         self._end: Callable[[float], None] = counts.ends.append
 
     def _fresh(self) -> None:
         """No byte of a response has arrived yet."""
         if self._first != inf:
-            self.counts.body += self._reply.size
+            self.counts.body += self._response.size
         self._first = inf
         self._unsent: memoryview | None = None
         self._cut_off: ErrorKind | None = None
-        self._reply.reset()
+        self._response.reset()
 
     # --- sending ---
 
@@ -114,7 +114,7 @@ class Connection(RequestSlot):
         self._load.not_connected(self)
 
     def _ready(self, mask: int, now: float) -> None:
-        self._handlers[self._fd] = self._on_reply
+        self._handlers[self._fd] = self._on_response
         try:
             sent = self._socket.send(self._request)
         except BlockingIOError:
@@ -128,7 +128,7 @@ class Connection(RequestSlot):
         self.counts.sent_bytes += sent
         if mask & (READABLE | HANGUP):
             # Edge-triggered: this wake-up is the only one for data from before the request.
-            self.on_reply(mask, now)
+            self.on_response(mask, now)
 
     def _send_rest(self, sent: int, mask: int, now: float) -> None:
         """The request did not fit into the socket's buffer: continue when it has room, and read until then."""
@@ -157,13 +157,13 @@ class Connection(RequestSlot):
         if not self._unsent:
             self._unsent = None
             self._handlers[self._fd] = self.on_more
-            self._load.poller.watch_replies(self._fd)
+            self._load.poller.watch_responses(self._fd)
         if mask & (READABLE | HANGUP | TROUBLE):
             self.on_more(mask, now)
 
     # --- receiving ---
 
-    def on_reply(self, mask: int, now: float) -> None:
+    def on_response(self, mask: int, now: float) -> None:
         """The start of a response; nearly always all of it, with a head seen before."""
         try:
             data = self._socket.recv(FIRST_READ)
@@ -223,7 +223,7 @@ class Connection(RequestSlot):
     def _feed(self, data: bytes | memoryview, mask: int, now: float) -> bool:
         """Take a piece of the response; return whether the request is over, successful or not."""
         try:
-            if not self._reply.feed(data):
+            if not self._response.feed(data):
                 return False
         except Malformed:
             self._fail("malformed")
@@ -234,20 +234,20 @@ class Connection(RequestSlot):
     # --- the end of a request ---
 
     def _complete(self, mask: int, now: float) -> None:
-        head = self._reply.head
+        head = self._response.head
         assert head is not None
         counts = self.counts
         counts.firsts.append(self._first - self.started)
         self._end(now - self.started)
-        counts.replied(head.status, self._reply.size, self._reply.verdict())
+        counts.count_response(head.status, self._response.size, self._response.verdict())
         # With bytes beyond the response, or half a request, the connection cannot be used again.
-        spoilt = self._reply.excess or self._unsent is not None
+        spoilt = self._response.excess or self._unsent is not None
         self._fresh()
         if spoilt:
             self._tally.reconnects += head.reuse
             self._leave()
         elif head.reuse and not mask & HANGUP:
-            self._handlers[self._fd] = self._on_reply
+            self._handlers[self._fd] = self._on_response
             self._load.next(self)
         else:
             self._part(head, mask, now)
@@ -291,7 +291,7 @@ class Connection(RequestSlot):
         self._load.next(self)
 
     def _at_close(self, mask: int, now: float) -> None:
-        if self._reply.closed():
+        if self._response.closed():
             self._complete(mask | HANGUP, now)
         else:
             self._ended_early()
@@ -302,7 +302,7 @@ class Connection(RequestSlot):
     def _broken(self, error: OSError) -> None:
         if error.errno != TLS_CUT:
             self._lost(transfer_failure(error.errno))
-        elif self._reply.closed():
+        elif self._response.closed():
             self._fail("tls_truncated")
         else:
             self._ended_early()
@@ -357,6 +357,6 @@ class Connection(RequestSlot):
     def close(self) -> None:
         if self._fd < 0:
             return
-        RequestSlot.close(self)
+        LoadSocket.close(self)
         if self._first != inf or self._unsent is not None:
             self._fresh()

@@ -11,16 +11,16 @@ from time import monotonic
 from typing import Literal
 
 from cockpit.load.chain import ChainOrder
-from cockpit.load.channel import Handler
 from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
 from cockpit.load.dialer import Dialer
+from cockpit.load.load_socket import Handler
 from cockpit.load.log_share import LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment, share
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.request_order import RequestOrder, request_metrics_of
-from cockpit.load.schedule import Leg, legs_of
+from cockpit.load.schedule import Phase, phases_of
 from cockpit.load.tally import Tally
 from cockpit.model.events import Tick
 
@@ -63,10 +63,10 @@ class Engine:
         # How many requests may have been begun by the plan, which does not limit them during the warm-up, and how many
         # now: no number while the run is extended.
         self._planned_limit = self._limit = sys.maxsize if plan.warmup > 0 else self._quota
-        self._legs: deque[Leg] = deque()
-        self._leg = Leg(0.0, 0, False, 0, 0.0)
+        self._phases: deque[Phase] = deque()
+        self._phase = Phase(0.0, 0, False, 0, 0.0)
         self._over = self._quota == 0
-        self._started = self._next_leg = self._next_tick = self._ends = self._next_expiry = self._due = 0.0
+        self._started = self._next_phase = self._next_tick = self._ends = self._next_expiry = self._due = 0.0
         self._planned_end = 0.0
         # Until when the run is extended; infinite when it is not.
         self._extended = inf
@@ -74,13 +74,13 @@ class Engine:
     def run(self, at: float) -> None:
         """Send everything. `at` is the run's beginning in time.monotonic(); ends when the plan is carried out."""
         plan = self.assignment.plan
-        legs, self._planned_end = legs_of(plan, at)
+        phases, self._planned_end = phases_of(plan, at)
         self._ends = self._planned_end
-        self._legs.extend(legs)
+        self._phases.extend(phases)
         self._started = at
         self._next_tick = at + plan.tick
         self._next_expiry = at + plan.timeout
-        self._enter(self._legs.popleft())
+        self._enter(self._phases.popleft())
         self.tally.begin()
         self._due = now = monotonic()
         poll, handlers, tally = self._poll(), self.handlers, self.tally
@@ -102,9 +102,9 @@ class Engine:
     def stop(self) -> None:
         """End the run before its time, once the events at hand are through."""
         self.reason = "stopped"
-        self._legs.clear()
+        self._phases.clear()
         self._ends = self._due = 0.0
-        self._next_leg = inf
+        self._next_phase = inf
 
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         """Go on with this many connections of this worker's own, or with this rate of all workers together."""
@@ -120,7 +120,7 @@ class Engine:
             if self._extended == inf:
                 self._limit_to(self._planned_limit)
         if self.assignment.plan.stages:
-            self._set_load(self._leg._replace(start=monotonic()))
+            self._set_load(self._phase._replace(start=monotonic()))
         self._due = 0.0
 
     def own(self, total: int) -> int:
@@ -146,8 +146,8 @@ class Engine:
             sent=self._issued,
             connections=self.connections,
             started=self._started_in_flight(),
-            stage=self._leg.stage,
-            warmup=self._leg.warmup,
+            stage=self._phase.stage,
+            warmup=self._phase.warmup,
         )
 
     # --- called by connections ---
@@ -176,8 +176,8 @@ class Engine:
     # --- called by the clock ---
 
     def _housekeep(self, now: float) -> None:
-        while now >= self._next_leg:
-            self._turn(self._legs.popleft())
+        while now >= self._next_phase:
+            self._turn(self._phases.popleft())
         if now >= self._extended:
             self._extended = inf
             self._limit_to(self._planned_limit)
@@ -195,12 +195,12 @@ class Engine:
             self._on_tick()
             interval = self.assignment.plan.tick
             self._next_tick += interval * max(1.0, (now - self._next_tick) // interval + 1)
-        self._due = min(self._next_tick, self._next_expiry, self._next_leg, self._ends, self._extended, due)
+        self._due = min(self._next_tick, self._next_expiry, self._next_phase, self._ends, self._extended, due)
 
-    def _turn(self, leg: Leg) -> None:
-        """One leg ends and the next begins; counts go to one or the other."""
-        self._catch_up(leg.start)
-        counting_begins = self._leg.warmup and not leg.warmup
+    def _turn(self, phase: Phase) -> None:
+        """One phase ends and the next begins; counts go to one or the other."""
+        self._catch_up(phase.start)
+        counting_begins = self._phase.warmup and not phase.warmup
         if counting_begins:
             self._end_warm_up()
         self.tally.close_interval()
@@ -210,25 +210,25 @@ class Engine:
             self._planned_limit = self._quota + self._issued if self._quota < sys.maxsize else sys.maxsize
             if self._extended == inf:
                 self._limit = self._planned_limit
-        self._enter(leg)
+        self._enter(phase)
         if counting_begins:
             self._count_anew()
 
-    def _enter(self, leg: Leg) -> None:
+    def _enter(self, phase: Phase) -> None:
         # The end of the warm-up leaves the load as it is, possibly altered by hand.
-        anew = leg.warmup or not self._leg.warmup
-        self._leg = leg
-        self._next_leg = self._legs[0].start if self._legs else inf
-        if anew:
-            self._set_load(leg)
+        sets_load = phase.warmup or not self._phase.warmup
+        self._phase = phase
+        self._next_phase = self._phases[0].start if self._phases else inf
+        if sets_load:
+            self._set_load(phase)
 
     # --- implemented by subclasses ---
 
     def _poll(self) -> Poll:
         return self.poller.poll
 
-    def _set_load(self, leg: Leg) -> None:
-        """The load is to be that of this leg."""
+    def _set_load(self, phase: Phase) -> None:
+        """The load is to be that of this phase."""
         raise NotImplementedError
 
     def _limit_to(self, limit: int) -> None:
@@ -276,6 +276,6 @@ def order_of(assignment: Assignment) -> RequestOrder | LoggedOrder | ChainOrder:
     return RequestOrder(assignment.plan, assignment.worker, assignment.workers)
 
 
-def grain(connections: int) -> float:
+def timeout_precision(connections: int) -> float:
     """Return the precision (s) of timeouts with this many connections."""
     return _GRAIN * (1 + connections / 1000)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent
-from cockpit.model.generator_events import GeneratorSample, MachineTimes
+from cockpit.model.generators import GeneratorSample, MachineTimes
 
 # Seconds between readings.
 INTERVAL = 1.0

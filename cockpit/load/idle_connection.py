@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from cockpit.load.channel import ConnectionOwner
 from cockpit.load.connection import Connection
+from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.request_metrics import RequestMetrics
 
 # The end of a request's first line, which no path holds.
@@ -36,7 +36,7 @@ class IdleConnection(Connection):
     def rouse(self) -> None:
         """Expect a response again."""
         if self._fd >= 0:
-            self._handlers[self._fd] = self._on_reply
+            self._handlers[self._fd] = self._on_response
 
     def on_idle(self, mask: int, now: float) -> None:
         """The server closes an idle connection, or sends unexpected data on it."""

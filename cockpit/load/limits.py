@@ -67,7 +67,7 @@ def check(plan: LoadPlan, capacity: Capacity | None = None) -> None:
         missing = [cpu for cpu in plan.cpus if cpu not in allowed]
         if missing:
             names = ", ".join(str(cpu) for cpu in sorted(allowed))
-            raise UsageError(f"CPU {missing[0]} is not one this process may use; it may use {names}")
+            raise UsageError(f"CPU {missing[0]} is not available to this process; choose from {names}")
 
 
 def check_concurrency(wanted: int, workers: int, most: int | None) -> None:
@@ -77,7 +77,7 @@ def check_concurrency(wanted: int, workers: int, most: int | None) -> None:
         needed = share + OWN_FILES
         raise UsageError(
             f"{wanted} connections need {needed} open files in a worker and its machine allows {most + OWN_FILES}:"
-            f" raise the hard limit (ulimit -Hn {needed}), ask for more workers or fewer connections"
+            f" raise the hard limit (ulimit -Hn {needed}), use more workers or fewer connections"
         )
 
 
@@ -112,22 +112,22 @@ def warnings(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[str, ...
     each = plan.requests_per_connection if plan.keepalive else 1
     if each is None or plan.unix or not ports:
         return tuple(lines)
-    way_out = "where the server leaves closing to the client, ports run out (counted as no_local_ports)"
+    way_out = "if the server does not close them first, ports run out (errors no_local_ports)"
     if plan.requests is not None and plan.requests > each * ports:
         lines.append(
-            f"{plan.requests // each} new connections from {ports} local ports, each of which rests"
-            f" {_TIME_WAIT} s after the client closes it: {way_out}"
+            f"{plan.requests // each} new connections from {ports} local ports, each in TIME_WAIT"
+            f" for {_TIME_WAIT} s if the client closes it: {way_out}"
         )
     length = _length(plan)
     if plan.open:
         rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)]) / each
         if rate * min(_TIME_WAIT, length) > ports:
             lines.append(
-                f"{rate:g} new connections a second use up {ports} local ports in {ports / rate:.0f} s, and each rests"
-                f" {_TIME_WAIT} s after the client closes it: {way_out}; more local addresses help"
+                f"{rate:g} new connections/s use up {ports} local ports in {ports / rate:.0f} s, each in TIME_WAIT"
+                f" for {_TIME_WAIT} s if the client closes it: {way_out}; more local addresses help"
             )
     elif isfinite(length) and (rate := ports / min(_TIME_WAIT, length)) < _most_connects(plan) / each:
-        lines.append(f"{ports} local ports allow {rate:.0f} new connections a second for this run: {way_out}")
+        lines.append(f"{ports} local ports allow {rate:.0f} new connections/s for this run: {way_out}")
     return tuple(lines)
 
 
@@ -177,7 +177,7 @@ def _check_stages(plan: LoadPlan) -> None:
         kind = "rate" if plan.open else "concurrency"
         other = stage.concurrency if plan.open else stage.rate
         if value is None or other is not None:
-            raise UsageError(f"stage {number}: the stages of a run have each a {kind}, and no other")
+            raise UsageError(f"stage {number}: write a {kind} and nothing else, as in the other stages")
         if not 0 < value < inf or not 0 < stage.duration < inf:
             raise UsageError(f"stage {number}: {kind} {value:g} for {stage.duration:g} s; both must be more than 0")
 

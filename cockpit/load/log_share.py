@@ -60,7 +60,7 @@ class LoggedOrder:
     """The requests of a share in order, with the members of `RequestOrder`. HEAD requests are counted apart, because
     their responses have no body."""
 
-    only = limit = None
+    only = None
 
     def __init__(self, plan: LoadPlan, share: LogShare) -> None:
         self._lines = share.requests.split(b"\n")

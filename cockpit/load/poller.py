@@ -43,7 +43,7 @@ class Poller(Protocol):
     def watch_control(self, fd: int) -> None:
         """Wake as long as `fd` has something to read."""
 
-    def watch_replies(self, fd: int) -> None:
+    def watch_responses(self, fd: int) -> None:
         """Wake when there is something to read, and no longer for room to write."""
 
     def watch_both(self, fd: int) -> None:
@@ -76,7 +76,7 @@ class EpollPoller:
     def watch_control(self, fd: int) -> None:
         self._epoll.register(fd, select.EPOLLIN)
 
-    def watch_replies(self, fd: int) -> None:
+    def watch_responses(self, fd: int) -> None:
         pass
 
     def watch_both(self, fd: int) -> None:
@@ -105,7 +105,7 @@ class SelectorPoller:
     def watch_control(self, fd: int) -> None:
         self._selector.register(fd, selectors.EVENT_READ)
 
-    def watch_replies(self, fd: int) -> None:
+    def watch_responses(self, fd: int) -> None:
         self._selector.modify(fd, selectors.EVENT_READ)
 
     def watch_both(self, fd: int) -> None:

@@ -18,7 +18,7 @@ from cockpit.model import events
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, Awaited, LoadAdjusted, RunEnded, RunExtended, RunStarted, Tick
-from cockpit.model.generator_events import WorkerLost
+from cockpit.model.generators import WorkerLost
 from cockpit.model.load import LoadPlan
 
 Emit = Callable[[AnyEvent], None]
@@ -149,7 +149,7 @@ class LoadRun:
             raise UsageError("a replayed log sets the load; start it again with another --speed")
         asked, other, name = (rate, concurrency, "rate") if self.plan.open else (concurrency, rate, "concurrency")
         if asked is None or other is not None:
-            raise UsageError(f"this run has a fixed {name}: only that can be altered")
+            raise UsageError(f"this run has a {name}: only the {name} can be changed")
         if not 0 < asked < math.inf:
             raise UsageError(f"{name} is {asked}; it must be more than 0")
         if concurrency is None:
@@ -157,7 +157,7 @@ class LoadRun:
         workers = len(self._workers)
         counted = self.plan.requests is not None or (self.plan.paths is not None and self.plan.paths.order == "once")
         if counted and concurrency < workers:
-            raise UsageError(f"concurrency is {concurrency}; each of the {workers} workers has requests left for one")
+            raise UsageError(f"concurrency is {concurrency}; use at least {workers}, one for each worker")
         limits.check_concurrency(concurrency, workers, self._files)
 
     def _kill_stuck(self) -> None:
@@ -190,8 +190,8 @@ class LoadRun:
 
     def _take(self, line: bytes, worker: WorkerHandle) -> None:
         """Raises msgspec.MsgspecError for a line that is no message of this worker and run."""
-        if line.startswith(protocol.SAYING):
-            message = protocol.decode_saying.decode(line)
+        if line.startswith(protocol.MESSAGE_START):
+            message = protocol.decode_message.decode(line)
             worker.done = message if isinstance(message, Done) else worker.done
             return
         tick = events.decode(line)
@@ -216,7 +216,7 @@ class LoadRun:
         stopped = any(worker.done and worker.done.reason == "stopped" for worker in self._workers)
         missing = self._counted - sum(self._results.values())
         never = f"; {missing} of {self._counted} requests have no result" if missing > 0 else ""
-        partial = f"figures are partial: {lost}{never}" if lost else ""
+        partial = f"metrics are partial: {lost}{never}" if lost else ""
         return RunEnded(t=t, run=self.run, reason="stopped" if stopped else "completed", detail=partial)
 
 

@@ -19,9 +19,9 @@ from cockpit.load.expect import Expectation
 from cockpit.load.failures import Malformed
 from cockpit.load.log_reader import read_log
 from cockpit.load.log_share import LoggedOrder
-from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination, requests_of, target_of_plan
 from cockpit.load.request_order import RequestOrder
+from cockpit.load.responses import HeadCache, ResponseReader
 from cockpit.model.errors import TargetError
 from cockpit.model.load import LoadPlan, Request, redirect_target, url_without_password
 
@@ -111,7 +111,7 @@ async def _connect(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, tuple[Any, ...]]:
     """The first address that takes a connection."""
     open_streams = _opener(plan)
-    took = "finish a TLS handshake" if target_of_plan(plan).secure else "take a connection"
+    took = "finish a TLS handshake" if target_of_plan(plan).secure else "accept a connection"
     reasons = []
     for address in addresses:
         try:
@@ -173,8 +173,8 @@ async def _first_answer(
 ) -> tuple[int, str]:
     """Return the status of one response, requested as in the run, and its Location if it is an unexpected redirect."""
     expectation = Expectation(asked.expect)
-    heads = Heads(bodiless=asked.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
-    response, silent = Reply(heads), True
+    heads = HeadCache(bodiless=asked.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
+    response, silent = ResponseReader(heads), True
     shown = url_without_password(asked.url)
     try:
         async with asyncio.timeout(patience):
@@ -182,14 +182,14 @@ async def _first_answer(
             while response.head is None:
                 data = await reader.read(_READ)
                 if not data and silent:
-                    raise TargetError(f"{shown}: closed the connection without an answer")
+                    raise TargetError(f"{shown}: closed the connection without a response")
                 if not data:
                     raise Malformed("ended within its head")
                 silent = False
                 response.feed(data)
             return response.head.status, heads.location
     except TimeoutError:
-        raise TargetError(f"{shown}: connected, but no answer within {patience:g} s") from None
+        raise TargetError(f"{shown}: connected, but no response within {patience:g} s") from None
     except Malformed:
         raise TargetError(f"{shown}: the server does not speak HTTP/1.1") from None
     except OSError as error:

@@ -84,15 +84,15 @@ class Done(msgspec.Struct, frozen=True, tag_field="say", tag="done"):
     reason: Literal["completed", "stopped"]
 
 
-Saying = Ready | Done
+WorkerMessage = Ready | Done
 
 encode = msgspec.json.Encoder().encode
 decode_assignment = msgspec.json.Decoder(Assignment).decode
 decode_command: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
-decode_saying: msgspec.json.Decoder[Saying] = msgspec.json.Decoder(Saying)
+decode_message: msgspec.json.Decoder[WorkerMessage] = msgspec.json.Decoder(WorkerMessage)
 
-# Every saying begins so; every event begins otherwise.
-SAYING = b'{"say":'
+# Every message of a worker begins so; every event begins otherwise.
+MESSAGE_START = b'{"say":'
 
 
 def share(total: int, weights: list[int]) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cockpit.load.replies import Heads
+from cockpit.load.responses import HeadCache
 from cockpit.model.counts import Group
 from cockpit.model.histogram import EMPTY, Histogram
 
@@ -53,7 +53,7 @@ class RequestMetrics:
         "whole",
     )
 
-    def __init__(self, name: str, heads: Heads, *, idempotent: bool) -> None:
+    def __init__(self, name: str, heads: HeadCache, *, idempotent: bool) -> None:
         self.name = name
         self.heads = heads
         self.idempotent = idempotent
@@ -71,7 +71,7 @@ class RequestMetrics:
         self.unexpected: dict[str, int] = {}
         self.first_byte = self.service = self.response = EMPTY
 
-    def replied(self, status: int, size: int, verdict: str) -> None:
+    def count_response(self, status: int, size: int, verdict: str) -> None:
         """A response was complete in more than one piece: its body's size, and how it was unexpected, if so."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
         self.varied += self.heads.varies(size)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from cockpit.load.expect import Expectation
 from cockpit.load.paths import Paths, count_of
-from cockpit.load.replies import Heads
 from cockpit.load.request import IDEMPOTENT, request_parts, requests_of
 from cockpit.load.request_metrics import RequestMetrics
+from cockpit.load.responses import HeadCache
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 
@@ -39,9 +39,9 @@ def check(plan: LoadPlan) -> None:
     if plan.paths.order != "once":
         return
     if plan.requests is not None and plan.requests > paths:
-        raise UsageError(f"{plan.requests} requests, each for a path of its own, and only {paths} paths: ask for fewer")
+        raise UsageError(f"{plan.requests} requests for {paths} paths, each used once: request at most {paths}")
     if plan.warmup:
-        raise UsageError("paths that are taken once leave none for a warm-up: leave one of the two out")
+        raise UsageError("paths that are used once allow no warm-up: leave one of the two out")
 
 
 def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
@@ -49,7 +49,7 @@ def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
     return [
         RequestMetrics(
             request.name,
-            Heads(
+            HeadCache(
                 bodiless=request.method == "HEAD",
                 keepalive=plan.keepalive,
                 expectation=Expectation(request.expect, keep=TAKE_LIMIT if request.take else 0),
@@ -87,8 +87,7 @@ def rotation(weights: list[int]) -> list[int]:
 class RequestOrder:
     """One worker's requests in order; `largest` is the size of the largest (bytes).
 
-    `only` is the request of a plan with just one, None otherwise. `limit` is the number to send, if
-    a list of paths sets that.
+    `only` is the request of a plan with just one, None otherwise.
     """
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
@@ -97,7 +96,6 @@ class RequestOrder:
         self.largest = max(len(planned.request) for planned in self._planned)
         self._before, _, self._after = parts[0]
         self._paths = None if plan.paths is None else Paths(plan.paths, worker, workers)
-        self.limit = self._paths.own if self._paths and plan.paths and plan.paths.order == "once" else None
         turns = rotation([request.weight for request in requests_of(plan)])
         # Workers begin at different points of the rotation, so that they do not all send the same at a time.
         start = worker * len(turns) // workers

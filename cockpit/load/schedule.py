@@ -1,4 +1,4 @@
-"""The schedule of arrivals under open load, and of the legs of a run. All times are of time.monotonic()."""
+"""The schedule of arrivals under open load, and of the phases of a run. All times are of time.monotonic()."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ArrivalQueue:
         return due
 
 
-class Leg(NamedTuple):
+class Phase(NamedTuple):
     """A part of a run in which the load stays as it is: `concurrency` or `rate` over all workers."""
 
     start: float
@@ -113,16 +113,16 @@ class Leg(NamedTuple):
     rate: float
 
 
-def legs_of(plan: LoadPlan, at: float) -> tuple[list[Leg], float]:
-    """The legs of a run that begins at `at`, and its end; infinite when it ends with its requests."""
+def phases_of(plan: LoadPlan, at: float) -> tuple[list[Phase], float]:
+    """The phases of a run that begins at `at`, and its end; infinite when it ends with its requests."""
     loads = [(stage.duration, stage.concurrency, stage.rate) for stage in plan.stages]
     loads = loads or [(inf if plan.duration is None else plan.duration, plan.concurrency, plan.rate)]
-    legs, start = [], at
+    phases, start = [], at
     if plan.warmup > 0:
-        legs.append(Leg(at, 0, True, loads[0][1] or 0, loads[0][2] or 0.0))
+        phases.append(Phase(at, 0, True, loads[0][1] or 0, loads[0][2] or 0.0))
         start += plan.warmup
     begin, past = start, 0.0
     for stage, (duration, concurrency, rate) in enumerate(loads):
-        legs.append(Leg(begin + past, stage, False, concurrency or 0, rate or 0.0))
+        phases.append(Phase(begin + past, stage, False, concurrency or 0, rate or 0.0))
         past += duration
-    return legs, begin + past
+    return phases, begin + past

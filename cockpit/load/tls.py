@@ -41,7 +41,7 @@ def trouble(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}; name its CA's file, or do not verify"
     if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
-        return "it broke the TLS handshake off"
+        return "it aborted the TLS handshake"
     return f"the TLS handshake failed: {_reason(error)}"
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from time import time
 
 from cockpit.load.chain import taken
-from cockpit.load.channel import ConnectionOwner
 from cockpit.load.connection import FIRST_READ
 from cockpit.load.cookies import CookieJar
 from cockpit.load.idle_connection import LINE_END, RequestLimit
-from cockpit.load.replies import Heads, Reply
+from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.request import target_of_plan
 from cockpit.load.request_metrics import RequestMetrics
+from cockpit.load.responses import HeadCache, ResponseReader
 from cockpit.model.load import LoadPlan, Take
 
 
@@ -41,12 +41,12 @@ class VirtualUser:
         return True
 
 
-class UserReply(Reply):
+class UserResponse(ResponseReader):
     """A response to a user's request for `target`."""
 
     __slots__ = ("_user", "target")
 
-    def __init__(self, heads: Heads, user: VirtualUser) -> None:
+    def __init__(self, heads: HeadCache, user: VirtualUser) -> None:
         super().__init__(heads)
         self._user = user
         self.target = b"/"
@@ -69,14 +69,14 @@ class UserReply(Reply):
 class UserConnection(RequestLimit):
     """A connection of a user, who may have several."""
 
-    __slots__ = ("_user_reply", "user")
+    __slots__ = ("_user_response", "user")
 
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes, user: VirtualUser) -> None:
         super().__init__(load, counts, request)
         self.user = user
-        self._reply = self._user_reply = UserReply(counts.heads, user)
+        self._response = self._user_response = UserResponse(counts.heads, user)
 
-    def on_reply(self, mask: int, now: float) -> None:
+    def on_response(self, mask: int, now: float) -> None:
         """The start of a response, of any length."""
         try:
             data = self._socket.recv(FIRST_READ)
@@ -89,7 +89,7 @@ class UserConnection(RequestLimit):
 
     def _composed(self) -> bytes:
         request = super()._composed()
-        self._user_reply.target = target = request.split(b" ", 2)[1]
+        self._user_response.target = target = request.split(b" ", 2)[1]
         if self.user.jar is None:
             return request
         return request.replace(LINE_END, LINE_END + self.user.jar.header(target, time()), 1)

@@ -15,10 +15,10 @@ from time import monotonic
 
 import msgspec
 
-from cockpit.load.closed import Closed
+from cockpit.load.closed_load import ClosedLoad
 from cockpit.load.engine import Engine
 from cockpit.load.files import raise_file_limit
-from cockpit.load.open import Open
+from cockpit.load.open_load import OpenLoad
 from cockpit.load.poller import Poller, best_poller
 from cockpit.load.protocol import (
     Adjust,
@@ -36,7 +36,7 @@ from cockpit.load.protocol import (
     encode,
     most_connections,
 )
-from cockpit.load.thinking import Thinking
+from cockpit.load.think_time import ThinkTimeLoad
 from cockpit.model import events
 
 
@@ -72,7 +72,7 @@ def engine_for(
 ) -> Engine:
     """Return the engine for a share of an open or a closed plan."""
     plan = assignment.plan
-    engine = Open if plan.open else Thinking if plan.think_time else Closed
+    engine = OpenLoad if plan.open else ThinkTimeLoad if plan.think_time else ClosedLoad
     return engine(assignment, poller, on_tick, on_cut)
 
 

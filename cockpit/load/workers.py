@@ -138,7 +138,7 @@ class WorkerProcess:
                 line = await self.line()
         except TimeoutError:
             raise CockpitError(f"a load worker did not start within {_STARTING:.0f} s") from None
-        if not line or not isinstance(protocol.decode_saying.decode(line), Ready):
+        if not line or not isinstance(protocol.decode_message.decode(line), Ready):
             raise CockpitError(f"a load worker did not start: {await self.death()}")
 
     async def death(self) -> str:

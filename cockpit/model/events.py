@@ -12,12 +12,12 @@ import msgspec
 from cockpit.model.autopilot import AutopilotEvent
 from cockpit.model.counts import LoadCounts
 from cockpit.model.event import Event
-from cockpit.model.generator_events import GeneratorEvent
+from cockpit.model.generators import GeneratorEvent
 from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan, RunTotals
-from cockpit.model.study_events import StudyEvent
+from cockpit.model.study import StudyEvent
 
 
 class SessionStarted(Event, frozen=True, tag="session_started"):
@@ -80,7 +80,7 @@ class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):
 
 
 class LoadAdjusted(Event, frozen=True, tag="load_adjusted"):
-    """Somebody altered the load of a run in flight; the workers follow within a tick or two."""
+    """The user changed the load of a run in flight; the workers follow within a tick or two."""
 
     run: int
     concurrency: int | None = None
@@ -104,7 +104,7 @@ class RunExtended(Event, frozen=True, tag="run_extended"):
 
 
 class RunEnded(Event, frozen=True, tag="run_ended"):
-    """Load is over. `completed`: the plan was carried out; `stopped`: somebody stopped it; `failed`: see detail."""
+    """Load is over. `completed`: the plan was carried out; `stopped`: the user stopped it; `failed`: see detail."""
 
     run: int
     reason: Literal["completed", "stopped", "failed"]
@@ -197,9 +197,9 @@ class KnobRead(Event, frozen=True, tag="knob_read"):
 
 
 class ChangeBegun(Event, frozen=True, tag="change_begun"):
-    """Somebody asked for a change. `change` is its letter; `undoes` the letter of the change it takes back.
+    """A change was requested. `change` is its letter; `undoes` the letter of the change that it undoes.
 
-    `diff` is what is going to be written, as `diff -u` prints it; `cost` what it costs (see Cost), `who` asked for it.
+    `diff` is what is going to be written, as `diff -u` prints it; `cost` what it costs (see Cost), `who` requested it.
     `inactive` are the knobs whose value it writes without making it active. `trial`: it is made only
     to be measured, and its undo is planned.
     """
@@ -222,7 +222,7 @@ class ChangeStage(Event, frozen=True, tag="change_stage"):
     """How far a change has come. `armed`: from here on the host undoes it by itself unless it is confirmed.
 
     `active`: the server works by it; `not yet active`: all is written, and the server has not read it. `seconds` is
-    then how long it waits for a person to confirm it; None: it does not. `undoing`: from here on the host puts
+    then how long it waits for a person to confirm it; None: it does not. `undoing`: from here on the host rolls
     everything back.
     """
 
@@ -236,7 +236,7 @@ ChangeOutcome = Literal["applied", "written", "rolled back", "failed"]
 
 class ChangeEnded(Event, frozen=True, tag="change_ended"):
     """`applied`: active from `t` on, but for its `inactive` values; `written`: none of its values is active yet;
-    `restored`: it failed and the host is as before; `failed`: inspect the host."""
+    `rolled back`: it failed and the host is as before; `failed`: inspect the host."""
 
     change: str
     outcome: ChangeOutcome
@@ -244,7 +244,7 @@ class ChangeEnded(Event, frozen=True, tag="change_ended"):
 
 
 class ActionBegun(Event, frozen=True, tag="action_begun"):
-    """Somebody had a host run the commands of an action. `number` counts the actions of the session from 1."""
+    """A host runs the commands of an action. `number` counts the actions of the session from 1."""
 
     number: int
     action: str
@@ -318,7 +318,7 @@ class RoundsEnded(Event, frozen=True, tag="rounds_ended"):
 
 
 class Note(Event, frozen=True, tag="note"):
-    """A person's remark at an instant."""
+    """A note of a person at an instant."""
 
     text: str
 

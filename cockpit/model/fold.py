@@ -8,9 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model import generator_events as ge
-from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotTrial
-from cockpit.model.fold_autopilot import autopilot_begun, autopilot_ended, autopilot_trial
+from cockpit.model import generators as ge
 from cockpit.model.fold_generators import generator_clock, generator_lost
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import (
@@ -23,8 +21,8 @@ from cockpit.model.fold_load import (
 )
 from cockpit.model.fold_other_load import generator_sample
 from cockpit.model.fold_panes import access_counts, panes_of, status_read, tail_changed, tail_text
+from cockpit.model.fold_progress import AUTOPILOT_FOLDS, STUDY_FOLDS
 from cockpit.model.fold_rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
-from cockpit.model.fold_study import STUDY_FOLDS
 from cockpit.model.host_state import HostState
 from cockpit.model.knobs import Setting
 from cockpit.model.state import ActionRun, Change, KnobState, Marker, State, mark
@@ -214,7 +212,5 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.RoundsEnded: rounds_ended,
     ev.Note: _note,
     **STUDY_FOLDS,
-    AutopilotBegun: autopilot_begun,
-    AutopilotTrial: autopilot_trial,
-    AutopilotEnded: autopilot_ended,
+    **AUTOPILOT_FOLDS,
 }

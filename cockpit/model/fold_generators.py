@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model import generator_events as ge
-from cockpit.model.generator_state import GeneratorSecond, GeneratorState
+from cockpit.model import generators as ge
+from cockpit.model.generators import GeneratorSecond, GeneratorState
 from cockpit.model.state import Marker, State, mark
 
 

@@ -13,7 +13,7 @@ from cockpit.model.host_window import begun, idle_metrics, widened
 from cockpit.model.hosts import HostFacts, HostReading, identity
 from cockpit.model.parents import mark_restarts
 from cockpit.model.series import Deferred, replaced
-from cockpit.model.state import Marker, Segment, State, mark
+from cockpit.model.state import Marker, Segment, State, mark, with_host, with_last_segment
 
 # Seconds after a run within which the metrics of the idle host are kept; the last ones count.
 IDLE_AFTER = 5.0
@@ -33,7 +33,7 @@ def host_changed(state: State, event: ev.HostChanged) -> State:
         facts=event.facts or host.facts,
         gap=host.gap or event.condition not in ("up", "slow"),
     )
-    state = replace(state, hosts={**state.hosts, event.host: changed})
+    state = with_host(state, changed)
     if host.condition in ("up", "slow") and event.condition == "lost":
         gap = Marker(t=event.t, kind="gap", sign="!", text=f"{event.host} lost: {event.detail}")
         state = mark(state, gap)
@@ -65,7 +65,7 @@ def host_sample(state: State, event: ev.HostSample) -> State:
     )
     sampled = with_rows(sampled, before.reading if before and same_boot else None, recent)
     widened = _widen_window(state, host, event, step, point)
-    return mark_restarts(replace(widened, hosts={**state.hosts, event.host: sampled}), event)
+    return mark_restarts(with_host(widened, sampled), event)
 
 
 def with_rows(host: HostState, before: HostReading | None, step: ReadingStep | None) -> HostState:
@@ -186,5 +186,4 @@ def _is_idle_after(state: State, end: float, host: HostState, event: ev.HostSamp
 
 
 def _with_last_window(state: State, segment: Segment, name: str, window: HostWindow) -> State:
-    changed = replace(segment, hosts={**segment.hosts, name: window})
-    return replace(state, segments=(*state.segments[:-1], changed))
+    return with_last_segment(state, replace(segment, hosts={**segment.hosts, name: window}))

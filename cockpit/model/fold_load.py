@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model import generator_events as ge
+from cockpit.model import generators as ge
 from cockpit.model.counts import Counts, LoadCounts, add, total
 from cockpit.model.fold_generators import generator_tick
 from cockpit.model.histogram import EMPTY
@@ -17,7 +17,7 @@ from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_seconds import Filling, WorkerSecond, load_second
 from cockpit.model.series import replaced
-from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark
+from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark, with_last_segment
 from cockpit.model.text import neutral
 
 # A worker that uses, or waits for, this much of a core, or is this late (s, p99), was the bottleneck itself.
@@ -70,8 +70,7 @@ def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
     altered = {"concurrency": event.concurrency or current.plan.concurrency, "rate": event.rate or current.plan.rate}
     segment = replace(current, altered=True, plan=replace(current.plan, **altered))
     text = f"load {load_words(current.plan)} → {load_words(segment.plan)}"
-    altered_state = replace(state, segments=(*state.segments[:-1], segment))
-    return mark(altered_state, Marker(t=event.t, kind="load", sign="±", text=text))
+    return mark(with_last_segment(state, segment), Marker(t=event.t, kind="load", sign="±", text=text))
 
 
 def tick(state: State, event: ev.Tick) -> State:
@@ -148,7 +147,8 @@ def _continued(state: State, current: Segment, t: float, **changed: Any) -> Stat
         worker_silence={},
         **changed,
     )
-    return replace(state, segments=(*state.segments[:-1], replace(current, end=t), following))
+    ended = with_last_segment(state, replace(current, end=t))
+    return replace(ended, segments=(*ended.segments, following))
 
 
 def bottlenecks(tick: ev.Tick) -> tuple[bool, bool]:

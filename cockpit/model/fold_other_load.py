@@ -18,8 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.model.events import HostSample
-from cockpit.model.generator_events import GeneratorSample, MachineTimes
-from cockpit.model.generator_state import GeneratorMachine
+from cockpit.model.generators import GeneratorMachine, GeneratorSample, MachineTimes
 from cockpit.model.host_rates import ReadingStep
 from cockpit.model.host_state import CpuClaim, HostState
 from cockpit.model.hosts import CpuCounters, HostReading, identity

@@ -11,7 +11,7 @@ from cockpit.model import events as ev
 from cockpit.model.host_state import HostState, StatusPane, TailLine, TailPane
 from cockpit.model.pages import rates, weighted
 from cockpit.model.parents import mark_reload
-from cockpit.model.state import State
+from cockpit.model.state import State, with_host, with_last_segment
 from cockpit.model.sums import MeanGroup
 
 # Lines of a tail that are kept, and seconds of an access log.
@@ -74,7 +74,7 @@ def status_read(state: State, event: ev.StatusRead) -> State:
 def _with_page(state: State, event: ev.StatusRead, page: StatusPane) -> State:
     host = state.hosts[event.host]
     pages = (*host.pages[: event.page], page, *host.pages[event.page + 1 :])
-    return replace(state, hosts={**state.hosts, event.host: replace(host, pages=pages)})
+    return with_host(state, replace(host, pages=pages))
 
 
 def _widen_window(state: State, event: ev.StatusRead, before: StatusPane) -> State:
@@ -96,8 +96,7 @@ def _add_to_window(state: State, host: str, begin: float, means: Iterable[MeanGr
     if segment.end is not None and begin >= segment.end:
         return state
     wider = replace(window, sums=window.sums.plus(means))
-    segment = replace(segment, hosts={**segment.hosts, host: wider})
-    return replace(state, segments=(*state.segments[:-1], segment))
+    return with_last_segment(state, replace(segment, hosts={**segment.hosts, host: wider}))
 
 
 def _tail(state: State, host: str, tail: int) -> TailPane | None:
@@ -108,4 +107,4 @@ def _tail(state: State, host: str, tail: int) -> TailPane | None:
 def _with_tail(state: State, name: str, place: int, tail: TailPane) -> State:
     host = state.hosts[name]
     tails = (*host.tails[:place], tail, *host.tails[place + 1 :])
-    return replace(state, hosts={**state.hosts, name: replace(host, tails=tails)})
+    return with_host(state, replace(host, tails=tails))

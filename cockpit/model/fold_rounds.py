@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.fold_load import cut
-from cockpit.model.state import Extension, Marker, RoundsState, RoundWindowState, State, mark
+from cockpit.model.state import Extension, Marker, RoundsState, RoundWindowState, State, mark, with_last_segment
 
 
 def run_extended(state: State, event: ev.RunExtended) -> State:
@@ -57,7 +57,7 @@ def _row(state: State, rounds: RoundsState, t: float, label: str, number: int) -
         return state
     following = cut(state, t)
     segment = replace(following.segments[-1], label=label, base=label, round=number, changes_until=len(state.changes))
-    return replace(following, segments=(*following.segments[:-1], segment))
+    return with_last_segment(following, segment)
 
 
 def _with(state: State, rounds: RoundsState) -> State:

@@ -21,7 +21,7 @@ from cockpit.model.hosts import HostReading
 from cockpit.model.sums import MeanGroup, Names
 
 # Seconds of the window's beginning and of its end whose I/O is measured separately, half of it at most.
-STRETCH = 5.0
+END_SECONDS = 5.0
 # Minimum seconds between two marks.
 MARK_EVERY = 0.25
 
@@ -148,14 +148,14 @@ def _highest(window: HostWindow, step: ReadingStep, point: HostPoint, sample: Ho
 def opening_io(window: HostWindow) -> IoRates | None:
     """I/O over the first seconds of the window."""
     beginning = _mark(window.first.reading)
-    until = beginning.uptime + min(STRETCH, window.seconds / 2)
+    until = beginning.uptime + min(END_SECONDS, window.seconds / 2)
     return _io_between(beginning, _nearest((*window.opening, *window.closing), until))
 
 
 def closing_io(window: HostWindow) -> IoRates | None:
     """I/O over the last seconds of the window."""
     ended = _mark(window.last.reading)
-    since = ended.uptime - min(STRETCH, window.seconds / 2)
+    since = ended.uptime - min(END_SECONDS, window.seconds / 2)
     return _io_between(_nearest((_mark(window.first.reading), *window.opening, *window.closing), since), ended)
 
 
@@ -177,7 +177,7 @@ def _opening(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
     """Marks of the first seconds, and the first one beyond it."""
     beginning = window.first.reading.uptime
     last = window.opening[-1].uptime if window.opening else beginning
-    if last >= beginning + STRETCH or sample.reading.uptime < last + MARK_EVERY:
+    if last >= beginning + END_SECONDS or sample.reading.uptime < last + MARK_EVERY:
         return window.opening
     return (*window.opening, _mark(sample.reading))
 
@@ -187,7 +187,7 @@ def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
     now = sample.reading.uptime
     if window.closing and now < window.closing[-1].uptime + MARK_EVERY:
         return window.closing
-    old = sum(mark.uptime <= now - STRETCH for mark in window.closing)
+    old = sum(mark.uptime <= now - END_SECONDS for mark in window.closing)
     return (*window.closing[max(0, old - 1) :], _mark(sample.reading))
 
 

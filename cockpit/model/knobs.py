@@ -194,12 +194,12 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return why the profile does not allow a value; "" if it does."""
         if self.choices:
             choices = "its values" if self.secret else ", ".join(self.choices)
-            return "" if value in self.choices else f"is none of {choices}"
+            return "" if value in self.choices else f"is not one of {choices}"
         if self.min is None and self.max is None:
             return ""
         found = _NUMBER.fullmatch(value)
         if not found or found[2].strip() not in ("", self.unit.strip()):
-            return f"is no number{f' of {self.unit.strip()}' if self.unit else ''}; allowed: {self.allowed}"
+            return f"is not a number{f' of {self.unit.strip()}' if self.unit else ''}; allowed: {self.allowed}"
         number = float(found[1])
         if (self.min is not None and number < self.min) or (self.max is not None and number > self.max):
             return f"is out of range; allowed: {self.allowed}"

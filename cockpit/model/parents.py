@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.host_state import HostState, ParentProcess, StatusPane
 from cockpit.model.hosts import HostReading, ProcessCounters, identity
-from cockpit.model.state import Marker, State, mark
+from cockpit.model.state import Marker, State, mark, with_host
 from cockpit.servers.registry import STATUS_PAGES
 
 # Seconds that a parent must have lived: while a server goes to the background, its first process is one for a moment.
@@ -34,7 +34,7 @@ def mark_restarts(state: State, event: ev.HostSample) -> State:
         return state
     seen = _follow(host, event.reading, host.facts.hz)
     if seen.parents != host.parents:
-        state = replace(state, hosts={**state.hosts, event.host: replace(host, parents=seen.parents)})
+        state = with_host(state, replace(host, parents=seen.parents))
     for old, new in seen.restarts:
         began = event.t - (event.reading.uptime - new.start / host.facts.hz)
         if _changed_between(state, event.host, began, began):

@@ -17,14 +17,13 @@ from msgspec.structs import replace
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import Awaited, ChangeOutcome, RoundsBegun, RoundsEnded, SessionStarted, Side
-from cockpit.model.generator_state import GeneratorMachine, GeneratorState
+from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan, RunTotals
 from cockpit.model.load_seconds import Filling, LoadSecond, load_second
 from cockpit.model.series import replaced
-from cockpit.model.study import Study
-from cockpit.model.study_events import StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
+from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):
@@ -286,6 +285,16 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def segment(self) -> Segment | None:
         """The segment that load is counted into, or the last one."""
         return self.segments[-1] if self.segments else None
+
+
+def with_host(state: State, host: HostState) -> State:
+    """Return the state with the host in place of the one of its name."""
+    return replace(state, hosts={**state.hosts, host.config.name: host})
+
+
+def with_last_segment(state: State, segment: Segment) -> State:
+    """Return the state with the segment in place of its last one."""
+    return replace(state, segments=(*state.segments[:-1], segment))
 
 
 def mark(state: State, marker: Marker) -> State:

@@ -27,7 +27,7 @@ def command_of(via: str) -> str:
     if pod := _POD.fullmatch(via):
         return _kubectl({key: _checked(via, text) for key, text in pod.groupdict().items() if text})
     if colon and sort == "kubectl":
-        raise UsageError(f"via = {via!r} is no pod; write it as kubectl:NAMESPACE/POD/CONTAINER")
+        raise UsageError(f"via = {via!r} is not a pod; write it as kubectl:NAMESPACE/POD/CONTAINER")
     if colon and sort in _SHORT:
         return _SHORT[sort].format(shlex.quote(_checked(via, name)))
     try:
@@ -35,7 +35,7 @@ def command_of(via: str) -> str:
     except ValueError as error:
         raise UsageError(f"via = {via!r}: {error}") from None
     if not words or not via.isprintable():
-        raise UsageError(f"via = {via!r} is no command; write it as 'docker exec -i web1' or docker:web1")
+        raise UsageError(f"via = {via!r} is not a command; write it as 'docker exec -i web1' or docker:web1")
     return shlex.join(words)
 
 
@@ -55,5 +55,5 @@ def _kubectl(parts: dict[str, str]) -> str:
 
 def _checked(via: str, name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise UsageError(f"via = {via!r}: {name!r} is no name")
+        raise UsageError(f"via = {via!r}: {name!r} is not a name")
     return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.model.knobs import ATIME_OPTIONS, Knob
 from cockpit.profiles.plan import Wrong
@@ -48,7 +49,7 @@ def to_knob(section: KnobSection, host: Host) -> Knob:
     if section.kind == "choice":
         _check_options(key, section)
     workers = _workers(section, host) if section.workers == AUTO else section.workers
-    return msgspec.convert(msgspec.to_builtins(section) | {"workers": workers}, Knob)
+    return replace(msgspec.convert(section, Knob, from_attributes=True), workers=workers)
 
 
 def _check_values(key: str, section: KnobSection) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast, get_args
 from urllib.parse import urljoin, urlsplit
 
@@ -36,6 +37,15 @@ class Wrong(ValueError):
         super().__init__(f"{key}: {problem}")
         self.key = key
         self.problem = problem
+
+
+@contextmanager
+def reported_for(key: str) -> Iterator[None]:
+    """Report an invalid value in the block as one of this key."""
+    try:
+        yield
+    except Wrong as error:
+        raise Wrong(key, error.problem) from None
 
 
 def make_plan(
@@ -109,16 +119,20 @@ def check_plan(plan: LoadPlan) -> None:
         raise Wrong("load.stages", "found load levels with concurrency and with rate; allowed: all of one kind")
     if not _TOKEN.fullmatch(plan.method):
         raise Wrong("load.method", f"found {plan.method!r}; allowed: one word, as GET or POST")
-    names = [request.name for request in plan.mix]
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        raise Wrong("request.name", f"found {twice[0]!r} twice; allowed: each name once")
+    check_unique("request.name", [request.name for request in plan.mix])
     if plan.mix and plan.paths:
         raise Wrong("target.urls", "found beside [[request]] blocks; allowed: one of the two")
     if plan.tls.key and not plan.tls.cert:
         raise Wrong("tls.key", "found without a cert; allowed: both, or a cert that holds its key")
     for key, problem in conflicts(plan):
         raise Wrong(key, problem)
+
+
+def check_unique(key: str, names: Sequence[str]) -> None:
+    """Raises Wrong for a name that occurs twice."""
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise Wrong(key, f"found {twice[0]!r} twice; allowed: each name once")
 
 
 def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogReplay | None:

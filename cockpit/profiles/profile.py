@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -16,7 +15,7 @@ from cockpit.model.study import Study
 from cockpit.model.via import command_of
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.knobs import to_knob
-from cockpit.profiles.plan import NAMED, Wrong, make_plan, seconds_of
+from cockpit.profiles.plan import NAMED, Wrong, check_unique, make_plan, seconds_of
 from cockpit.profiles.sections import Host, ProfileFile, StatusSection
 from cockpit.profiles.study import to_study
 from cockpit.servers.registry import STATUS_PAGES
@@ -59,12 +58,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:
     """The profile that the sections describe; `files` reads the files that they name. Raises Wrong."""
-    _names_once("generator", [generator.name for generator in file.generator])
-    generators = tuple(msgspec.convert(msgspec.to_builtins(one), GeneratorConfig) for one in file.generator)
+    check_unique("generator.name", [generator.name for generator in file.generator])
+    generators = tuple(msgspec.convert(one, GeneratorConfig, from_attributes=True) for one in file.generator)
     machines = tuple(HostConfig.of_generator(one) for one in generators if one.watch)
-    _names_once("host", [host.name for host in (*file.host, *machines)])
-    _names_once("knob", [knob.name for knob in file.knob])
-    _names_once("action", [action.name for action in file.action])
+    check_unique("host.name", [host.name for host in (*file.host, *machines)])
+    check_unique("knob.name", [knob.name for knob in file.knob])
+    check_unique("action.name", [action.name for action in file.action])
     hosts = {host.name: host for host in file.host}
     for host in file.host:
         _check_panes(host)
@@ -82,9 +81,9 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         name=name,
         question=file.question.strip(),
         plan=make_plan(file.target, file.load, file.tls, file.request, files),
-        hosts=(*(msgspec.convert(msgspec.to_builtins(host), HostConfig) for host in file.host), *machines),
+        hosts=(*(msgspec.convert(host, HostConfig, from_attributes=True) for host in file.host), *machines),
         knobs=knobs,
-        actions=tuple(msgspec.convert(msgspec.to_builtins(action), ServerAction) for action in file.action),
+        actions=tuple(msgspec.convert(action, ServerAction, from_attributes=True) for action in file.action),
         thresholds=file.check.thresholds,
         abort_on=file.check.abort_on,
         baseline=file.check.baseline,
@@ -133,12 +132,6 @@ def _askable(page: StatusSection) -> bool:
         return served and parts.port != 0 and page.url.isprintable() and " " not in page.url
     except ValueError:
         return False
-
-
-def _names_once(key: str, names: list[str]) -> None:
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        raise Wrong(f"{key}.name", f"found {twice[0]!r} twice; allowed: each name once")
 
 
 def _check_via(host: Host) -> None:

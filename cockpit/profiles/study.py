@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,9 +14,18 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import is_host_metric, is_metric
 from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant, load_of
 from cockpit.profiles.files import NamedFiles
-from cockpit.profiles.plan import Wrong, check_plan, checked_url, make_plan, paths_of, seconds_of, share_of
-from cockpit.profiles.sections import LoadSection, ProfileFile
-from cockpit.profiles.study_sections import ShortSection, StudySection, VariantSection
+from cockpit.profiles.plan import (
+    Wrong,
+    check_plan,
+    check_unique,
+    checked_url,
+    make_plan,
+    paths_of,
+    reported_for,
+    seconds_of,
+    share_of,
+)
+from cockpit.profiles.sections import LoadSection, ProfileFile, ShortSection, StudySection, VariantSection
 
 _Named = TypeVar("_Named", Variant, Pass)
 _NOTHING = ShortSection()
@@ -44,7 +52,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         discard_rounds=chosen["discard_rounds"],
         discard=chosen["discard"],
         after=section.after,
-        observations=tuple(msgspec.convert(msgspec.to_builtins(one), Observation) for one in section.observe),
+        observations=tuple(msgspec.convert(one, Observation, from_attributes=True) for one in section.observe),
         watch=section.watch,
         judge=chosen["judge"],
         compare=chosen["compare"],
@@ -98,7 +106,7 @@ def _variants(
     if section.variant and section.factor:
         raise Wrong("study.factor", "found beside [[study.variant]] blocks; allowed: one of the two")
     variants = _grid(section) if section.factor else _listed(section, file, files)
-    _once("study.variant.name", [variant.name for variant in variants])
+    check_unique("study.variant.name", [variant.name for variant in variants])
     if any(variant.name == CONTROL for variant in variants):
         raise Wrong("study.variant.name", f"found {CONTROL!r}; allowed: any other, every study adds its control")
     return _chosen("study.short.variants", variants, instead.variants)
@@ -127,10 +135,10 @@ def _listed(section: StudySection, file: ProfileFile, files: NamedFiles) -> tupl
 def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Variant:
     key = f"study.variant {one.name}"
     target = file.target
-    try:
+    with reported_for(f"{key}.urls"):
         paths = paths_of(one.urls, target.order, target.seed, files) if one.urls else None
-    except Wrong as error:
-        raise Wrong(f"{key}.urls", error.problem) from None
+    with reported_for(f"{key}.url"):
+        url = checked_url(one.url) if one.url else ""
     if one.mix and paths:
         raise Wrong(f"{key}.mix", "found beside urls; allowed: one of the two")
     for name in one.mix:
@@ -138,7 +146,7 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
     return Variant(
         name=one.name,
         set=tuple(one.set.items()),
-        url=_url(f"{key}.url", one.url),
+        url=url,
         before=one.before,
         concurrency=one.concurrency,
         rate=one.rate,
@@ -150,21 +158,12 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
 
 def _grid(section: StudySection) -> tuple[Variant, ...]:
     """A variant for every combination of the factors' values, the last factor changing fastest."""
-    _once("study.factor.knob", [factor.knob for factor in section.factor])
+    check_unique("study.factor.knob", [factor.knob for factor in section.factor])
     columns = [[(factor.knob, value) for value in factor.values] for factor in section.factor]
     return tuple(
         Variant(name=", ".join(f"{knob} {value}" for knob, value in row), set=row)
         for row in itertools.product(*columns)
     )
-
-
-def _url(key: str, url: str) -> str:
-    if not url:
-        return ""
-    try:
-        return checked_url(url)
-    except Wrong as error:
-        raise Wrong(key, error.problem) from None
 
 
 def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
@@ -181,9 +180,9 @@ def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
         raise Wrong("load.stages", "found in a profile with a study; allowed: study.levels, each a run of its own")
     if study.levels and not study.plan.open and any(level != int(level) for level in study.levels):
         raise Wrong("study.levels", "found a fraction; allowed: whole connections (a load with a rate may have any)")
-    _once("study.levels", [f"{level:g}" for level in study.levels])
-    _once("study.passes.name", [one.name for one in study.passes])
-    _once("study.observe.name", [one.name for one in study.observations])
+    check_unique("study.levels", [f"{level:g}" for level in study.levels])
+    check_unique("study.passes.name", [one.name for one in study.passes])
+    check_unique("study.observe.name", [one.name for one in study.observations])
     _check_names(study, knobs, file)
     for variant in study.variants:
         _check_load(study, variant)
@@ -268,9 +267,3 @@ def _known(key: str, name: str, names: Iterable[str], what: str) -> None:
     allowed = list(names)
     if name not in allowed:
         raise Wrong(key, f"found {name!r}; allowed: {what} of this file ({', '.join(allowed) or 'none is defined'})")
-
-
-def _once(key: str, names: list[str]) -> None:
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        raise Wrong(key, f"found {twice[0]!r} twice; allowed: each name once")

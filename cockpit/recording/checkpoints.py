@@ -16,7 +16,7 @@ from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
-from cockpit.model.generator_state import GeneratorMachine, GeneratorState
+from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_seconds import Filling
@@ -74,6 +74,8 @@ class KeptState(msgspec.Struct, frozen=True):
     generators: dict[str, GeneratorState] = {}
 
 
+# Fields of a state that are kept as they are, and those that are parts, with their types.
+_PLAIN = ("t", "ended", "running", "runs", "filling", "generator")
 _PARTS: dict[str, Any] = {
     "started": SessionStarted | None,
     "plans": dict[int, LoadPlan],
@@ -116,21 +118,17 @@ class CheckpointWriter:
             return number
 
         open_at = open_segment(state)
+        fields: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
+        fields |= {name: part(getattr(state, name)) for name in _PARTS}
         kept = KeptState(
-            t=state.t,
-            ended=state.ended,
-            running=state.running,
-            runs=state.runs,
             segments=tuple(
                 _without_totals(segment) if at == open_at else part(segment)
                 for at, segment in enumerate(state.segments)
             ),
             hosts={name: _kept_host(host, before.get(name), part) for name, host in state.hosts.items()},
-            filling=state.filling,
             in_flight=dict(state.in_flight),
-            generator=state.generator,
             generators=dict(state.generators),
-            **{name: part(getattr(state, name)) for name in _PARTS},
+            **fields,
         )
         # What no state refers to any more will not come again.
         self._known = used
@@ -168,16 +166,11 @@ class Restorer:
             last = segments[-1]
             segments[-1] = replace(last, counts=with_totals(last.counts, totals(len(segments) - 1)))
         return State(
-            t=kept.t,
-            ended=kept.ended,
-            running=kept.running,
-            runs=kept.runs,
             segments=tuple(segments),
             hosts={name: self._host(host) for name, host in kept.hosts.items()},
-            filling=kept.filling,
             in_flight=kept.in_flight,
-            generator=kept.generator,
             generators=kept.generators,
+            **{name: getattr(kept, name) for name in _PLAIN},
             **{name: self._part(getattr(kept, name), kind) for name, kind in _PARTS.items()},
         )
 

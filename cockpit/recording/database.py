@@ -39,7 +39,7 @@ class Database(sqlite3.Connection):
     _until = float("inf")
 
     def harden(self) -> None:
-        """Set limits. Raises sqlite3.Error for a file that does not read."""
+        """Set limits. Raises sqlite3.Error for a file that cannot be read."""
         for limit, value in _LIMITS.items():
             self.setlimit(limit, value)
         self.isolation_level = None
@@ -62,7 +62,7 @@ def opened(path: Path, *, timeout: float = 5.0) -> Database:
     if os.path.isdir(path):  # noqa: PTH112
         raise RecordingError(f"{path}: is a folder; name a .cockpit file")
     if not os.path.exists(path):  # noqa: PTH110
-        raise RecordingError(f"{path}: no such recording; cockpit recordings list shows those that are kept")
+        raise RecordingError(f"{path}: no such recording; cockpit recordings list shows the library")
     if not os.path.isfile(path):  # noqa: PTH113
         raise RecordingError(f"{path}: is not a regular file; name a .cockpit file")
     problem: Exception | None = None
@@ -78,7 +78,7 @@ def opened(path: Path, *, timeout: float = 5.0) -> Database:
             database.close()
             raise
         return database
-    raise RecordingError(f"{path}: does not read as a recording: {words(problem)}")
+    raise RecordingError(f"{path}: cannot be read as a recording: {words(problem)}")
 
 
 def _ways(path: Path) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def check(path: Path, database: sqlite3.Connection) -> None:
     except (sqlite3.Error, MemoryError) as error:
         problem = words(error)
     if problem:
-        raise RecordingError(f"{path}: does not read as a recording: {problem}")
+        raise RecordingError(f"{path}: cannot be read as a recording: {problem}")
 
 
 def _foreign(database: sqlite3.Connection) -> str:
@@ -136,7 +136,7 @@ def _foreign(database: sqlite3.Connection) -> str:
             continue
         # A virtual table has no root page.
         if kind != "table" or name not in columns or not root:
-            return f"holds a {words(kind)} {words(name)!r} that no cockpit writes"
+            return f"holds a {words(kind)} {words(name)!r} that is not of this format"
         found.add(name)
     if missing := set(columns) - found:
         return f"has no table {min(missing)!r}"
@@ -164,7 +164,7 @@ def words(error: object) -> str:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether somebody has the recording open, to write or to look at. Asks of our own files only."""
+    """Return whether the recording is open in another process, or in this one. Only files of cockpit are opened."""
     if has_journal(path):
         return False
     try:

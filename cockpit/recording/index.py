@@ -17,7 +17,7 @@ from cockpit.recording.validity import LONGEST
 
 # Unpacked rows per read.
 _ROWS = 64
-# No session lasts so long (s).
+# No session is longer (s).
 _LAST = LONGEST
 # Samples of a host in a second, and seconds or points of a page, at most.
 _POINTS = 100
@@ -68,14 +68,14 @@ class Index:
             try:
                 page, grown = msgspec.convert(row[:4], _Place), msgspec.json.decode(row[4], type=Grown)
             except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-                self._rows.lose(f"a page is damaged and left out: {words(error)}")
+                self._rows.report(f"a page is damaged and left out: {words(error)}")
                 continue
             before = self.pages[-1] if self.pages else EventRange(0, 0, 0.0, 0.0, True)
             if page.first <= before.last or page.last < page.first or not before.end <= page.begin <= page.end < _LAST:
-                self._rows.lose("a page that does not fit the one before is left out")
+                self._rows.report("a page that does not fit the one before is left out")
                 continue
             if not self._can_have_grown(page, grown):
-                self._rows.lose("a page with more seconds or points than its time is left out")
+                self._rows.report("a page with more seconds or points than its time is left out")
                 continue
             self.pages.append(EventRange(*page, True))
             self.grown.append(grown)
@@ -122,19 +122,19 @@ class Rows:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._lost: dict[str, None] = {}
+        self._damage: dict[str, None] = {}
 
     @property
     def damage(self) -> tuple[str, ...]:
-        return tuple(self._lost)
+        return tuple(self._damage)
 
-    def lose(self, what: str) -> None:
-        self._lost[what] = None
+    def report(self, what: str) -> None:
+        self._damage[what] = None
 
-    def lose_often(self, begin: float, end: float, error: Exception) -> None:
+    def report_page(self, begin: float, end: float, error: Exception) -> None:
         """Report a damaged page, once."""
         span = f"{clock(max(0.0, begin))} to {clock(end)}"
-        self.lose(f"what came often from {span} is damaged and left out: {error}")
+        self.report(f"ticks and samples from {span} are damaged and left out: {error}")
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """As many rows as read: of a damaged file, those before the damage."""
@@ -143,7 +143,7 @@ class Rows:
             for row in islice(self._database.execute(question, tuple(values)), _MOST_ROWS):
                 found.append(row)
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
-            self.lose(f"the file is damaged, part of it does not read: {words(error)}")
+            self.report(f"the file is damaged, a part of it cannot be read: {words(error)}")
         return found
 
     @contextmanager

@@ -126,7 +126,7 @@ def delete(name: str) -> int:
 
 def _not_in_use(path: Path) -> None:
     if in_use(path):
-        raise RecordingError(f"{path.stem}: is being written or looked at; close that cockpit first")
+        raise RecordingError(f"{path.stem}: is open in another cockpit; close that one first")
 
 
 def _named(name: str) -> tuple[Path, Path]:
@@ -147,22 +147,22 @@ def about(path: Path) -> Kept:
     try:
         size = sum(one.stat().st_size for one in (path, path.with_name(path.name + "-wal")) if one.exists())
     except OSError as error:
-        return Kept(name=name, path=str(path), size=0, problem=error.strerror or "does not read")
+        return Kept(name=name, path=str(path), size=0, problem=error.strerror or "cannot be read")
     kept = Kept(name=name, path=str(path), size=size)
     try:
         with closing(opened(path, timeout=1)) as database:
-            return _told(database, kept)
+            return _with_summary(database, kept)
     except RecordingError as error:
         return msgspec.structs.replace(kept, problem=str(error).removeprefix(f"{path}: "))
     except (sqlite3.Error, Damaged) as error:
-        return msgspec.structs.replace(kept, problem=f"does not read: {words(error)}")
+        return msgspec.structs.replace(kept, problem=f"cannot be read: {words(error)}")
 
 
-def _told(database: sqlite3.Connection, kept: Kept) -> Kept:
+def _with_summary(database: sqlite3.Connection, kept: Kept) -> Kept:
     row = database.execute("SELECT body FROM events WHERE kind = 'session_started' ORDER BY seq LIMIT 1").fetchone()
     started = from_body(row[0]) if row else None
     if not isinstance(started, SessionStarted):
-        return msgspec.structs.replace(kept, problem="holds no events")
+        return msgspec.structs.replace(kept, problem="has no events")
     return msgspec.structs.replace(
         kept,
         began=started.wall,

@@ -49,7 +49,7 @@ def reading(subject: str) -> Iterator[None]:
             yield
     except UNREADABLE as error:
         reason = "out of memory" if isinstance(error, MemoryError) else " ".join(str(error).split())[:120]
-        raise Damaged(f"{subject} does not read: {reason or type(error).__name__}") from None
+        raise Damaged(f"{subject} cannot be read: {reason or type(error).__name__}") from None
 
 
 def packed(value: object) -> bytes:

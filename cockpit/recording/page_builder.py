@@ -17,7 +17,7 @@ from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, Grown, PageSeries,
 from cockpit.recording.schema import write_tables
 from cockpit.recording.write_queue import weight
 
-# So many units of memory (see `weight`) wait for their page at most.
+# The most units of memory (see `weight`) that wait for their page.
 _MOST = 200_000
 # Pages from one with the whole totals of the open segment to the next.
 _WHOLE_EVERY = 8
@@ -57,7 +57,7 @@ class PageBuilder:
         self._weight = sum(weight(event) for _, event in self._events)
         self._first, self._known = last + 1, (self._known[1], self._known[1])
 
-    def bind(self, last: int, state: State) -> None:
+    def build(self, last: int, state: State) -> None:
         """Pack all events up to `last`, and the state after them, as a page.
 
         Raises sqlite3.Error, and OverflowError or ValueError for numbers that do not fit; nothing has changed then.

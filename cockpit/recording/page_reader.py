@@ -16,7 +16,7 @@ from cockpit.recording.packing import Damaged, unpacked
 from cockpit.recording.pages import Grown, PageSeries, PageTotals, unpack_events
 
 # Pages whose series and totals are cached.
-_AT_HAND = 256
+_CACHED = 256
 # Pages of which one has the whole totals of the segment that is not over, with room for damage.
 _WHOLE_WITHIN = 32
 
@@ -59,7 +59,7 @@ class PageReader:
             found: PageTotals = unpacked(self.column(place, "totals"), PageTotals, "totals of a page")
             return found
 
-        return at_hand(self._totals, place, read)
+        return cached(self._totals, place, read)
 
     def points(self, host: str, last: int) -> Series[HostPoint]:
         chunks = [
@@ -77,7 +77,7 @@ class PageReader:
 
     def series(self, place: int) -> PageSeries:
         """The seconds and points of a page; if they are damaged, as many of which nothing is known."""
-        return at_hand(self._series, place, lambda: self._read_series(place))
+        return cached(self._series, place, lambda: self._read_series(place))
 
     def _read_series(self, place: int) -> PageSeries:
         page, grown = self._index.pages[place], self._index.grown[place]
@@ -87,7 +87,7 @@ class PageReader:
             if (len(found.seconds), counts) != (grown.seconds, grown.points):
                 raise Damaged("a series has another length")
         except Damaged as error:
-            self._rows.lose_often(page.begin, page.end, error)
+            self._rows.report_page(page.begin, page.end, error)
             return _unknown(page, grown)
         return found
 
@@ -125,7 +125,7 @@ def _unknown(page: EventRange, grown: Grown) -> PageSeries:
     return PageSeries(seconds, points)
 
 
-def at_hand(known: OrderedDict[Any, _T], key: Any, read: Callable[[], _T], most: int = _AT_HAND) -> _T:
+def cached(known: OrderedDict[Any, _T], key: Any, read: Callable[[], _T], most: int = _CACHED) -> _T:
     """Return a cached value, read on first access; the newest are kept."""
     if key in known:
         known.move_to_end(key)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cockpit.model.events import AccessCounts, HostSample, StatusRead, TailText, Tick
-from cockpit.model.generator_events import GeneratorSample
+from cockpit.model.generators import GeneratorSample
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import State

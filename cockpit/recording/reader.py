@@ -22,13 +22,13 @@ from cockpit.recording.checkpoints import Restorer
 from cockpit.recording.database import check, has_journal, opened, words
 from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged
-from cockpit.recording.page_reader import PageReader, at_hand
+from cockpit.recording.page_reader import PageReader, cached
 from cockpit.recording.pages import FREQUENT_KINDS
 from cockpit.recording.schema import from_body
 from cockpit.recording.validity import is_valid
 
 # Ranges of events that are kept in memory.
-_AT_HAND = 16
+_CACHED = 16
 # The events of a study.
 _STUDY = (
     "study_begun",
@@ -65,13 +65,13 @@ class Recording:
     """A recording opened for reading; nothing of it is held in memory but its index. Events are numbered from 1.
 
     `damage` is what was found damaged so far, and is left out; "": none.
-    Raises RecordingError, one line, for a file that is not a recording or does not read at all.
+    Raises RecordingError, one line, for a file that is not a recording or cannot be read at all.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._at_hand: OrderedDict[EventRange, list[Known]] = OrderedDict()
-        # Places of pages whose state does not read.
+        self._cache: OrderedDict[EventRange, list[Known]] = OrderedDict()
+        # Places of pages whose state cannot be read.
         self._stateless: set[int] = set()
         self.notes: list[Note] = []
         self._restorer = Restorer(self._part)
@@ -83,11 +83,11 @@ class Recording:
             self.refresh()
             if not self._index.ranges:
                 raise RecordingError(
-                    f"{path}: holds no events; {self.damage or 'the session ended before any was kept'}"
+                    f"{path}: has no events; {self.damage or 'the session ended before any was written'}"
                 )
         except (sqlite3.Error, MemoryError) as error:
             self.close()
-            raise RecordingError(f"{path}: does not read as a recording: {words(error)}") from None
+            raise RecordingError(f"{path}: cannot be read as a recording: {words(error)}") from None
         except BaseException:
             self.close()
             raise
@@ -164,7 +164,7 @@ class Recording:
         # A note comes after the events of its instant.
         return sorted((*found, *notes), key=lambda known: known.instant) if notes else found
 
-    def seldom(self, number: int) -> list[AnyEvent]:
+    def infrequent(self, number: int) -> list[AnyEvent]:
         """Return the events after a number without the frequent ones: ticks, samples, status pages, lines of tails."""
         marks = ",".join("?" * len(FREQUENT_KINDS))
         question = f"SELECT seq, body FROM events WHERE seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
@@ -178,7 +178,7 @@ class Recording:
             try:
                 state = None if place in self._stateless else self._state(place)
             except Damaged as error:
-                self._rows.lose_often(page.begin, page.end, error)
+                self._rows.report_page(page.begin, page.end, error)
                 self._stateless.add(place)
                 state = None
             if state is not None:
@@ -226,7 +226,7 @@ class Recording:
             yield from (known for known in self._read(part) if known.number > number)
 
     def _read(self, part: EventRange) -> list[Known]:
-        return at_hand(self._at_hand, part, lambda: self._known(part), _AT_HAND)
+        return cached(self._cache, part, lambda: self._known(part), _CACHED)
 
     def _known(self, part: EventRange) -> list[Known]:
         numbered = self._read_rows(part)
@@ -235,7 +235,7 @@ class Recording:
                 frequent = self._pages.events(self._index.pages.index(part))
                 numbered = sorted([*numbered, *frequent], key=lambda one: one[0])
             except Damaged as error:
-                self._rows.lose_often(part.begin, part.end, error)
+                self._rows.report_page(part.begin, part.end, error)
         found, latest = [], part.begin
         for number, event in numbered:
             latest = max(latest, event.t)
@@ -252,7 +252,7 @@ class Recording:
             try:
                 found.append((number, from_body(body)))
             except Damaged as error:
-                self._rows.lose(f"event {number} is damaged and left out: {error}")
+                self._rows.report(f"event {number} is damaged and left out: {error}")
         return found
 
     def _read_notes(self) -> list[Note]:

@@ -18,8 +18,8 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model import generator_events as ge
-from cockpit.model import study_events as st
+from cockpit.model import generators as ge
+from cockpit.model import study as st
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import DiskCounters, HostConfig, NetCounters, ProcessCounters
 from cockpit.model.knobs import Knob, Option, ServerAction, Setting

@@ -122,6 +122,6 @@ class Secrets:
             except (binascii.Error, UnicodeDecodeError):
                 return
         for pair in value.split(";"):
-            _, equals, worth = pair.strip().partition("=")
+            _, equals, secret = pair.strip().partition("=")
             if equals:
-                self._learn(worth)
+                self._learn(secret)

@@ -12,7 +12,7 @@ from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import EMPTY, HIGHEST_INDEX, Histogram
 from cockpit.model.hosts import HostReading
 
-# No session lasts so long (s).
+# No session is longer (s).
 LONGEST = 1e8
 _INT = 1 << 63
 # Above the number of values of any histogram.

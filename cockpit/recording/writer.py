@@ -28,7 +28,7 @@ COMMIT_EVERY = 0.3
 # Size of a page: seconds, or units of memory of its events (see `weight`).
 PAGE_SECONDS = 25.0
 PAGE_WEIGHT = 40_000
-# A disk that takes so long (s) for a commit does not answer; at the end so long is waited for it.
+# Time (s) of a commit after which the disk counts as not responding; time to wait for it at the end.
 STALLED = 5.0
 PATIENCE = 60.0
 
@@ -43,7 +43,7 @@ class RecordingWriter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._numbered = 0
-        self._settled: Page | None = None
+        self._newest: Page | None = None
         # The last page's last event and instant, and the units of memory offered by then.
         self._page_from = (0, 0.0, 0)
         self._backlog = WriteQueue()
@@ -51,10 +51,10 @@ class RecordingWriter:
         # Units of the backlog in the rows.
         self._weight = 0
         self._database = _create(path)
-        self._standing = RecordingStatus(path)
-        # When the disk was asked for what it has not done yet.
-        self._asked: float | None = None
-        self._binder = PageBuilder(self._database)
+        self._status = RecordingStatus(path)
+        # When the write began that the disk has not finished yet.
+        self._requested: float | None = None
+        self._builder = PageBuilder(self._database)
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -64,11 +64,11 @@ class RecordingWriter:
 
     @property
     def trouble(self) -> str:
-        asked, standing = self._asked, self._standing
-        if asked is not None and time.monotonic() - asked >= STALLED:
-            held = clock(standing.held)
-            return f"{self._path.name}: the disk does not answer; the file holds the session up to {held}"
-        return standing.words
+        requested, status = self._requested, self._status
+        if requested is not None and time.monotonic() - requested >= STALLED:
+            held = clock(status.held)
+            return f"{self._path.name}: the disk does not respond; the file has the session up to {held}"
+        return status.words
 
     @property
     def backlog(self) -> int:
@@ -85,17 +85,17 @@ class RecordingWriter:
         self._backlog.offer(list(enumerate(events, first)))
 
     def settle(self, state: State) -> None:
-        self._settled = Page(self._numbered, state)
+        self._newest = Page(self._numbered, state)
         _, instant, units = self._page_from
         due = state.t - instant >= PAGE_SECONDS or self._backlog.given - units >= PAGE_WEIGHT
-        if due and self._backlog.offer_page(self._settled):
+        if due and self._backlog.offer_page(self._newest):
             self._page_from = (self._numbered, state.t, self._backlog.given)
 
     def close(self) -> None:
         """Write the rest and merge the -wal into the file."""
         if self._thread.is_alive():
-            if self._settled is not None and self._settled.last == self._numbered > self._page_from[0]:
-                self._backlog.offer_page(self._settled)
+            if self._newest is not None and self._newest.last == self._numbered > self._page_from[0]:
+                self._backlog.offer_page(self._newest)
             self._backlog.end()
             # A file system that hangs must not take the session with it.
             self._thread.join(PATIENCE)
@@ -115,42 +115,42 @@ class RecordingWriter:
             except Exception as error:
                 self._lose(error)
         try:
-            self._asked = time.monotonic()
+            self._requested = time.monotonic()
             self._finish()
         except Exception as error:
             self._lose(error)
-        self._asked = None
-        self._standing.over = True
+        self._requested = None
+        self._status.over = True
 
     def _take(self, batch: WriteBatch) -> None:
-        """Make rows of events. One that cannot be written down is counted as lost."""
+        """Make rows of events. One that cannot be encoded is counted as lost."""
         self._weight += batch.weight
         for number, event in batch.events:
             try:
                 self._rows.append(to_row(number, event))
             except (ValueError, TypeError, msgspec.MsgspecError) as error:
-                self._standing.lost += 1
-                self._standing.fault = f"an event cannot be written down: {words(error)}"
+                self._status.lost += 1
+                self._status.fault = f"an event cannot be encoded: {words(error)}"
             else:
-                self._binder.take(number, event)
+                self._builder.take(number, event)
 
     def _write(self, page: Page | None) -> None:
-        self._asked = time.monotonic()
+        self._requested = time.monotonic()
         self._commit()
         if page and not self._rows:
-            self._bind(page)
-        self._asked = None
+            self._build_page(page)
+        self._requested = None
 
     def _lose(self, error: Exception) -> None:
         """Drop the rows in hand, with which something is wrong, and report it."""
-        self._standing.lost += len(self._rows)
-        self._standing.fault = f"the recorder failed: {type(error).__name__}: {words(error)}"
+        self._status.lost += len(self._rows)
+        self._status.fault = f"the recorder failed: {type(error).__name__}: {words(error)}"
         self._clear()
 
     def _clear(self) -> None:
         self._backlog.release(self._weight)
-        self._rows, self._weight, self._asked = [], 0, None
-        self._standing.waiting = 0
+        self._rows, self._weight, self._requested = [], 0, None
+        self._status.waiting = 0
 
     def _commit(self) -> None:
         """Write the rows; those that the disk refuses stay."""
@@ -160,23 +160,23 @@ class RecordingWriter:
             with self._database:
                 self._database.executemany("INSERT INTO events (seq, t, kind, body) VALUES (?, ?, ?, ?)", self._rows)
         except sqlite3.Error as error:
-            self._standing.waiting = len(self._rows)
-            self._standing.problem = str(error)
+            self._status.waiting = len(self._rows)
+            self._status.problem = str(error)
             return
-        self._standing.held = max([self._standing.held, *(row[1] for row in self._rows)])
-        self._standing.problem = "" if self._standing.there else GONE
+        self._status.held = max([self._status.held, *(row[1] for row in self._rows)])
+        self._status.problem = "" if self._status.there else GONE
         self._clear()
 
-    def _bind(self, page: Page) -> None:
+    def _build_page(self, page: Page) -> None:
         """Pack the events up to `last`; what the disk refuses is packed with the next page."""
         try:
-            self._binder.bind(page.last, page.state)
+            self._builder.build(page.last, page.state)
         except sqlite3.Error as error:
-            self._standing.problem = str(error)
+            self._status.problem = str(error)
         except Exception as error:
             # Nothing is lost: events that cannot be packed stay rows.
-            self._binder.skip(page.last)
-            self._standing.fault = f"cannot be packed: {type(error).__name__}: {words(error)}"
+            self._builder.skip(page.last)
+            self._status.fault = f"cannot be packed: {type(error).__name__}: {words(error)}"
 
     def _finish(self) -> None:
         try:
@@ -186,9 +186,9 @@ class RecordingWriter:
         except sqlite3.Error as error:
             # Another process has it open: the last to close it makes it one file.
             if "locked" not in str(error):
-                self._standing.problem = self._standing.problem or str(error)
-        if not self._standing.there:
-            self._standing.problem = GONE
+                self._status.problem = self._status.problem or str(error)
+        if not self._status.there:
+            self._status.problem = GONE
         self._database.close()
 
 
@@ -231,11 +231,11 @@ def _create(path: Path) -> sqlite3.Connection:
     return database
 
 
-GONE = "is not there any more: moved or deleted, or its file system was unmounted"
+GONE = "is gone: it was moved or deleted, or its file system was unmounted"
 
 
 class RecordingStatus:
-    """Told by the thread that writes, read by others; every field is replaced as a whole.
+    """The state of a recording, set by the thread that writes and read by others; every field is replaced as a whole.
 
     `problem` is what went wrong last, empty where nothing is wrong now. The file holds all events up to instant `held`
     (s) but `lost` ones; `waiting` later ones are in memory only. `over`: nothing more will be written. `fault` is the
@@ -262,7 +262,7 @@ class RecordingStatus:
         """The problem on one line; empty if the recording is complete."""
         parts = [self.problem] if self.problem else []
         if self.problem and self.problem != GONE:
-            parts.append(f"the file holds the session up to {clock(self.held)}")
+            parts.append(f"the file has the session up to {clock(self.held)}")
         if self.waiting:
             parts.append(f"{self.waiting} later events {'are not in it' if self.over else 'wait in memory'}")
         if self.lost:

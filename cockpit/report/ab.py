@@ -33,7 +33,7 @@ def report(result: RunResult, document: Document) -> str:
     parts = urlsplit(plan.url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    done = _replies(result)
+    done = counts.completed
     per_request = 1000 * result.seconds / done if done else 0.0
     lines = [
         f"Server Software:        {neutral(document.server)}",
@@ -93,10 +93,6 @@ def gnuplot_tsv(ticks: Sequence[Tick], wall: float) -> Iterator[str]:
 def _each(histogram: Histogram) -> Iterator[int]:
     for nanoseconds, count in histogram.values():
         yield from (round(nanoseconds / 1e6),) * count
-
-
-def _replies(result: RunResult) -> int:
-    return result.counts.completed
 
 
 def _failed(result: RunResult) -> list[str]:

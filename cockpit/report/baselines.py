@@ -42,7 +42,7 @@ def load(name: str) -> Baseline:
     try:
         found = _decoder.decode(read_bounded(path, _MOST))
     except FileNotFoundError:
-        raise UsageError(f"{name}: no such baseline; there are: {', '.join(names()) or 'none'}") from None
+        raise UsageError(f"{name}: no such baseline; saved are: {', '.join(names()) or 'none'}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, ArithmeticError, ValueError, TypeError, RecursionError, MemoryError) as error:
@@ -87,7 +87,7 @@ def delete(name: str) -> None:
     try:
         _path(name).unlink()
     except FileNotFoundError:
-        raise UsageError(f"{name}: no such baseline; there are: {', '.join(names()) or 'none'}") from None
+        raise UsageError(f"{name}: no such baseline; saved are: {', '.join(names()) or 'none'}") from None
     except OSError as error:
         raise UsageError(f"{_path(name)}: cannot be deleted: {error.strerror}") from None
 

@@ -120,6 +120,15 @@ def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis
     return Axis(low, high, tuple((value, form(value)) for value in every if low <= value <= high), log=True)
 
 
+def apart(axis: Axis, labels: Iterable[tuple[float, str]], share: float) -> tuple[tuple[float, str], ...]:
+    """Return the labels, ascending, that are at least this share of the axis from the one before."""
+    shown: list[tuple[float, str]] = []
+    for value, label in labels:
+        if not shown or axis.at(value) - axis.at(shown[-1][0]) >= share:
+            shown.append((value, label))
+    return tuple(shown)
+
+
 def draw(chart: SvgChart) -> str:
     legend = "".join(f'<span class="key c{one.colour}">{text(one.name)}</span>' for one in chart.series if one.name)
     svg = "".join(
@@ -135,11 +144,11 @@ def draw(chart: SvgChart) -> str:
     )
 
 
-def thinned(points: Sequence[Point], most: int = _POINTS) -> list[Point]:
-    """Return at most `most` points: of each group the one with the largest y, and a gap if all of it is one."""
-    if len(points) <= most:
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """Return at most `_POINTS` points: of each group the one with the largest y, and a gap if all of it is one."""
+    if len(points) <= _POINTS:
         return list(points)
-    size = math.ceil(len(points) / most)
+    size = math.ceil(len(points) / _POINTS)
     lots = (points[at : at + size] for at in range(0, len(points), size))
     return [max(lot, key=lambda point: -math.inf if point[1] is None else point[1]) for lot in lots]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 import msgspec
@@ -106,7 +106,7 @@ class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckJson(RunJson, frozen=True, kw_only=True):
-    """Return the JSON of the run and of the check."""
+    """The JSON of the run and of the check."""
 
     check: CheckPart
 
@@ -129,29 +129,35 @@ def check_text(check: CheckResult) -> str:
 
 
 def junit(check: CheckResult) -> str:
-    seconds, target = check.result.seconds, neutral(check.target)
     cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.held]
     if check.stability is not None:
         cases.append(("stable", stability_words(check.stability) if check.unstable else ""))
-    failures = sum(bool(why) for _, why in cases)
-    errors = check.exit_code in (EXIT_BUG, EXIT_INTERRUPTED)
-    counts = {"tests": len(cases) + errors, "failures": failures, "errors": int(errors), "time": f"{seconds:.3f}"}
-    root = ElementTree.Element("testsuites", {name: str(count) for name, count in counts.items()})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": f"cockpit check {target}", **root.attrib})
-    properties = ElementTree.SubElement(suite, "properties")
+    error = check.words if check.exit_code in (EXIT_BUG, EXIT_INTERRUPTED) else ""
+    suite = _suite(check.target, f"{check.result.seconds:.3f}", cases, error)
+    properties = ElementTree.Element("properties")
     for name, value in _properties(check):
         ElementTree.SubElement(properties, "property", {"name": name, "value": value})
+    suite.insert(0, properties)
+    lines = [neutral(line) for line in check_text(check).split("\n")]
+    ElementTree.SubElement(suite, "system-out").text = "\n".join(lines)
+    return _document(suite)
+
+
+def _suite(target: str, time: str, cases: Sequence[tuple[str, str]], error: str) -> ElementTree.Element:
+    """Return a test suite of cases, each a name and the reason why it failed, and of the run if it has an `error`."""
+    failures = sum(bool(why) for _, why in cases)
+    counts = {"tests": len(cases) + bool(error), "failures": failures, "errors": int(bool(error)), "time": time}
+    attributes = {"name": f"cockpit check {neutral(target)}", **{name: str(count) for name, count in counts.items()}}
+    suite = ElementTree.Element("testsuite", attributes)
     for name, why in cases:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": target, "name": neutral(name), "time": "0"})
+        attributes = {"classname": neutral(target), "name": neutral(name), "time": "0"}
+        case = ElementTree.SubElement(suite, "testcase", attributes)
         if why:
             ElementTree.SubElement(case, "failure", {"message": neutral(why)}).text = neutral(f"{name}: {why}")
-    if errors:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": target, "name": "run", "time": f"{seconds:.3f}"})
-        ElementTree.SubElement(case, "error", {"message": check.words})
-    ElementTree.SubElement(suite, "system-out").text = "\n".join(
-        neutral(line) for line in check_text(check).split("\n")
-    )
-    return _document(root)
+    if error:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": neutral(target), "name": "run", "time": time})
+        ElementTree.SubElement(case, "error", {"message": neutral(error)})
+    return suite
 
 
 def _failure_words(outcome: ThresholdResult) -> str:
@@ -162,15 +168,12 @@ def _failure_words(outcome: ThresholdResult) -> str:
 
 def junit_without_run(target: str, problem: str) -> str:
     """Return a test suite with the reason why nothing could be checked."""
-    counts = {"tests": "1", "failures": "0", "errors": "1", "time": "0"}
-    root = ElementTree.Element("testsuites", counts)
-    suite = ElementTree.SubElement(root, "testsuite", {"name": f"cockpit check {neutral(target)}", **counts})
-    case = ElementTree.SubElement(suite, "testcase", {"classname": neutral(target), "name": "run", "time": "0"})
-    ElementTree.SubElement(case, "error", {"message": neutral(problem)})
-    return _document(root)
+    return _document(_suite(target, "0", (), problem))
 
 
-def _document(root: ElementTree.Element) -> str:
+def _document(suite: ElementTree.Element) -> str:
+    root = ElementTree.Element("testsuites", {name: value for name, value in suite.attrib.items() if name != "name"})
+    root.append(suite)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cockpit.analysis.outcome import Effect, Outcome
 from cockpit.analysis.words import change_words, objection_words, value_words
 from cockpit.model.text import si
-from cockpit.report.charts import Axis, between, text
+from cockpit.report.charts import Axis, apart, between, text
 
 # Marks a comparison of the same settings.
 CONTROL_TAG = ' <small class="tag">same settings</small>'
@@ -209,7 +209,8 @@ def dot_plot(rows: Sequence[DotRow], form: Callable[[float], str]) -> str:
         return ""
     axis = between(min(values), max(values), form)
     labels = "".join(
-        f'<span style="left:{100 * axis.at(value):.2f}%">{text(label)}</span>' for value, label in _apart(axis)
+        f'<span style="left:{100 * axis.at(value):.2f}%">{text(label)}</span>'
+        for value, label in apart(axis, axis.labels, _DOTS_APART)
     )
     body = "".join(_dot_row(row, axis, form) for row in rows)
     titles = '<th class="words">variant</th><th class="words">counted</th>'
@@ -241,11 +242,3 @@ def _dots_drawn(row: DotRow, axis: Axis) -> str:
         f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" preserveAspectRatio="none">'
         f'<path class="grid" d="{grid}"/>{total}{dots}</svg>'
     )
-
-
-def _apart(axis: Axis) -> list[tuple[float, str]]:
-    shown: list[tuple[float, str]] = []
-    for value, label in axis.labels:
-        if not shown or axis.at(value) - axis.at(shown[-1][0]) >= _DOTS_APART:
-            shown.append((value, label))
-    return shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.model.host_state import HostWindow
-from cockpit.model.host_window import STRETCH
+from cockpit.model.host_window import END_SECONDS
 from cockpit.model.metrics import host_metrics, processes_hidden
 from cockpit.model.text import neutral, si, size
 from cockpit.servers.registry import STATUS_PAGES
@@ -25,11 +25,11 @@ _MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
 def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
     """Several lines, at most 96 columns wide. `seconds` is how long the run was."""
     if window.seconds <= 0:
-        return [f"  {neutral(name)}  not read twice during the run"]
+        return [f"  {neutral(name)}  fewer than two samples during the run"]
     found = host_metrics(window, seconds)
     lines = [f"  {neutral(name)}  over {window.seconds:.1f} s{_lacking(found['coverage'])}"]
     lines += _table("%", _CPU, [("cpu", "cpu")], found)
-    ends = min(STRETCH, window.seconds / 2)
+    ends = min(END_SECONDS, window.seconds / 2)
     parts = [("io", "io"), (f"first {ends:.1f} s", "io.start"), (f"last {ends:.1f} s", "io.end")]
     lines += _table("/s", _IO, parts, found)
     lines += _table("disk", _DISK, _named("disk", found), found)
@@ -40,7 +40,7 @@ def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
 
 
 def _lacking(coverage: float) -> str:
-    return "" if coverage >= 99 else f", but it was read only {coverage:.0f} % of the run"
+    return "" if coverage >= 99 else f", sampled for only {coverage:.0f}% of the run"
 
 
 def _table(
@@ -109,14 +109,14 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
         "(forks of the whole host)",
     ]
     if "processes.rss" in found:
-        pss = f", {size(found['processes.pss'])} with shared pages parted (PSS)" if "processes.pss" in found else ""
+        pss = f", {size(found['processes.pss'])} with shared pages divided (PSS)" if "processes.pss" in found else ""
         lines.append(
             f"    {'their memory':<{_NAME}}{size(found['processes.rss'])} RSS summed, "
             f"{size(found['processes.unshared'])} of it not shared{pss}"
         )
     left_out = window.last.reading.left_out
     if left_out is None:
-        lines.append(f"    {'':<{_NAME}}of all servers of that name: which one is the target's is unknown")
+        lines.append(f"    {'':<{_NAME}}all servers of that name are counted: the one of the target is unknown")
     elif left_out:
         lines.append(f"    {'':<{_NAME}}without {left_out} processes of other servers of that name")
     return lines

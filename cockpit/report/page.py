@@ -40,7 +40,7 @@ def page(state: State) -> str:
     title = state.started.name if state.started else "session"
     sections = (
         ("search", "Search", _search(state)),
-        ("verdicts", "Verdicts", _verdicts(found)),
+        ("verdicts", "Verdicts", "".join(map(_verdict, found.verdicts))),
         ("timeline", "Timeline", timeline(state) + _markers(state)),
         ("runs", "Runs", _runs(found)),
         ("thresholds", "Thresholds", _thresholds(found)),
@@ -92,10 +92,6 @@ def _search(state: State) -> str:
     slices = list(slice_rows(known))
     fitted = f"<h3>Fitted along each knob</h3>{table(SLICE_TITLES, slices)}" if slices else ""
     return f"{lines}{table(TRIAL_TITLES, list(trial_rows(known)))}{fitted}\n"
-
-
-def _verdicts(found: SessionSummary) -> str:
-    return "".join(_verdict(verdict) for verdict in found.verdicts)
 
 
 def _thresholds(found: SessionSummary) -> str:

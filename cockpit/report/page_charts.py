@@ -131,7 +131,7 @@ def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> 
     ]
     bound: list[Point] = [(second.second + 0.5, 100.0) for second in seconds if second.saturated]
     if bound:
-        series.append(ChartSeries("saturated: measures itself", bound, 6, marks=True))
+        series.append(ChartSeries("saturated: the generator is the bottleneck", bound, 6, marks=True))
     labels = tuple((float(value), f"{value} %") for value in (0, 50, 100))
     return SvgChart("the load generator (% of a core)", x, Axis(0.0, 100.0, labels), series, (), bands)
 

@@ -41,7 +41,7 @@ class LatencyJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StabilityJson(Stability, frozen=True, kw_only=True):
-    """Return whether a run was stable, and if not, the first reason found, also as text."""
+    """Whether a run was stable, and if not, the first reason found, also as text."""
 
     text: str
 

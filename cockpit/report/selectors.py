@@ -108,7 +108,7 @@ def _cut_out(recording: Recording, start: float, end: float) -> State:
         while waiting and known.event.t >= waiting[0]:
             state = cut(state, waiting.pop(0))
         state, number = fold(state, known.event), max(number, known.number)
-    return fold_all(recording.seldom(number), state)
+    return fold_all(recording.infrequent(number), state)
 
 
 def _range_of(recording: Recording, time_range: tuple[str, str], text: str) -> Side:

@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from cockpit.model.host_state import HostPoint, HostState
@@ -161,7 +162,7 @@ def _metric(point: HostPoint | None, name: str) -> Cell:
 def load_metrics_at(state: State, t: int) -> dict[str, float]:
     """Return the load of a second by column; empty without any."""
     seconds = state.seconds
-    at = bisect_left(seconds, t, key=_second)
+    at = bisect_left(seconds, t, key=attrgetter("second"))
     if at == len(seconds) or seconds[at].second != t:
         return {}
     return _known({name: read(seconds[at]) for name, read in _LOAD.items()})
@@ -177,10 +178,6 @@ def _known(cells: Mapping[str, Cell]) -> dict[str, float]:
     return {name: value for name, value in cells.items() if isinstance(value, int | float) and math.isfinite(value)}
 
 
-def _second(one: LoadSecond) -> int:
-    return one.second
-
-
 def segment_at(state: State, t: int) -> Segment | None:
     """Return the segment at the middle of the second, else the last one that began before its end."""
     begun = [segment for segment in state.segments if segment.start < t + 1]
@@ -188,12 +185,8 @@ def segment_at(state: State, t: int) -> Segment | None:
 
 
 def _newest(host: HostState, t: int) -> HostPoint | None:
-    at = bisect_right(host.points, float(t + 1), key=_when)
+    at = bisect_right(host.points, float(t + 1), key=attrgetter("t"))
     return host.points[at - 1] if at and host.points[at - 1].t >= t else None
-
-
-def _when(point: HostPoint) -> float:
-    return point.t
 
 
 def _rounded(value: float | None) -> float | None:

@@ -106,7 +106,7 @@ def environment_pairs(found: SessionSummary) -> list[tuple[str, str]]:
         pairs += [(f"generator's {name}", value) for name, value in sorted(started.environment.items())]
     for name, host in state.hosts.items():
         facts = host.facts
-        machine = f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" if facts else "nothing was read"
+        machine = f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" if facts else "no samples"
         pairs.append((f"host {name}", f"{host.config.place}: {machine}"))
     for rounds in state.rounds:
         words = announcement_words(rounds.begun)
@@ -121,7 +121,7 @@ def environment_pairs(found: SessionSummary) -> list[tuple[str, str]]:
 def run_words(result: RunResult) -> list[tuple[str, str]]:
     """Return a run's plan, its outcome and the generator's health: (name, value)."""
     counts = result.counts
-    ended = f"{result.reason}{f': {result.detail}' if result.detail else ''}" if result.reason else "was going on"
+    ended = f"{result.reason}{f': {result.detail}' if result.detail else ''}" if result.reason else "running"
     cpus = " ".join(f"{100 * cpu:.0f}" for cpu in result.generator) or "–"
     return [
         ("plan", plan_words(result.plan)),

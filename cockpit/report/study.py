@@ -155,12 +155,9 @@ def _runs(result: StudyResult, cell: Cell) -> Iterable[str]:
     unit = "p50" if result.study.plan.open else "req/s"
     yield f"{cell_name(result, cell)}: {unit} {metrics}"
     if cell.unstable:
-        yield f"  {len(cell.unstable)} of {len(cell.counted)} runs unstable, as round {_unstable_words(cell)}"
-
-
-def _unstable_words(cell: Cell) -> str:
-    run = cell.unstable[0]
-    return f"{run.place.round}: {stability_words(run.stability)}"
+        first = cell.unstable[0]
+        example = f"as round {first.place.round}: {stability_words(first.stability)}"
+        yield f"  {len(cell.unstable)} of {len(cell.counted)} runs unstable, {example}"
 
 
 def _run_metric(result: StudyResult, run: StudyRunResult) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -75,7 +74,10 @@ def _header(result: StudyResult) -> str:
 def _setup(result: StudyResult) -> str:
     study = result.study
     variants = [(one.name, _settings(one), one.url or "–", ", ".join(one.before) or "–") for one in study.variants]
-    order = [(f"order, round {number}", words) for number, words in _order(result)]
+    order = [
+        (f"order, round {turn.round}", ", ".join(dict.fromkeys(name for name, _ in turn.steps)))
+        for turn in result.rounds
+    ]
     plan = [
         ("rounds", f"{result.counted_rounds} of at most {study.rounds} in random order, seed {study.seed}"),
         ("runs", f"{study.runs} after each set-up, {study.discard} discarded before"),
@@ -97,10 +99,6 @@ def _settings(variant: Variant) -> str:
     found += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
     found += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
     return ", ".join(found) or "–"
-
-
-def _order(result: StudyResult) -> Iterable[tuple[int, str]]:
-    yield from ((turn.round, ", ".join(dict.fromkeys(name for name, _ in turn.steps))) for turn in result.rounds)
 
 
 def _verdicts(result: StudyResult) -> str:

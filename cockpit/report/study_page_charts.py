@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from cockpit.model.histogram import Histogram
 from cockpit.model.text import clock
-from cockpit.report.charts import Axis, ChartSeries, Point, SvgChart, between, draw, from_zero
+from cockpit.report.charts import Axis, ChartSeries, Point, SvgChart, apart, between, draw, from_zero
 from cockpit.report.forest import Dot, DotRow, dot_plot
 from cockpit.report.page_charts import percentiles
 from cockpit.report.study import cell_name
@@ -125,11 +125,8 @@ def _level_axis(levels: Sequence[float]) -> Axis:
     log = low > 0 and high / low > _FAR
     inner = Axis(low, high, log=log)
     axis = Axis(_moved(inner, low, -_ROOM), _moved(inner, high, _ROOM), log=log)
-    labels: list[tuple[float, str]] = []
-    for level in levels:
-        if not labels or axis.at(level) - axis.at(labels[-1][0]) >= _APART:
-            labels.append((level, f"{level:g}"))
-    return Axis(axis.low, axis.high, tuple(labels), log)
+    labels = apart(axis, ((level, f"{level:g}") for level in levels), _APART)
+    return Axis(axis.low, axis.high, labels, log)
 
 
 def latency_charts(result: StudyResult) -> str:

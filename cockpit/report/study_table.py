@@ -127,11 +127,11 @@ def place_of(study: Study, cell: Cell) -> tuple[str, ...]:
 def rows(result: StudyResult) -> list[list[str]]:
     chosen = columns(result)
     head = [*labels(result), "runs", *(column.head for column in chosen)]
-    return [head, *([*place_of(result.study, cell), _runs(cell), *_texts(chosen, cell)] for cell in result.cells)]
-
-
-def _texts(chosen: Sequence[StudyColumn], cell: Cell) -> list[str]:
-    return [text_of(column, cell) for column in chosen]
+    body = [
+        [*place_of(result.study, cell), _runs(cell), *(text_of(column, cell) for column in chosen)]
+        for cell in result.cells
+    ]
+    return [head, *body]
 
 
 def _runs(cell: Cell) -> str:

@@ -119,13 +119,13 @@ def _totals(result: RunResult) -> list[str]:
 
 
 def _waited(result: RunResult) -> str:
-    """Return nothing if there is no count, which means 0."""
-    return f"waited {100 * result.cpu_wait:.1f} % of the time for one, " if result.cpu_wait else ""
+    """Return "" if the system does not count it."""
+    return f"waited {100 * result.cpu_wait:.1f} % of the time for a CPU, " if result.cpu_wait else ""
 
 
 def _queued(result: RunResult) -> str:
     counts = result.counts
-    waited = f"{counts.queued} arrivals found {result.plan.max_in_flight} under way and waited for room"
+    waited = f"{counts.queued} arrivals were queued, as {result.plan.max_in_flight} requests were in flight"
     dropped = f"; {counts.dropped} were dropped" if counts.dropped else ""
     return f"{waited}; {counts.unsent} were never sent{dropped}" if counts.unsent else f"{waited}{dropped}"
 

@@ -9,8 +9,7 @@ from cockpit.analysis.windows import segment_window
 from cockpit.model.host_state import HostPoint
 from cockpit.model.metrics import run_result, runs_result
 from cockpit.model.state import Segment, State
-from cockpit.model.study import Study
-from cockpit.model.study_events import StudyRound, StudyRun
+from cockpit.model.study import Study, StudyRound, StudyRun
 from cockpit.study.judging import spread_of, verdicts_of
 from cockpit.study.plan import steps_of
 from cockpit.study.results import Cell, StudyResult, StudyRunResult

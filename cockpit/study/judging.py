@@ -18,8 +18,7 @@ from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection
 from cockpit.analysis.verdict import Pairs, Planned, judge_rounds, judge_runs, round_differences
 from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
-from cockpit.model.study import Study
-from cockpit.model.study_events import StudyRound
+from cockpit.model.study import Study, StudyRound
 from cockpit.study.plan import Comparison, planned, round_of, steps_of
 from cockpit.study.results import Cell, Contradiction, RoundSpread, StudyResult, StudyVerdict
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.model.knobs import Knob, ServerAction
-from cockpit.model.study import Study, Variant
-from cockpit.model.study_events import StudyRound
+from cockpit.model.study import Study, StudyRound, Variant
 
 # Estimates (s) for parts without a planned duration: a change by its cost, an action, the time around each run.
 CHANGE_TAKES = {"written": 1.5, "live": 1.5, "graceful": 4.0, "restart": 6.0, "remount": 2.0}

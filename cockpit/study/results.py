@@ -11,8 +11,7 @@ from cockpit.analysis.stability import STABLE, Stability
 from cockpit.analysis.windows import Window
 from cockpit.model.hosts import HostFacts
 from cockpit.model.metrics import RunResult
-from cockpit.model.study import Study
-from cockpit.model.study_events import StudyObservation, StudyRound, StudyRun
+from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun
 from cockpit.study.plan import steps_of
 
 

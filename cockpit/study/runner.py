@@ -14,8 +14,10 @@ from cockpit.model.host_state import HostState
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import State
-from cockpit.model.study import Observation, Pass, Study, load_of, warm_up_of
-from cockpit.model.study_events import (
+from cockpit.model.study import (
+    Observation,
+    Pass,
+    Study,
     StudyBegun,
     StudyEnded,
     StudyObservation,
@@ -23,6 +25,8 @@ from cockpit.model.study_events import (
     StudyRun,
     StudyStepEnded,
     StudyStepLost,
+    load_of,
+    warm_up_of,
 )
 from cockpit.model.text import neutral
 from cockpit.session.live_session import LiveSession
@@ -44,7 +48,7 @@ from cockpit.study.plan import (
     whole_time,
 )
 from cockpit.study.results import StudyResult
-from cockpit.tuning.effect import GOOD_REPLIES, PACE, problem_of
+from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.transaction import see_through
 
@@ -343,7 +347,7 @@ class Runner:
         probe = probe_of(plan)
         deadline = asyncio.get_running_loop().time() + BACK_WITHIN
         good, wrong = 0, ""
-        while good < GOOD_REPLIES:
+        while good < GOOD_RESPONSES:
             wrong = await problem_of(probe)
             good = 0 if wrong else good + 1
             if wrong:

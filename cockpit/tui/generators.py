@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from cockpit.model.fold_load import SATURATED_CPU, SATURATED_LAG
-from cockpit.model.generator_state import GeneratorState
+from cockpit.model.generators import GeneratorState
 from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.tui.dialogs.live_text import LiveText

@@ -1,1 +1,1 @@
-"""Settings of a server: read, changed as a transaction that puts itself back, taken back byte for byte."""
+"""Settings of a server: read, changed as a transaction that rolls itself back, undone byte for byte."""

@@ -71,7 +71,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts of a change that its host keeps from the beginning: `who` asked for it, `when` (epoch seconds).
+    """Facts of a change that its host keeps from the beginning: `who` requested it, `when` (epoch seconds).
 
     `places` identify the values it changes, independent of knob names; `undoes` is the directory of the change
     that it undoes. `inactive` are the knobs whose value it only writes.

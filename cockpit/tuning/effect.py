@@ -19,7 +19,7 @@ from cockpit.tuning.remote import Remote
 Probe = Callable[[], Awaitable[str]]
 
 # Consecutive good responses of a serving server.
-GOOD_REPLIES = 3
+GOOD_RESPONSES = 3
 # Seconds between two checks.
 PACE = 0.2
 # A line of an error log about an abandoned start or reload.
@@ -90,7 +90,7 @@ class EffectWatch:
             fresh = bool(now - self._before) or not self._before
             wrong = await problem_of(self._probe)
             good = 0 if wrong else good + 1
-            if fresh and not lingering and good >= GOOD_REPLIES:
+            if fresh and not lingering and good >= GOOD_RESPONSES:
                 return "" if self._workers else await self._gave_up()
             if loop.time() >= deadline:
                 return await self._verdict(fresh, len(lingering), wrong)
@@ -116,7 +116,7 @@ class EffectWatch:
     async def _gave_up(self) -> str:
         """Why the server rejected the new configuration, from its log; "" if unknown."""
         why = gave_up((await self._logged()).decode("utf-8", "replace"))
-        return f"{self._log.file} says: {why}" if self._log and why else ""
+        return f"{self._log.file} reports: {why}" if self._log and why else ""
 
     async def _generation(self) -> frozenset[Worker]:
         return await pending.poll_workers(self._shell, self._change, self._lease, self._workers)
@@ -137,7 +137,7 @@ class EffectWatch:
 
     async def _verdict(self, fresh: bool, lingering: int, wrong: str) -> str:
         if wrong or not fresh:
-            missing = f"no new {self._workers} workers came within {self._seconds:g} s"
+            missing = f"no new {self._workers} workers appeared within {self._seconds:g} s"
             missing = await self._another_reloaded() or missing
             return "; ".join(filter(None, (wrong or missing, await self._gave_up())))
         if lingering:
@@ -201,4 +201,4 @@ async def serving(probe: Probe | None, seconds: float) -> str:
 async def must_serve(probe: Probe | None) -> None:
     """Raises ChangeRefused if the target gives no good response before the change."""
     if wrong := await problem_of(probe):
-        raise ChangeRefused(f"before the change already: {wrong}; nothing was changed")
+        raise ChangeRefused(f"the target fails without the change: {wrong}; nothing was changed")

@@ -23,6 +23,7 @@ from cockpit.tuning.reason import last_part
 from cockpit.tuning.remote import Remote
 
 MOST_BYTES = 8 << 20
+CHANGED_SINCE = "somebody else changed it after cockpit read it (repeat the change)"
 CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9a-f]{16}/[0-9TZ]+-\w+", re.DOTALL)
 
 
@@ -49,7 +50,7 @@ class Replacement(NamedTuple):
     digest: str
 
 
-class PutBack(NamedTuple):
+class FileRollback(NamedTuple):
     """The rollback of one file: `kept` was never changed, `restored` has its original bytes, `foreign` was written by
     somebody else, `stuck` could not be written, see `reason`."""
 
@@ -106,7 +107,7 @@ def _real(host: str, file: str, path: bytes) -> str:
     """The path behind links. Raises ChangeRefused if it is not printable."""
     real = path.decode("utf-8", "surrogateescape")
     if neutral(real) != real:
-        odd = "it leads to a file whose name holds control characters or is no UTF-8"
+        odd = "it is a link to a file whose name has control characters or is not UTF-8"
         raise ChangeRefused(f"{file}: {odd}", subject=host)
     return real
 
@@ -116,7 +117,7 @@ async def open_change(shell: Remote, host: str) -> str:
     done = await run(shell, scripts.OPEN)
     path = done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
     if done.exit_status != 0 or not CHANGE_DIRECTORY.fullmatch(path):
-        raise ChangeRefused(f"no backup can be kept there, so nothing was changed: {why(done)}", subject=host)
+        raise ChangeRefused(f"cannot keep a backup on the host, so nothing was changed: {why(done)}", subject=host)
     return path
 
 
@@ -157,17 +158,17 @@ def rollback_jobs(change: str, replacements: Sequence[Replacement]) -> list[tupl
     ]
 
 
-def put_back(replacement: Replacement, report: str) -> PutBack:
+def rollback_of(replacement: Replacement, report: str) -> FileRollback:
     """The rollback of a file, from the report of an undo."""
     state, _, rest = report.partition(" ")
     if state == "kept":
-        return PutBack(replacement.before, "kept")
+        return FileRollback(replacement.before, "kept")
     if state == "restored":
-        return PutBack(replacement.before, "restored")
+        return FileRollback(replacement.before, "restored")
     status, _, reason = rest.partition(" ")
     if status == str(scripts.FOREIGN):
-        return PutBack(replacement.before, "foreign")
-    return PutBack(replacement.before, "stuck", last_part(reason) or "the undo did not reach it")
+        return FileRollback(replacement.before, "foreign")
+    return FileRollback(replacement.before, "stuck", last_part(reason) or "the undo did not reach it")
 
 
 def backup(change: str, replacement: Replacement) -> str:
@@ -193,7 +194,7 @@ async def run(shell: Remote, script: str, *arguments: str, input: bytes = b"", s
 
 def _refusal(file: HostFile, done: Completed) -> str:
     foreign = done.exit_status == scripts.FOREIGN
-    return f"{file.file}: {'somebody else changed it meanwhile' if foreign else why(done)}"
+    return f"{file.file}: {CHANGED_SINCE if foreign else why(done)}"
 
 
 def why(done: Completed) -> str:

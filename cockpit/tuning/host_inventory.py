@@ -101,7 +101,7 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
                     wanted += _included(text, include, root, gaps)
         wanted = [path for path in dict.fromkeys(wanted) if path not in asked]
     if wanted:
-        gaps.append("its includes are too many to follow")
+        gaps.append("it has too many includes to follow")
     return ConfigurationFiles(found, tuple(dict.fromkeys(gaps)), tuple(foreign), root)
 
 

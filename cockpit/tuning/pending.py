@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import msgspec
+
+from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.text import neutral
 from cockpit.tuning import files, scripts, undo_program
+from cockpit.tuning.applied import Applied
 from cockpit.tuning.files import sha256
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote
@@ -25,7 +29,7 @@ class Worker(NamedTuple):
     parent: str
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     """A completed command: `why` it failed ("": it did not), and its output."""
 
     why: str
@@ -58,7 +62,7 @@ async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, abo
 
 async def run(
     shell: Remote, change: str, lease: int, command: str, seconds: float, value: str = "", mark: str = ""
-) -> Ran:
+) -> CommandResult:
     """Run a command of the profile by sh on the host, for at most `seconds`; `value` is its "$1", sent on stdin and in
     no argv; `mark` is first written to the change's directory."""
     longest = math.ceil(seconds)
@@ -76,11 +80,10 @@ async def run(
     )
     output = done.stderr + b"\n" + done.stdout
     if done.exit_status == 0:
-        return Ran("", output)
+        return CommandResult("", output)
     if done.exit_status == 124:
-        return Ran(f"it did not end within {seconds:g} s", output)
-    silent = f"it failed without a message (exit status {done.exit_status})"
-    return Ran(useful_line(done.stderr, done.stdout) or silent, output)
+        return CommandResult(f"it did not end within {seconds:g} s", output)
+    return CommandResult(_problem(done), output)
 
 
 async def get(shell: Remote, command: str, keep: str = "") -> str:
@@ -90,12 +93,17 @@ async def get(shell: Remote, command: str, keep: str = "") -> str:
     """
     done = await files.run(shell, scripts.GET, command, keep, seconds=60)
     if done.exit_status != 0:
-        silent = f"it failed without a message (exit status {done.exit_status})"
-        raise ChangeRefused(useful_line(done.stderr, done.stdout) or silent)
+        raise ChangeRefused(_problem(done))
     lines = done.stdout.decode("utf-8", "backslashreplace").strip().splitlines()
     if len(lines) != 1:
-        raise ChangeRefused("it prints nothing" if not lines else f"it prints {len(lines)} lines; a value is one line")
+        raise ChangeRefused(
+            "the command prints nothing" if not lines else f"the command prints {len(lines)} lines, not one"
+        )
     return " ".join(lines[0].split())
+
+
+def _problem(done: Completed) -> str:
+    return useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}, no message"
 
 
 async def poll_workers(shell: Remote, change: str, lease: int, workers: str) -> frozenset[Worker]:
@@ -112,6 +120,15 @@ async def confirm(shell: Remote, change: str, applied: bytes) -> None:
     done = await files.run(shell, undo_program.CONFIRM, change, sha256(applied), input=applied)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
+
+
+async def record(shell: Remote, host: str, change: str) -> Applied:
+    """The record of a confirmed change. Raises ChangeRefused if it cannot be read."""
+    kept = await files.read(shell, host, f"{change}/applied")
+    try:
+        return msgspec.json.decode(kept.data, type=Applied)
+    except msgspec.MsgspecError as error:
+        raise ChangeRefused(f"{kept.file} cannot be read: {error}", subject=host) from None
 
 
 async def fire(shell: Remote, change: str, seconds: int, why: str) -> UndoOutcome:
@@ -152,4 +169,4 @@ def failure_reason(text: str) -> str:
     status, _, words = text.partition(" ")
     if status == "124":
         return "it did not end in time"
-    return useful_line(words.replace("\x1e", "\n").encode()) or f"it failed without a message (exit status {status})"
+    return useful_line(words.replace("\x1e", "\n").encode()) or f"exit status {status}, no message"

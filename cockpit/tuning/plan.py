@@ -214,7 +214,7 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
 
 
 def _whole_files(applied: Applied, found: Found, originals: Mapping[str, bytes], edited: dict[str, bytes]) -> list[str]:
-    """Puts the original bytes in place of the edited text where nobody else wrote since; a remark where one did."""
+    """Replace the edited text by the original bytes if nobody else wrote the file since; else return a note."""
     now = {file.real: file for file in found.files.values()}
     notes = []
     for change in applied.files:

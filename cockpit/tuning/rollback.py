@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-import msgspec
-
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
 from cockpit.model.text import neutral
 from cockpit.tuning import files, pending
@@ -41,43 +39,42 @@ async def undo(
         if outcome.ended == "confirmed":
             return await _confirmed(shell, change)
         replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
-        if lost := _not_back(plan, change, replaced, outcome):
+        if lost := _not_rolled_back(plan, change, replaced, outcome):
             return ChangeFailed(f"{why}; and {lost}")
-        trouble, remark = await _settled(plan, options, outcome)
+        problem, note = await _after_rollback(plan, options, outcome)
     except HostError as gone:
         longest = math.ceil(patience.command) + patience.lease
         by_hand = f"sh {shlex.quote(f'{change}/undo')}"
         return ChangeFailed(
-            f"{why}; and {plan.host} is out of reach ({gone}): it undoes the change by itself, within {longest} s of "
-            f"the last it heard. Look at it: {change}/log tells there; by hand it is done with: {by_hand}"
+            f"{why}; and {plan.host} is unreachable ({gone}). It rolls the change back by itself, within {longest} s "
+            f"of the last message from here. {change}/log there shows how it ended; to roll back by hand: {by_hand}"
         )
     except ChangeRefused as stuck:
-        return ChangeFailed(f"{why}; and the undo on {plan.host} did not come to its end: {stuck}")
-    if trouble:
-        return ChangeFailed(f"{why}; rolled back, but {trouble}")
+        return ChangeFailed(f"{why}; and the undo on {plan.host} did not finish: {stuck}")
+    if problem:
+        return ChangeFailed(f"{why}; rolled back, but {problem}")
     if isinstance(error, Failure | CockpitError):
-        return ChangeUndone(f"{why}; rolled back{remark}")
+        return ChangeUndone(f"{why}; rolled back{note}")
     return error
 
 
 async def _confirmed(shell: Remote, change: str) -> Applied:
     """The record of a change whose confirmation arrived although its response was lost."""
-    kept = await files.read(shell, "", f"{change}/applied")
     try:
-        return msgspec.json.decode(kept.data, type=Applied)
-    except msgspec.MsgspecError as error:
-        raise ChangeRefused(f"it was confirmed, but {kept.file} cannot be read: {error}") from None
+        return await pending.record(shell, "", change)
+    except ChangeRefused as error:
+        raise ChangeRefused(f"it was confirmed, but {error}") from None
 
 
-async def _settled(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
-    """After the rollback: the problem that is left, and a remark."""
+async def _after_rollback(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
+    """Return the problem that is left after the rollback, and a note."""
     for word, number, why in outcome.failed:
         if word == "reload":
             command = _command(plan.reloads, number, "the reload")
             return plan.redacted(f"{command} fails with the original files too: {why}"), ""
     if outcome.reloaded:
         if wrong := await serving(options.probe, options.patience.effect):
-            return f"the server does not answer well: {wrong}", ""
+            return f"the server is not serving: {wrong}", ""
         return "", " and reloaded"
     for _, number, _ in outcome.failed:
         return "", plan.redacted(f" ({_command(plan.tests, number, 'the test')} fails without the change too)")
@@ -93,24 +90,24 @@ def _reason(plan: Plan, error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return f"{plan.names}: interrupted"
     if isinstance(error, HostError):
-        return f"{plan.names}: connection lost in the middle of the change ({plan.redacted(str(error))})"
+        return f"{plan.names}: connection lost during the change ({plan.redacted(str(error))})"
     return f"{plan.names}: {plan.redacted(str(error))}"
 
 
-def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.UndoOutcome) -> str:
-    """What did not become as it was, and what a person can do; "" when all did."""
+def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.UndoOutcome) -> str:
+    """The files and values that were not rolled back, and how to restore the files by hand; "" if all were."""
     lost = []
     for replacement in replaced:
-        back = files.put_back(replacement, outcome.files.get(str(replacement.number), ""))
+        back = files.rollback_of(replacement, outcome.files.get(str(replacement.number), ""))
         if back.state == "foreign":
-            lost.append(f"{back.file.file} was written by somebody else meanwhile and left as it is")
+            lost.append(f"{back.file.file} was not rolled back: somebody else wrote it after cockpit did")
         elif back.state == "stuck":
             lost.append(f"{back.file.file} could not be rolled back: {back.reason}")
     by_hand = files.restore_by_hand(change, replaced) if lost else ""
     for number, switch in enumerate(plan.switches):
         state, _, rest = outcome.values.get(str(number), "").partition(" ")
         if state == "foreign":
-            lost.append(f"{switch.knob.name} was set to {switch.knob.shown(rest)} by somebody else and left as it is")
+            lost.append(f"{switch.knob.name} was not rolled back: somebody else set it to {switch.knob.shown(rest)}")
         elif state == "stuck":
             old = switch.knob.shown(switch.old)
             lost.append(
@@ -118,7 +115,7 @@ def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome:
             )
     if not lost:
         return ""
-    return "; ".join(lost) + (f". The original comes back with, on {plan.host}: {by_hand}" if by_hand else "")
+    return "; ".join(lost) + (f". To restore the original, run on {plan.host}: {by_hand}" if by_hand else "")
 
 
 async def _persistently(step: Callable[[], Awaitable[_Result]], seconds: float) -> _Result:

@@ -186,7 +186,9 @@ def _reader(
         return ReadBy(knobs, file, None, wrong=f"{neutral(file, 200)} is not read by the {kind} on {where}: {others}")
     instance = reading[0]
     if file in read[instance.process.pid].foreign:
-        return ReadBy(knobs, file, instance, wrong=f"{neutral(instance.words, 300)} has another {file}: a container")
+        return ReadBy(
+            knobs, file, instance, wrong=f"{neutral(instance.words, 300)} has another {file}: it runs in a container"
+        )
     if other := _reloads_another(knobs, instance, answering.every):
         return ReadBy(knobs, file, instance, wrong=other)
     doubt = instance.startup.doubt

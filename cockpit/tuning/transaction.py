@@ -41,7 +41,7 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
     options.report("armed")
     try:
         if plan.replacements:
-            await to_its_end(files.commit(shell, change, options.patience.lease, plan.replacements))
+            await uninterrupted(files.commit(shell, change, options.patience.lease, plan.replacements))
         return await _activated(shell, plan, change, options)
     except (Exception, asyncio.CancelledError) as error:
         options.report("undoing")
@@ -145,13 +145,15 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
         is_now = await pending.get(shell, live.getter(switch.knob))
         # A command that sets one value of a file may read the others with it.
         if is_now != switch.old and not (switch.knob.in_file and is_now == switch.new):
-            raise Failure(f"somebody else set it to {switch.knob.shown(is_now)} meanwhile")
+            raise Failure(
+                f"somebody else set it to {switch.knob.shown(is_now)} after cockpit read it; repeat the change"
+            )
         lease, seconds = options.patience.lease, options.patience.command
         ran = await pending.run(
             shell, change, lease, live.setter(switch.knob, switch.new), seconds, switch.new, f"begun-{number}"
         )
         if ran.why:
-            raise Failure(f"setting it to {switch.knob.shown(switch.new, 80)} says: {ran.why}")
+            raise Failure(f"setting it to {switch.knob.shown(switch.new, 80)} failed: {ran.why}")
         got = await pending.get(shell, live.getter(switch.knob), f"{change}/got-{number}")
     except (ChangeRefused, Failure) as error:
         raise Failure(f"{name}: {error}") from None
@@ -189,7 +191,7 @@ async def _run(
 ) -> None:
     ran = await pending.run(shell, change, options.patience.lease, command, options.patience.command, mark=mark)
     if ran.why:
-        raise Failure(f"{neutral(command, 200)} says: {ran.why}")
+        raise Failure(f"{neutral(command, 200)} failed: {ran.why}")
     effect.note_corrections(ran.output)
 
 
@@ -202,14 +204,14 @@ async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) ->
         found = value_in(now[edit.knob.file], edit.knob)
         if found.raw != edit.new:
             value = "unset" if found.value is None else edit.knob.shown(found.value)
-            raise Failure(f"somebody else set it to {value} in {edit.knob.file} meanwhile")
+            raise Failure(f"somebody else set it to {value} in {edit.knob.file} after cockpit wrote it")
     for switch in switches:
         value = await pending.get(shell, live.getter(switch.knob))
         if value != (switch.got or switch.new):
             is_now, new = switch.knob.shown(value), switch.knob.shown(switch.new)
             raise Failure(f"{switch.knob.name} is {is_now} after it was set to {new}")
     notes = [
-        f"{plan.host} made {s.knob.shown(s.got)} of {s.knob.name} {s.knob.shown(s.new)}" for s in switches if s.got
+        f"{plan.host} corrected {s.knob.name} {s.knob.shown(s.new)} to {s.knob.shown(s.got)}" for s in switches if s.got
     ]
     return notes + [
         f"somebody else wrote {file.file} during the change; its values are unchanged"
@@ -259,7 +261,7 @@ async def _approved(shell: Remote, change: str, options: ChangeOptions, reached:
         raise Failure("it was not confirmed")
 
 
-async def to_its_end(step: Coroutine[None, None, None]) -> None:
+async def uninterrupted(step: Coroutine[None, None, None]) -> None:
     """Await a step that must not be interrupted; a cancellation takes effect after it."""
     task = asyncio.ensure_future(step)
     cancelled = await see_through(task)
@@ -271,7 +273,7 @@ async def to_its_end(step: Coroutine[None, None, None]) -> None:
 
 
 async def see_through(task: asyncio.Task[Any]) -> bool:
-    """Wait until the task is done; return whether the caller was cancelled meanwhile."""
+    """Wait until the task is done; return whether the caller was cancelled before that."""
     cancelled = False
     while not task.done():
         try:

@@ -18,7 +18,6 @@ from cockpit.tuning import files, history, live, pending, plan, server_check
 from cockpit.tuning.applied import About, Applied, Past, PastState
 from cockpit.tuning.change_options import PATIENCE, Approval, ChangeOptions, Patience, Watch
 from cockpit.tuning.effect import Probe
-from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import Found, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
@@ -82,13 +81,16 @@ class Tuner:
     async def undo(self, shell: Remote, applied: Applied, watch: Watch | None = None) -> Applied:
         """Undo a change by a change; files that nobody else wrote since are the original byte for byte."""
         async with self._turn(applied.host):
-            planned = await _reverse(shell, applied)
+            planned = await self.prepare_undo(shell, applied)
             found = await self._read_by(shell, applied.host, planned.knobs)
             return await self._carry_out(shell, planned._replace(master=_master(found)), watch, None)
 
     async def prepare_undo(self, shell: Remote, applied: Applied) -> Plan:
         """Plan the undo of a change, without touching anything."""
-        return await _reverse(shell, applied)
+        knobs = {edit.knob.name: edit.knob for edit in applied.edits}
+        knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
+        found = await _found(shell, applied.host, list(knobs.values()))
+        return plan.backward(applied, found, await _originals(shell, applied))
 
     async def history(self, shell: Remote, host: str) -> list[Past]:
         done = await files.run(shell, HISTORY)
@@ -99,11 +101,7 @@ class Tuner:
 
     async def kept(self, shell: Remote, host: str, past: Past) -> Applied:
         """The record of a change of the history, for an undo. Raises ChangeRefused if it cannot be read."""
-        kept = await files.read(shell, host, f"{past.change}/applied")
-        try:
-            return replace(msgspec.json.decode(kept.data, type=Applied), host=host)
-        except msgspec.MsgspecError as error:
-            raise ChangeRefused(f"{kept.file}: cannot be read: {error}", subject=host) from None
+        return replace(await pending.record(shell, host, past.change), host=host)
 
     async def give_up(self, shell: Remote, host: str, past: Past) -> None:
         """Have the host undo a change that is under way, or was left half done. Raises ChangeRefused."""
@@ -133,8 +131,9 @@ class Tuner:
 
 
 async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> Found:
-    """The files of the knobs, each read once, and their live values."""
-    read = await _files(shell, host, (knob for knob in knobs if knob.in_file))
+    """The files of the knobs, each read once, by the name that a knob has for it; and their live values."""
+    by_file = {knob.file: knob for knob in knobs if knob.in_file}
+    read = {file: await files.read_of(shell, host, knob) for file, knob in by_file.items()}
     return Found(read, {knob.name: await _value(shell, knob) for knob in knobs if knob.live})
 
 
@@ -154,18 +153,6 @@ async def _value(shell: Remote, knob: Knob) -> str:
             subject=f"{knob.name}: {knob.host}",
         )
     return value
-
-
-async def _files(shell: Remote, host: str, knobs: Iterable[Knob]) -> dict[str, HostFile]:
-    """The knobs' files, each read once, by the name that the knob has for it."""
-    return {file: await files.read_of(shell, host, knob) for file, knob in {knob.file: knob for knob in knobs}.items()}
-
-
-async def _reverse(shell: Remote, applied: Applied) -> Plan:
-    knobs = {edit.knob.name: edit.knob for edit in applied.edits}
-    knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
-    found = await _found(shell, applied.host, list(knobs.values()))
-    return plan.backward(applied, found, await _originals(shell, applied))
 
 
 async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:

@@ -45,7 +45,7 @@ def undo(
             "claim",
             'rm -f -- "$change/reserve" "$change/outcome.part"',
             "trap sweep EXIT\nquiet\nsweep",
-            'why=\n{ read -r why <"$change/why"; } 2>/dev/null\nnote "undo: ${why:-asked for}"',
+            'why=\n{ read -r why <"$change/why"; } 2>/dev/null\nnote "undo: ${why:-requested}"',
             *steps,
             program("undo_end"),
         )

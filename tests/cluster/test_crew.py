@@ -30,7 +30,7 @@ from cockpit.load.preflight import preflight
 from cockpit.load.protocol import assignments
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError, NotInstalled, UsageError
-from cockpit.model.generator_events import GeneratorClock, GeneratorLost
+from cockpit.model.generators import GeneratorClock, GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan, LogReplay
 from tests.cluster.forge import forge

@@ -16,7 +16,7 @@ from cockpit.load.protocol import assignments
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.events import AnyEvent, RunEnded, Tick
-from cockpit.model.generator_events import GeneratorLost, WorkerLost
+from cockpit.model.generators import GeneratorLost, WorkerLost
 from tests.load.servers import plan
 
 ERRORS = (OSError("Unable to contact Actor's worker"), ValueError("nonsense"), KeyError("begin"))

@@ -103,8 +103,8 @@ def test_foreign_schema_is_refused(intact: Path, case: str) -> None:
     assert (completed.returncode, completed.stderr.count("\n")) == (2, 1) and message in completed.stderr, (
         completed.stderr
     )
-    assert library.about(intact).problem.startswith("does not read as a recording: ")
-    with pytest.raises(RecordingError, match="does not read as a recording"):
+    assert library.about(intact).problem.startswith("cannot be read as a recording: ")
+    with pytest.raises(RecordingError, match="cannot be read as a recording"):
         Recording(intact)
 
 

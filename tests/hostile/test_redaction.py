@@ -33,8 +33,7 @@ from cockpit.model.events import (
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import REDACTED, LoadPlan
-from cockpit.model.study import Observation, Study, Variant
-from cockpit.model.study_events import StudyBegun
+from cockpit.model.study import Observation, Study, StudyBegun, Variant
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.redaction import NAMES, SHORTEST_INSIDE, Redactor

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
 from cockpit.imports.formats import ForeignRequest
+from cockpit.imports.host_samples import COUNTERS
 from cockpit.imports.runs import run_of
 from cockpit.imports.sar_text import is_sar_text, parse_sar
 from cockpit.imports.session import ForeignHost, session_of
@@ -309,7 +310,9 @@ def _printed(command: list[str], environment: dict[str, str]) -> str:
 
 def _compare(ours: Statistics, theirs: Statistics, *, whole: bool) -> None:
     """Compare what both have; `whole`: the text has all of it."""
-    mine, other = asdict(ours), asdict(theirs)
+    # Of paging only what becomes a counter is read from the text.
+    paging = theirs.paging and {name: rate for name, rate in theirs.paging.items() if name in COUNTERS}
+    mine, other = asdict(ours), asdict(replace(theirs, paging=paging))
     if whole:
         # The text has no sectors, and the older name of a column once.
         unprinted = {"rd_sec": None, "wr_sec": None, "dc_sec": None, "avgqu_sz": 0.0}

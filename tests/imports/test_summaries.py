@@ -263,17 +263,17 @@ def test_the_second_distribution_of_wrk2_is_not_read() -> None:
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        ("summary", None, "not as oha writes it; write it with oha --output-format json"),
-        ("summary.total", -1, "'-1' is no time in seconds"),
+        ("summary", None, r"Expected `object`, got `null` - at `\$.summary`; write it with oha --output-format json"),
+        ("summary.total", -1, r"Expected `float` >= 0.* at `\$.summary.total`"),
         ("summary.total", 0, "its duration is 0"),
         ("summary.total", 1e6, "lasts 12 days; at most 7"),
-        ("summary.slowest", "1", "is no time in seconds"),
-        ("summary.totalData", 1.5, "'1.5' is no count"),
-        ("statusCodeDistribution.200", 1 << 60, "is no count"),
-        ("statusCodeDistribution", {"ok": 1}, "'ok' is no status"),
-        ("latencyPercentiles", {"pp": 1}, "'pp' is no percentile"),
+        ("summary.slowest", "1", r"Expected `float \| null`, got `str` - at `\$.summary.slowest`"),
+        ("summary.totalData", 1.5, r"Expected `int`, got `float` - at `\$.summary.totalData`"),
+        ("statusCodeDistribution.200", 1 << 60, r"Expected `int` <= .* at `\$.statusCodeDistribution"),
+        ("statusCodeDistribution", {"ok": 1}, r"Expected `int`, got `str` - at `key` in `\$.statusCodeDistribution`"),
+        ("latencyPercentiles", {"pp": 1}, "Expected `str` matching regex .* in `.*latencyPercentiles`"),
         ("latencyPercentiles.p50", 1.0, "p75 is less than the percentile below it"),
-        ("errorDistribution", [], "not as oha writes it"),
+        ("errorDistribution", [], r"Expected `object`, got `array` - at `\$.errorDistribution`"),
     ],
 )
 def test_a_summary_of_oha_that_does_not_fit_is_refused(place: str, value: object, words: str) -> None:

@@ -109,6 +109,6 @@ async def test_dropped_reload_is_rolled_back_with_reason(nginx: Nginx, shell: Lo
         tuner = Tuner(nginx.probe, Patience(effect=3.0))
         with pytest.raises(ChangeUndone) as undone:
             await tuner.apply(shell, "web1", [(nginx.knob(workers), occupied)])
-    reason = f"{nginx.root}/error.log says: bind() to {occupied} failed (98: Address already in use)"
+    reason = f"{nginx.root}/error.log reports: bind() to {occupied} failed (98: Address already in use)"
     assert reason in str(undone.value) and "rolled back" in str(undone.value)
     assert nginx.config == before and await nginx.probe() == ""

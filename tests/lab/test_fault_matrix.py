@@ -235,7 +235,7 @@ async def test_probe_fails_before_change(web1: Host, shell: SshShell, case: Knob
     before = web1.run(STATE).stdout
     error = await error_of(shell, case.knob, case.value, probe_of(LoadPlan(url=f"{web1.url}/none")))
     assert isinstance(error, ChangeRefused)
-    assert "before the change already" in str(error) and "answers 404; nothing was changed" in str(error)
+    assert "the target fails without the change" in str(error) and "answers 404; nothing was changed" in str(error)
     await assert_restored(web1, before)
 
 
@@ -255,7 +255,7 @@ async def test_foreign_edit_during_change_is_kept(web1: Host, shell: SshShell, c
     editing = f"if mkdir {FIRST}; then {case.foreign}; echo refused >&2; exit 1; fi"
     error = await error_of(shell, replace(case.knob, test=editing), case.value)
     assert isinstance(error, ChangeFailed)
-    assert "by somebody else" in str(error) and "left as it is" in str(error)
+    assert "somebody else" in str(error) and "was not rolled back" in str(error)
     assert web1.run(case.has_foreign, check=False).returncode == 0, "the foreign bytes stay"
     listing = "find /etc/apache2 -newer /tmp/level -name '.*'; ls -A /etc/apache2/mods-available | grep -i cockpit"
     assert web1.run(listing, check=False).stdout == ""

@@ -14,7 +14,7 @@ from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.load.pool import launch
 from cockpit.load.preflight import preflight
 from cockpit.model.clock import Clock
-from cockpit.model.generator_events import GeneratorLost
+from cockpit.model.generators import GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
 from tests.lab.generator_hosts import PYTHON, install_python

@@ -107,7 +107,7 @@ async def test_rejected_apache_value_is_rolled_back(fresh_web1: Host, shell: Ssh
     with pytest.raises(ChangeUndone) as undone:
         await Tuner().apply(shell, "web1", [(SPARE, "30"), (KEEP_ALIVE, "${banana}")])
     assert str(undone.value) == (
-        f"MaxSpareServers, KeepAlive: apachectl -t says: AH00526: Syntax error on line {line} of {MAIN}: "
+        f"MaxSpareServers, KeepAlive: apachectl -t failed: AH00526: Syntax error on line {line} of {MAIN}: "
         "KeepAlive must be On or Off; rolled back"
     )
     assert (content(fresh_web1, MAIN), content(fresh_web1, AVAILABLE)) == (main, prefork)
@@ -125,7 +125,7 @@ async def test_failed_reload_is_rolled_back_and_reloaded(fresh_web1: Host, shell
     restart = "apachectl stop; while pgrep -x apache2 >/dev/null; do sleep 0.02; done; apachectl start"
     listen = knob("Listen", file="/etc/apache2/ports.conf", section=None, reload=restart)
     with pytest.raises(
-        ChangeUndone, match=r"Listen: apachectl stop; .* says: .*could not bind.*; rolled back and reloaded"
+        ChangeUndone, match=r"Listen: apachectl stop; .* failed: .*could not bind.*; rolled back and reloaded"
     ):
         await Tuner().apply(shell, "web1", [(listen, "203.0.113.1:80")])
     assert content(fresh_web1, "/etc/apache2/ports.conf") == original
@@ -203,7 +203,7 @@ async def test_change_is_rolled_back_over_next_connection(fresh_web1: Host) -> N
 
     spare = knob("MaxSpareServers", test=f"[ -e /tmp/cut ] || {{ : >/tmp/cut; {END_SSHD}; sleep 60; }}")
     try:
-        with pytest.raises(ChangeUndone, match=r"connection lost in the middle of the change \(web1: .*; rolled back"):
+        with pytest.raises(ChangeUndone, match=r"connection lost during the change \(web1: .*; rolled back"):
             await Tuner().apply(Following(current), "web1", [(spare, "30")])
         assert len(opened) == 2
         assert content(fresh_web1, AVAILABLE) == original and state_of(fresh_web1) == before

@@ -29,7 +29,7 @@ class Pairs:
         self.handlers: dict[int, Any] = {}
         nothing = lambda *_: None  # noqa: E731
         self.poller = SimpleNamespace(
-            connecting=0, register=nothing, watch_replies=nothing, watch_both=nothing, again=nothing, forget=nothing
+            connecting=0, register=nothing, watch_responses=nothing, watch_both=nothing, again=nothing, forget=nothing
         )
         self.tally = Tally(lambda: request_metrics_of(plan), grouped=False)
         self.dialer = SimpleNamespace(tls=None, open=self._open)

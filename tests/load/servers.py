@@ -25,7 +25,7 @@ from cockpit.load.worker import engine_for
 from cockpit.model.clock import Clock
 from cockpit.model.counts import Group
 from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, Tick
-from cockpit.model.generator_events import WorkerLost
+from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 

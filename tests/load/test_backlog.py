@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.load import open as open_load
+from cockpit.load import open_load
 from cockpit.load.schedule import Arrivals
 from cockpit.model.load import Stage
 from tests.load.servers import SMALL, ClientConnection, always, engine_load, load, plan, serving

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.load.expect import MATCH_LIMIT, Expectation
-from cockpit.load.replies import Heads, Reply
+from cockpit.load.responses import HeadCache, ResponseReader
 from cockpit.model.load import Expect
 from tests.load.servers import DEADLINE, ClientConnection, Outcome, begin, engine_load, load, plan, serving
 from tests.load.test_memory import resident
@@ -45,7 +45,7 @@ def _framed(form: bytes, piece: bytes) -> bytes:
 )
 def test_body_of_64_mib_is_checked_in_4_mib(framing: str, expect: Expect, verdict: str) -> None:
     head, form, end = FRAMINGS[framing]
-    response = Reply(Heads(bodiless=False, keepalive=True, expectation=Expectation(expect)))
+    response = ResponseReader(HeadCache(bodiless=False, keepalive=True, expectation=Expectation(expect)))
     assert not response.feed(b"HTTP/1.1 200 OK\r\n" + head)
     piece = memoryview(_framed(form, PIECE))
     tracemalloc.start()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.load import open as open_load
+from cockpit.load import open_load
 from cockpit.load.log_reader import LoggedLoad, read_log
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.preflight import preflight

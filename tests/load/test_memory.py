@@ -17,8 +17,8 @@ import pytest
 from cockpit.load.failures import Malformed
 from cockpit.load.poller import best_poller
 from cockpit.load.protocol import Assignment, assignments
-from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination
+from cockpit.load.responses import HeadCache, ResponseReader
 from cockpit.load.worker import engine_for
 from cockpit.model.load import ThinkTime
 from tests.commands import FORKS
@@ -52,7 +52,7 @@ def no_collector() -> Iterator[None]:
 
 
 def test_memory_is_constant_over_half_a_million_cut_responses(no_collector: None) -> None:
-    response = Reply(Heads(bodiless=False, keepalive=True))
+    response = ResponseReader(HeadCache(bodiless=False, keepalive=True))
 
     def cut(times: int) -> int:
         for number in range(times):

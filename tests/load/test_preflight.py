@@ -72,11 +72,11 @@ async def _keep_silent(client: ClientConnection) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "message"),
     [
-        (once(), "closed the connection without an answer"),
+        (once(), "closed the connection without a response"),
         (once(b"SSH-2.0-x\r\n"), "does not speak HTTP"),
         (once(b"SSH-2.0-x\r\n\r\n"), "does not speak HTTP"),
         (once(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 60_000), "does not speak HTTP"),
-        (_keep_silent, "no answer within 0.3 s"),
+        (_keep_silent, "no response within 0.3 s"),
     ],
 )
 async def test_target_without_valid_response_is_refused(behaviour: object, message: str) -> None:
@@ -116,7 +116,7 @@ def test_number_of_connections_is_checked_against_local_ports() -> None:
     [warning] = limits.warnings(plan(url, requests=ports + 1, keepalive=False))
     assert f"{ports + 1} new connections from {ports} local ports" in warning
     [warning] = limits.warnings(plan(url, duration=120.0, keepalive=False))
-    assert f"{ports / 60:.0f} new connections a second" in warning
+    assert f"{ports / 60:.0f} new connections/s" in warning
 
 
 def _check_single_line(error: CockpitError) -> None:

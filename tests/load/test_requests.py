@@ -162,7 +162,7 @@ URL = "http://127.0.0.1:9/"
         ({"paths": PathList(pattern="/{5..2}")}, "ends before it begins"),
         ({"paths": PathList(pattern="/{1..99999}{1..99999}")}, "is the most"),
         ({"paths": PathList(listed=("a",))}, "begins with /"),
-        ({"paths": PathList(pattern="/{1..9}", order="once"), "requests": 10}, "only 9 paths"),
+        ({"paths": PathList(pattern="/{1..9}", order="once"), "requests": 10}, "10 requests for 9 paths"),
         ({"expect": Expect(matches="(")}, "not a regular expression"),
         ({"expect": Expect(sha256="abc")}, "SHA-256"),
         ({"connect_to": "a:b"}, "not a host and a port"),

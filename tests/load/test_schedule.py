@@ -1,4 +1,4 @@
-"""Arithmetic of arrivals and legs."""
+"""Arithmetic of arrivals and phases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.load.schedule import Arrivals, legs_of
+from cockpit.load.schedule import Arrivals, phases_of
 from cockpit.model.load import LoadPlan, Stage
 
 
@@ -69,12 +69,12 @@ def test_poisson_arrivals_have_rate_spread_and_seed() -> None:
 
 def test_legs_follow_warm_up_in_order() -> None:
     stages = (Stage(duration=2.0, concurrency=1), Stage(duration=3.0, concurrency=4))
-    legs, end = legs_of(plan(stages=stages, warmup=1.0), 10.0)
-    assert [(leg.start, leg.stage, leg.warmup, leg.concurrency) for leg in legs] == [
+    phases, end = phases_of(plan(stages=stages, warmup=1.0), 10.0)
+    assert [(phase.start, phase.stage, phase.warmup, phase.concurrency) for phase in phases] == [
         (10.0, 0, True, 1),
         (11.0, 0, False, 1),
         (13.0, 1, False, 4),
     ]
     assert end == 16.0
-    assert legs_of(plan(requests=5), 10.0)[1] == math.inf
-    assert legs_of(plan(duration=5.0, warmup=2.0), 10.0)[1] == 17.0
+    assert phases_of(plan(requests=5), 10.0)[1] == math.inf
+    assert phases_of(plan(duration=5.0, warmup=2.0), 10.0)[1] == 17.0

@@ -167,7 +167,7 @@ async def test_counted_run_stays_exact_when_adjusted() -> None:
         for count in (2, 30, 3):
             await outcome.until(lambda seen: bool(seen.ticks))
             run.adjust(concurrency=count)
-        with pytest.raises(UsageError, match="each of the 2 workers"):
+        with pytest.raises(UsageError, match="use at least 2, one for each worker"):
             run.adjust(concurrency=1)
         await run.wait()
         assert server.requests == 4000

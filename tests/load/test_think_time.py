@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cockpit.load.limits import warnings
-from cockpit.load.thinking import pauses_of
+from cockpit.load.think_time import pauses_of
 from cockpit.model.load import Request, ThinkTime
 from tests.load.servers import (
     DEADLINE,
@@ -96,7 +96,7 @@ def test_port_warning_depends_on_requests_per_connection() -> None:
     assert warnings(plan("http://a/", **values)) == ()
     assert warnings(plan("http://a/", **values, requests_per_connection=100)) == ()
     timed: dict[str, Any] = {"duration": 60.0, "concurrency": 200, "requests_per_connection": 2}
-    assert "new connections a second" in warnings(plan("http://a/", **timed))[0]
+    assert "new connections/s" in warnings(plan("http://a/", **timed))[0]
     assert warnings(plan("http://a/", **timed, think_time=ThinkTime(seconds=5.0))) == ()
     assert warnings(plan("http://a/", **timed, think_time=ThinkTime(seconds=0.001)))
     assert "150000 new connections" in warnings(plan("http://a/", **values, requests_per_connection=2))[0]

@@ -11,7 +11,7 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any
 
-from cockpit.load.protocol import SAYING, Assignment, Done, Start, Stop, assignments, decode_saying, encode
+from cockpit.load.protocol import MESSAGE_START, Assignment, Done, Start, Stop, assignments, decode_message, encode
 from cockpit.model.events import Tick, decode
 from tests.lab.cpus import generator_cpu
 from tests.load.servers import DEADLINE, SMALL, ClientConnection, Outcome, always, begin, plan, serving
@@ -59,8 +59,8 @@ async def remaining(process: asyncio.subprocess.Process) -> tuple[list[Tick], li
     messages: list[Any] = []
     assert process.stdout
     async for line in process.stdout:
-        if line.startswith(SAYING):
-            messages.append(decode_saying.decode(line))
+        if line.startswith(MESSAGE_START):
+            messages.append(decode_message.decode(line))
         else:
             event = decode(line)
             assert isinstance(event, Tick)

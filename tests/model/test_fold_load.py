@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted, Tick
 from cockpit.model.fold import fold_all
-from cockpit.model.generator_events import WorkerLost
+from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan

@@ -75,7 +75,7 @@ def test_a_whole_one() -> None:
     assert (study.levels, study.rounds, study.run_time) == ((1.0, 8.0), 2, 5.0)
     assert study.judge == ("web1.cpu.per_request", "rate")
     assert (study.compare, study.knobs, study.form) == ((("a", "b"),), ("K",), "full")
-    assert study.comparisons == 4, "two levels in two passes; the A/A control is none of them"
+    assert study.comparisons == 4, "two levels in two passes; the A/A control is not one of them"
 
 
 def test_a_control_repeats_the_first_variant() -> None:

@@ -144,7 +144,7 @@ def test_numbers_beyond_64_bits_do_not_stop_recorder(
     with Recording(path) as recording:
         assert same_events(recording.events(), [*events[:at], *events[at + 1 :]])
         assert recording.ended
-    assert "1 events lost; an event cannot be written down: " in recorder.trouble
+    assert "1 events lost; an event cannot be encoded: " in recorder.trouble
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -154,7 +154,7 @@ def test_non_finite_number_is_rejected_and_reported(tmp_path: Path, value: float
     bad = ev.StatusRead(t=1.0, host="web1", page=0, values={"requests": value})
     record_all(recorder, [*events[:60], bad, *events[60:]])
     recorder.close()
-    assert "1 events lost; an event cannot be written down: " in recorder.trouble
+    assert "1 events lost; an event cannot be encoded: " in recorder.trouble
     with Recording(path) as recording:
         assert same_events(recording.events(), events) and not recording.damage
 

@@ -54,7 +54,7 @@ def test_recordings_are_listed_renamed_and_deleted() -> None:
     listed = {entry.name: entry for entry in library.all_kept()}
     entry = listed[recording.stem]
     assert (entry.session, entry.runs, entry.seconds, entry.ended) == ("small", 2, 60.0, True)
-    assert listed["junk"].problem.startswith("does not read")
+    assert listed["junk"].problem.startswith("cannot be read")
     with pytest.raises(RecordingError, match="a name is"):
         library.rename(recording.stem, "../x")
     with pytest.raises(RecordingError, match="exists already"):
@@ -68,7 +68,7 @@ def test_recording_in_progress_cannot_be_deleted() -> None:
     writer = library.new_recording("x", WALL)
     path = Path(writer.path)
     writer.record(list(small_session())[:5])
-    with pytest.raises(RecordingError, match="is being written"):
+    with pytest.raises(RecordingError, match="is open in another cockpit"):
         library.delete(path.stem)
     writer.close()
     library.delete(path.stem)

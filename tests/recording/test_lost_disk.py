@@ -102,7 +102,7 @@ def may_mount() -> None:
             r"s\.cockpit: (disk I/O error|attempt to write a read\w+ database); HELD; \d+ later events LOST",
         ),
         ("full", r"s\.cockpit: database or disk is full; HELD; \d+ later events LOST"),
-        ("unmounted", r"s\.cockpit: is not there any more: moved or deleted, or its file system was unmounted"),
+        ("unmounted", r"s\.cockpit: is gone: it was moved or deleted, or its file system was unmounted"),
     ],
 )
 def test_run_continues_and_reports_recorded_range(
@@ -111,7 +111,7 @@ def test_run_continues_and_reports_recorded_range(
     done = run_in_namespace(SCRIPT, LOST=lost, URL=url, COPIES=str(tmp_path))
     result = json.loads(done.stdout)
     assert done.returncode == 0 and result["duration"] > 5.5
-    expected = message.replace("HELD", r"the file holds the session up to 00:00:0\d").replace("LOST", "are not in it")
+    expected = message.replace("HELD", r"the file has the session up to 00:00:0\d").replace("LOST", "are not in it")
     (line,) = [line for line in done.stderr.splitlines() if "recording: " in line]
     assert re.fullmatch(f"cockpit: recording: {expected}", line)
     if lost == "unmounted":
@@ -159,7 +159,7 @@ def test_stalled_disk_is_reported_until_it_responds(tmp_path: Path, monkeypatch:
     lock = sqlite3.connect(path, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     recorder.record(others)
-    until(lambda: recorder.trouble.startswith("s.cockpit: the disk does not answer; the file holds the session up to "))
+    until(lambda: recorder.trouble.startswith("s.cockpit: the disk does not respond; the file has the session up to "))
     lock.execute("ROLLBACK")
     lock.close()
     until(lambda: recorder.trouble == "")
@@ -173,6 +173,6 @@ def test_moved_file_is_reported_immediately(tmp_path: Path) -> None:
     recorder, others = start_recording(tmp_path / "s.cockpit")
     (tmp_path / "s.cockpit").rename(tmp_path / "t.cockpit")
     recorder.record(others)
-    until(lambda: "is not there any more" in recorder.trouble)
+    until(lambda: "is gone" in recorder.trouble)
     recorder.close()
-    assert "is not there any more" in recorder.trouble
+    assert "is gone" in recorder.trouble

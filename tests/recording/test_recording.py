@@ -56,7 +56,7 @@ def test_recording_in_progress_can_be_read(tmp_path: Path) -> None:
                 assert list(recording.events()) == events[:50]
             break
         except RecordingError as error:
-            assert "holds no events" in str(error)
+            assert "has no events" in str(error)
     writer.close()
 
 
@@ -116,7 +116,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     messages = {
         "none": "no such recording",
         "empty": "is not a cockpit recording",
-        "text": "does not read as a recording",
+        "text": "cannot be read as a recording",
         "other": "is not a cockpit recording",
         "newer": "written by a newer cockpit",
         ".": "is a folder",

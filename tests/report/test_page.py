@@ -30,7 +30,7 @@ from cockpit.model.events import (
     Tick,
 )
 from cockpit.model.fold import fold_all
-from cockpit.model.generator_events import WorkerLost
+from cockpit.model.generators import WorkerLost
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording, last_state
 from cockpit.report.charts import decades, from_zero, thinned

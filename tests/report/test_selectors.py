@@ -129,6 +129,6 @@ def test_damaged_series_are_reported_by_html_report(paged: Path, capsys: pytest.
     database.close()
     assert main(["report", str(paged), "--format", "html"]) == 0
     captured = capsys.readouterr()
-    assert captured.err.startswith("cockpit: s.cockpit: what came often from 00:00:00 to ")
+    assert captured.err.startswith("cockpit: s.cockpit: ticks and samples from 00:00:00 to ")
     assert captured.err.count("\n") == 1
     assert captured.out.startswith("<!doctype html>")

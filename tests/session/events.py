@@ -26,7 +26,7 @@ from cockpit.model.events import (
     SessionStarted,
     Tick,
 )
-from cockpit.model.generator_events import GeneratorClock, GeneratorLost
+from cockpit.model.generators import GeneratorClock, GeneratorLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import (
     CpuCounters,

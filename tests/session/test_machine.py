@@ -18,7 +18,7 @@ from cockpit.load.generator import boot_id, read_machine
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostChanged
 from cockpit.model.fold import fold_all
-from cockpit.model.generator_events import GeneratorSample
+from cockpit.model.generators import GeneratorSample
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile

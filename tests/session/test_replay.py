@@ -172,7 +172,7 @@ def wait_for_events(path: Path, count: int) -> None:
                 if len(list(recording.events())) >= count:
                     return
         except RecordingError as error:
-            assert "holds no events" in str(error)
+            assert "has no events" in str(error)
     raise TimeoutError
 
 

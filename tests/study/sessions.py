@@ -11,8 +11,18 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
-from cockpit.model.study import Observation, Study, Variant, load_of
-from cockpit.model.study_events import StudyBegun, StudyEnded, StudyObservation, StudyRound, StudyRun, StudyStepEnded
+from cockpit.model.study import (
+    Observation,
+    Study,
+    StudyBegun,
+    StudyEnded,
+    StudyObservation,
+    StudyRound,
+    StudyRun,
+    StudyStepEnded,
+    Variant,
+    load_of,
+)
 from cockpit.study.collecting import collect
 from cockpit.study.judging import next_round
 from cockpit.study.plan import StudyStep, all_steps, is_counted, planned, round_of, steps_of

@@ -111,7 +111,7 @@ def test_empty_recording_is_skipped(capsys: pytest.CaptureFixture[str]) -> None:
     Path("out").mkdir()
     RecordingWriter(Path("out/1.cockpit")).close()
     assert sessions_of(Path("out")) == []
-    assert "left out: out/1.cockpit: holds no events" in capsys.readouterr().err
+    assert "left out: out/1.cockpit: has no events" in capsys.readouterr().err
 
 
 def test_forged_or_edited_journal_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
-from cockpit.model.study import CONTROL
-from cockpit.model.study_events import StudyRound
+from cockpit.model.study import CONTROL, StudyRound
 from cockpit.profiles.study import with_control
 from cockpit.report.study import DETAILS, study_markdown, study_text
 from cockpit.report.study_json import study_json

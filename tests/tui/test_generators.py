@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.widgets import Static
 
 from cockpit.model import events as ev
-from cockpit.model.generator_events import GeneratorClock, GeneratorLost
+from cockpit.model.generators import GeneratorClock, GeneratorLost
 from cockpit.tui.generators import Generators, GeneratorScreen
 from tests.tui.driving import context_of, main, plain, press, running_app
 from tests.tui.scenario import plan, session_started

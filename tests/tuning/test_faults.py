@@ -76,7 +76,7 @@ async def test_host_undoes_change_after_lost_connection(
     with pytest.raises(HostError if step < COMMIT else ChangeFailed) as failed:
         await Tuner(patience=SHORT_PATIENCE).apply(shell, "web1", [(server.keep_alive(), "Off")])
     if step >= COMMIT:
-        assert "web1 is out of reach" in str(failed.value) and "it undoes the change by itself" in str(failed.value)
+        assert "web1 is unreachable" in str(failed.value) and "It rolls the change back by itself" in str(failed.value)
     server.expire()
     await until(lambda: not server.locked())
     if (step, when) == (CONFIRM, "after"):
@@ -112,7 +112,7 @@ async def test_undo_by_hand_is_idempotent(server: Server, shell: FaultyShell) ->
         await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive Off" and server.locked()
     for _ in range(2):
-        run_by_hand(str(failed.value).partition("by hand it is done with: ")[2])
+        run_by_hand(str(failed.value).partition("to roll back by hand: ")[2])
         assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
 
 
@@ -167,7 +167,7 @@ FOREIGN = b"KeepAlive On\n# mine\n"
 @pytest.mark.parametrize("step", range(3, 7))  # with two files: read both, open, stage both, commit
 async def test_foreign_edit_before_commit_refuses_change(server: Server, shell: FaultyShell, step: int) -> None:
     shell.before[step] = lambda: server.other.write_bytes(FOREIGN)
-    with pytest.raises(ChangeRefused, match=r"web1:.*/other\.conf: somebody else changed it meanwhile"):
+    with pytest.raises(ChangeRefused, match=r"web1:.*/other\.conf: somebody else changed it after cockpit read it"):
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
     assert server.bytes() == (PREFORK, FOREIGN)
     assert server.entries() == ENTRIES and server.changes() == [] and server.reloads == 0
@@ -182,7 +182,7 @@ async def test_retargeted_symlink_refuses_change(server: Server, shell: FaultySh
         server.prefork.symlink_to(elsewhere)
 
     shell.before[COMMIT] = relink
-    with pytest.raises(ChangeRefused, match="somebody else changed it meanwhile"):
+    with pytest.raises(ChangeRefused, match="somebody else changed it after cockpit read it"):
         await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     assert server.bytes() == ORIGINAL and elsewhere.read_bytes() == PREFORK
 
@@ -193,9 +193,9 @@ async def test_foreign_edit_during_failed_test_is_kept(server: Server, shell: Fa
     )  # two more steps: read and stage of the second file
     with pytest.raises(ChangeFailed) as failed:
         await Tuner().apply(shell, "web1", [(server.knob(test="exit 1"), "30"), (server.keep_alive(), "Off")])
-    assert f"{server.other} was written by somebody else meanwhile and left as it is" in str(failed.value)
+    assert f"{server.other} was not rolled back: somebody else wrote it after cockpit did" in str(failed.value)
     assert server.bytes() == (PREFORK, FOREIGN) and server.entries() == ENTRIES
-    run_by_hand(str(failed.value).partition("The original comes back with, on web1: ")[2])
+    run_by_hand(str(failed.value).partition("To restore the original, run on web1: ")[2])
     assert server.bytes() == ORIGINAL
 
 
@@ -208,14 +208,16 @@ async def test_foreign_edit_after_reload_is_noted(server: Server, shell: FaultyS
 
 async def test_foreign_value_after_reload_fails_change(server: Server, shell: FaultyShell) -> None:
     shell.before[READ_BACK] = lambda: server.other.write_bytes(FOREIGN)
-    with pytest.raises(ChangeFailed, match=r"KeepAlive: somebody else set it to On in .*other\.conf meanwhile"):
+    with pytest.raises(
+        ChangeFailed, match=r"KeepAlive: somebody else set it to On in .*other\.conf after cockpit wrote it"
+    ):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == FOREIGN
 
 
 async def test_rollback_does_not_recreate_deleted_file(server: Server, shell: FaultyShell) -> None:
     shell.before[TEST] = lambda: server.other.unlink()
-    with pytest.raises(CockpitError, match="left as it is"):
+    with pytest.raises(CockpitError, match="was not rolled back"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(test="exit 1"), "Off")])
     assert not server.other.exists()
 
@@ -256,7 +258,7 @@ async def test_undo_failing_its_test_is_rolled_back(server: Server, shell: Fault
     server.other.write_bytes(b"KeepAlive maybe")
     strict = server.keep_alive(test=f"! grep maybe '{server.other}'")
     applied = await Tuner().apply(shell, "web1", [(strict, "Off")])
-    with pytest.raises(ChangeUndone, match=r"KeepAlive: .* says: KeepAlive maybe; rolled back"):
+    with pytest.raises(ChangeUndone, match=r"KeepAlive: .* failed: KeepAlive maybe; rolled back"):
         await Tuner().undo(shell, applied)
     assert server.other.read_bytes() == b"KeepAlive Off"
 
@@ -270,7 +272,9 @@ async def test_fault_between_two_files_rolls_back_first(
     (tools / "mv").write_text(f'#!/bin/sh\n/bin/mv "$@" && {edit_other}\n')
     (tools / "mv").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    with pytest.raises(ChangeUndone, match=r"other\.conf: somebody else changed it meanwhile; rolled back"):
+    with pytest.raises(
+        ChangeUndone, match=r"other\.conf: somebody else changed it after cockpit read it .*; rolled back"
+    ):
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
     assert server.target.read_bytes() == PREFORK
     assert server.other.read_bytes().startswith(OTHER + b"# mine\n")
@@ -282,7 +286,7 @@ async def test_change_continues_on_replaced_connection(server: Server, shell: Fa
     shell.cut_before.update(range(TEST, 100))
     remote = Following(lambda: _first(shells))
     shell.before[TEST] = lambda: shells.pop(0)
-    with pytest.raises(ChangeUndone, match=r"connection lost in the middle of the change .*; rolled back"):
+    with pytest.raises(ChangeUndone, match=r"connection lost during the change .*; rolled back"):
         await Tuner().apply(remote, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and shells[0].count > 0
     await shells[0].close()

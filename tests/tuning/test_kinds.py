@@ -134,11 +134,11 @@ async def test_value_that_is_not_one_plain_line_is_refused(
 @pytest.mark.parametrize(
     ("changed", "value", "message"),
     [
-        ({"values": ("5", "7")}, "6", "Level: '6' is none of 5, 7"),
+        ({"values": ("5", "7")}, "6", "Level: '6' is not one of 5, 7"),
         ({"min": 1, "max": 10}, "11", "Level: '11' is out of range; allowed: 1 to 10"),
         ({"min": 1, "unit": "s"}, "0s", "Level: '0s' is out of range; allowed: 1 or more s"),
-        ({"max": 10, "unit": "s"}, "many", "Level: 'many' is no number of s; allowed: at most 10 s"),
-        ({"max": 10}, "5s", "Level: '5s' is no number; allowed: at most 10"),
+        ({"max": 10, "unit": "s"}, "many", "Level: 'many' is not a number of s; allowed: at most 10 s"),
+        ({"max": 10}, "5s", "Level: '5s' is not a number; allowed: at most 10"),
     ],
 )
 async def test_value_outside_profile_limits_is_refused(
@@ -147,7 +147,7 @@ async def test_value_outside_profile_limits_is_refused(
     with pytest.raises(ChangeRefused) as refused:
         await Tuner().apply(shell, "web1", [(host_values.command(**changed), value)])
     assert str(refused.value) == message
-    with pytest.raises(ChangeRefused, match="Mode: 'worker' is none of prefork, event"):
+    with pytest.raises(ChangeRefused, match="Mode: 'worker' is not one of prefork, event"):
         await Tuner().apply(shell, "web1", [(host_values.choice(), "worker")])
 
 
@@ -156,7 +156,7 @@ async def test_unreadable_value_is_not_changed(host_values: HostValues, shell: F
     with pytest.raises(ChangeRefused, match="Mode: web1: none of its options is chosen"):
         await Tuner().apply(shell, "web1", [(host_values.choice(), "event")])
     host_values.level.write_text("5\n6\n")
-    with pytest.raises(ChangeRefused, match="Level: web1: it prints 2 lines"):
+    with pytest.raises(ChangeRefused, match="Level: web1: the command prints 2 lines"):
         await Tuner().read(shell, host_values.command())
     host_values.level.unlink()
     with pytest.raises(ChangeRefused, match=r"Level: web1: .*No such file"):
@@ -168,7 +168,7 @@ async def test_value_corrected_by_host_is_noted(host_values: HostValues, shell: 
     file = shlex.quote(str(host_values.level))
     corrects = Knob(name="Level", host="web1", kind="command", get=knob.get, set=f"echo $(($1 / 10 * 10)) >{file}")
     applied = await Tuner().apply(shell, "web1", [(corrects, "77")])
-    assert applied.notes == ("web1 made 70 of Level 77",)
+    assert applied.notes == ("web1 corrected Level 77 to 70",)
     assert applied.settings == (Setting(knob="Level", old="5", new="70"),)
     with pytest.raises(ChangeUndone, match="it still is 70: the host ignored 79"):
         await Tuner().apply(shell, "web1", [(corrects, "79")])
@@ -216,10 +216,10 @@ async def test_change_with_failing_command_is_rolled_back(
 ) -> None:
     knob, value = KINDS[kind](host_values)
     host_values.fails.touch()
-    with pytest.raises(ChangeUndone, match=r"says: cannot: it is jammed; rolled back"):
+    with pytest.raises(ChangeUndone, match=r"failed: cannot: it is jammed; rolled back"):
         await Tuner().apply(shell, "web1", [(knob, value)])
     assert host_values.current() == BEFORE and server.reloads == 0
-    for failing, message in (("test", "says: .*rolled back"), ("reload", "fails with the original files too")):
+    for failing, message in (("test", "failed: .*rolled back"), ("reload", "fails with the original files too")):
         changed = (
             host_values.command(**{failing: "exit 9"})
             if kind == "command"
@@ -234,14 +234,14 @@ async def test_foreign_value_before_set_fails_change(
     host_values: HostValues, server: Server, shell: FaultyShell
 ) -> None:
     shell.before[GET_AGAIN] = lambda: host_values.level.write_text("6\n")
-    with pytest.raises(CockpitError, match="Level: somebody else set it to 6 meanwhile"):
+    with pytest.raises(CockpitError, match="Level: somebody else set it to 6 after cockpit read it"):
         await Tuner().apply(shell, "web1", [(host_values.command(), "7")])
     assert host_values.level.read_text() == "6\n" and not server.locked()
 
 
 async def test_foreign_value_after_set_is_kept(host_values: HostValues, server: Server, shell: FaultyShell) -> None:
     shell.before[TEST] = lambda: host_values.level.write_text("6\n")
-    with pytest.raises(ChangeFailed, match="Level was set to 6 by somebody else and left as it is"):
+    with pytest.raises(ChangeFailed, match="Level was not rolled back: somebody else set it to 6"):
         await Tuner().apply(shell, "web1", [(host_values.command(test="exit 9"), "7")])
     assert host_values.level.read_text() == "6\n" and not server.locked()
     with pytest.raises(ChangeRefused, match="Level is 8 on web1, not 7: somebody else changed it since"):

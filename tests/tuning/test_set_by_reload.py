@@ -69,4 +69,4 @@ async def test_ignored_value_is_rolled_back(knob: Knob, shell: FaultyShell) -> N
 async def test_corrected_value_is_reported(knob: Knob, shell: FaultyShell) -> None:
     capped_at_4 = with_commands(knob, reload=knob.reload.replace("s/WORKERS=//p", "'s/WORKERS=.*/4/p'"))
     applied = await Tuner().apply(shell, "web1", [(capped_at_4, "8")])
-    assert applied.notes == ("web1 made 4 of workers 8",)
+    assert applied.notes == ("web1 corrected workers 8 to 4",)

@@ -91,14 +91,14 @@ async def test_rollback_removes_created_file(file: SysctlFile, shell: FaultyShel
 async def test_file_created_by_others_is_not_overwritten(file: SysctlFile, shell: FaultyShell) -> None:
     read_step = 1
     shell.after[read_step] = lambda: file.write("theirs = 1\n")
-    with pytest.raises(ChangeRefused, match="somebody else changed it meanwhile"):
+    with pytest.raises(ChangeRefused, match="somebody else changed it after cockpit read it"):
         await Tuner().apply(shell, "web1", [(file.knob(), "4096")])
     assert file.entries() == [file.path.name] and file.content == "theirs = 1\n"
 
 
 async def test_rollback_keeps_created_file_edited_by_others(file: SysctlFile, shell: FaultyShell) -> None:
     test = f"grep -q theirs '{file.path}' || echo theirs=1 >>'{file.path}'; exit 1"
-    with pytest.raises(ChangeFailed, match="written by somebody else"):
+    with pytest.raises(ChangeFailed, match="was not rolled back: somebody else wrote it"):
         await Tuner().apply(shell, "web1", [(file.knob(test=test), "4096")])
     assert file.content == f"{KEY} = 4096\ntheirs=1\n"
 

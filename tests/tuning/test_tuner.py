@@ -138,16 +138,15 @@ async def test_duplicate_directive_is_noted(server: Server, shell: FaultyShell) 
 async def test_failed_test_rolls_back_all_files(server: Server, shell: FaultyShell) -> None:
     with pytest.raises(ChangeUndone) as undone:
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(test="false"), "Off")])
-    assert (
-        "false says: it failed without a message (exit status 1); rolled back (false fails without the change too)"
-        in str(undone.value)
+    assert "false failed: exit status 1, no message; rolled back (false fails without the change too)" in str(
+        undone.value
     )
     with pytest.raises(ChangeUndone) as undone:
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "${banana}")])
     message = str(undone.value)
     assert message.startswith("MaxSpareServers, KeepAlive: cd ")
     assert message.endswith(
-        " says: AH00526: Syntax error on line 1 of it: KeepAlive must be On or ·[31mOff; rolled back"
+        " failed: AH00526: Syntax error on line 1 of it: KeepAlive must be On or ·[31mOff; rolled back"
     )
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.reloads == 0
     assert server.prefork.is_symlink()
@@ -163,7 +162,7 @@ async def test_each_command_runs_once(server: Server, shell: FaultyShell) -> Non
 
 async def test_failed_reload_rolls_back_and_reloads_again(server: Server, shell: FaultyShell) -> None:
     reload = f"{server.reload}; ! grep -q Off '{server.other}' || {{ echo cannot: it says no >&2; exit 3; }}"
-    with pytest.raises(ChangeUndone, match="says: cannot: it says no; rolled back and reloaded"):
+    with pytest.raises(ChangeUndone, match="failed: cannot: it says no; rolled back and reloaded"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(reload=reload), "Off")])
     assert server.bytes() == ORIGINAL and server.reloads == 2
     assert server.active.read_bytes() == PREFORK + OTHER
@@ -177,7 +176,7 @@ async def test_reload_failing_after_rollback_is_reported(server: Server, shell: 
 
 async def test_hung_command_times_out(server: Server, shell: FaultyShell) -> None:
     tuner = Tuner(patience=Patience(command=0.2))
-    with pytest.raises(ChangeUndone, match=r"sleep 1000 says: it did not end within 0\.2 s; rolled back"):
+    with pytest.raises(ChangeUndone, match=r"sleep 1000 failed: it did not end within 0\.2 s; rolled back"):
         await tuner.apply(shell, "web1", [(server.keep_alive(test="sleep 1000"), "Off")])
     assert server.bytes() == ORIGINAL
 

@@ -24,7 +24,7 @@ stale() {
             refuse "a change of $who is under way and undoes itself in $((deadline - now)) s unless it is confirmed" ;;
         arming) refuse "a change of $who is just being begun" ;;
         abandoned)
-            refuse "the change of $who was left half done, and its undo there is gone; put it back with sh '$held/undo'"
+            refuse "the change of $who was left half done, and its undo there has ended; roll it back with sh '$held/undo'"
             ;;
     esac
 }

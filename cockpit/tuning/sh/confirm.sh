@@ -4,7 +4,7 @@ cat >"$change/applied" || exit 4
 holds "$change/applied" "$2" || refuse 'its record did not arrive whole; is the disk full?'
 flush "$change/applied" "$change"
 if ! ln -s confirmed "$change/settled" 2>/dev/null; then
-    [ "$(readlink "$change/settled")" = confirmed ] || refuse 'the host has undone it meanwhile'
+    [ "$(readlink "$change/settled")" = confirmed ] || refuse 'the confirmation came too late'
 fi
 flush "$change"
 release

@@ -11,6 +11,6 @@ while :; do
     case $(readlink "$change/settled") in confirmed | dropped) readlink "$change/settled"; exit ;; esac
     if [ -e "$change/outcome" ]; then cat -- "$change/outcome"; exit; fi
     uptime
-    [ "$now" -lt "$until" ] || refuse "it is still at work; see $change/log"
+    [ "$now" -lt "$until" ] || refuse "it is still running; see $change/log"
     pause
 done

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.channel import ConnectionOwner
 from cockpit.load.connection import Connection
-from cockpit.load.engine import Engine, grain
+from cockpit.load.engine import Engine, timeout_precision
 from cockpit.load.idle_connection import RequestLimit
+from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.poller import Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.schedule import Leg
+from cockpit.load.schedule import Phase
 from cockpit.load.virtual_user import UserConnections
 from cockpit.model.load import LoadPlan
 
@@ -34,7 +34,7 @@ def connections_for(plan: LoadPlan) -> Callable[[ConnectionOwner, RequestMetrics
     return RequestLimit if plan.requests_per_connection or plan.think_time else Connection
 
 
-class Closed(Engine):
+class ClosedLoad(Engine):
     """`places` are connections in use; the spare ones wait until there are to be more of them again."""
 
     def __init__(
@@ -66,8 +66,8 @@ class Closed(Engine):
         # One that has begun its last requests takes no more of them.
         super().redeal(place, workers, 0 if self.exhausted else more)
 
-    def _set_load(self, leg: Leg) -> None:
-        self._set_places(self.own(leg.concurrency), leg.start)
+    def _set_load(self, phase: Phase) -> None:
+        self._set_places(self.own(phase.concurrency), phase.start)
 
     def _set_places(self, wanted: int, now: float) -> None:
         more = min(wanted, self._limit) - (len(self._places) - self._surplus)
@@ -189,7 +189,7 @@ class Closed(Engine):
                 place.expire(now)
             else:
                 earliest = min(earliest, limit)
-        return max(earliest, now + grain(len(self._places)))
+        return max(earliest, now + timeout_precision(len(self._places)))
 
     def _give_up(self) -> None:
         for place in self._places:

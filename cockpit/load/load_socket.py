@@ -47,7 +47,7 @@ class ConnectionOwner(Protocol):
         """The server closed it between two requests."""
 
 
-class RequestSlot:
+class LoadSocket:
     """`started` is when its request began (s of time.monotonic()), infinite while it has none."""
 
     __slots__ = (
@@ -106,7 +106,7 @@ class RequestSlot:
         self._tally.connects.append(now - self._opened)
         self._load.connections += 1
         self._connected = True
-        self._load.poller.watch_replies(self._fd)
+        self._load.poller.watch_responses(self._fd)
         if self._drain:
             self._secure(mask, now)
         else:

@@ -70,7 +70,7 @@ class Head:
         self.verdict = ""
 
 
-class Harvest(NamedTuple):
+class ResponseCounts(NamedTuple):
     """Complete responses: by status, their bytes and those of their bodies, how many had another length than the
     first, and how many were not as expected, by kind."""
 
@@ -82,7 +82,7 @@ class Harvest(NamedTuple):
 
 
 class _Fields:
-    """Collects from llhttp the few fields that frame a reply."""
+    """Collects from llhttp the few fields that frame a response."""
 
     def __init__(self) -> None:
         self.complete = False
@@ -106,7 +106,7 @@ class _Fields:
         self.complete = True
 
 
-class Heads:
+class HeadCache:
     """Heads seen so far, by their bytes. `known` is the look-up: `known(bytes) -> Head | None`."""
 
     def __init__(
@@ -240,9 +240,9 @@ class Heads:
                 self._unexpected[head.verdict] = self._unexpected.get(head.verdict, 0) + hits
             head.hits = 0
 
-    def harvest(self) -> Harvest:
+    def harvest(self) -> ResponseCounts:
         self._collect()
-        harvest = Harvest(self._statuses, self._received, self._body, self._varied, self._unexpected)
+        harvest = ResponseCounts(self._statuses, self._received, self._body, self._varied, self._unexpected)
         self._clear()
         return harvest
 
@@ -258,7 +258,7 @@ def _tokens(value: bytes) -> list[bytes]:
     return [token.strip() for token in value.split(b",")]
 
 
-class Reply:
+class ResponseReader:
     """Finds the end of each response in pieces of any size.
 
     `head` is None until it is complete, `lines` its bytes; `size` is of the body so far. `excess`: unexpected bytes
@@ -267,11 +267,11 @@ class Reply:
 
     __slots__ = ("_body", "_chunks", "_heads", "_left", "_partial", "_read", "excess", "head", "lines")
 
-    def __init__(self, heads: Heads) -> None:
+    def __init__(self, heads: HeadCache) -> None:
         self._chunks: Chunks | None = None
         self.take_up(heads)
 
-    def take_up(self, heads: Heads) -> None:
+    def take_up(self, heads: HeadCache) -> None:
         self._heads = heads
         self._chunks = None
         self.reset()

@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 from time import monotonic
 
-from cockpit.load.closed import PAUSE, Closed
+from cockpit.load.closed_load import PAUSE, ClosedLoad
 from cockpit.load.connection import Connection
 from cockpit.load.idle_connection import IdleConnection
 from cockpit.load.poller import Poll, Poller
@@ -29,7 +29,7 @@ def pauses_of(think_time: ThinkTime, draw: Random) -> Callable[[], float]:
     return lambda: think_time.seconds
 
 
-class Thinking(Closed):
+class ThinkTimeLoad(ClosedLoad):
     """Connections are in use by a request, or wait until their think time is over."""
 
     def __init__(

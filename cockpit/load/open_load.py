@@ -14,13 +14,13 @@ from math import inf
 from time import monotonic
 
 from cockpit.load.connection import Connection
-from cockpit.load.engine import Engine, grain
+from cockpit.load.engine import Engine, timeout_precision
 from cockpit.load.idle_connection import IdleConnection, RequestLimit
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.schedule import ArrivalQueue, Arrivals, Leg
+from cockpit.load.schedule import ArrivalQueue, Arrivals, Phase
 
 # Arrivals sent in a row before responses are read.
 _BATCH = 64
@@ -30,7 +30,7 @@ BACKLOG_LIMIT = 1_000_000
 _SAME = 1e-7
 
 
-class Timed(IdleConnection):
+class TimedConnection(IdleConnection):
     """A connection whose requests were due at an instant of their own, `intended`."""
 
     __slots__ = ("intended",)
@@ -52,13 +52,13 @@ class Timed(IdleConnection):
         counts.responses.append(service + self.started - self.intended)
 
 
-class LimitedTimed(RequestLimit, Timed):
+class LimitedTimedConnection(RequestLimit, TimedConnection):
     """A timed connection with a limit of requests."""
 
     __slots__ = ()
 
 
-class Open(Engine):
+class OpenLoad(Engine):
     """Connections are `busy` with a request, `idle` with an open socket, lingering, or spare."""
 
     def __init__(
@@ -75,35 +75,35 @@ class Open(Engine):
         else:
             self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._most = assignment.in_flight
-        self._make = LimitedTimed if assignment.plan.requests_per_connection else Timed
+        self._make = LimitedTimedConnection if assignment.plan.requests_per_connection else TimedConnection
         # Arrivals so far, and those that were dropped; those that wait for room, the first `_stale` of which are not
         # counted; and since when there has been room for them.
         self._drawn = self._dropped = self._stale = 0
         self._waiting = ArrivalQueue()
         self._room_since = inf
         # In the order in which they began, which is that in which they are given up.
-        self._busy: dict[Timed, None] = {}
-        self._lingering: dict[Timed, None] = {}
-        self._idle: dict[Timed, None] = {}
-        self._spare: list[Timed] = []
+        self._busy: dict[TimedConnection, None] = {}
+        self._lingering: dict[TimedConnection, None] = {}
+        self._idle: dict[TimedConnection, None] = {}
+        self._spare: list[TimedConnection] = []
 
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         if rate is not None:
             now = monotonic()
             # Arrivals due at the old rate stay due at their instants.
-            self._catch_up(min(now, self._ends, self._next_leg))
+            self._catch_up(min(now, self._ends, self._next_phase))
             self._arrivals.set_rate(now, rate)
             self._due = 0.0
 
     def redeal(self, place: int, workers: int, more: int) -> None:
-        self._catch_up(min(monotonic(), self._ends, self._next_leg))
+        self._catch_up(min(monotonic(), self._ends, self._next_phase))
         if isinstance(self._arrivals, Arrivals):
             self._arrivals.share(workers)
         super().redeal(place, workers, more)
         self._most = self.own(self.assignment.plan.max_in_flight)
 
-    def _set_load(self, leg: Leg) -> None:
-        self._arrivals.set_rate(leg.start, leg.rate)
+    def _set_load(self, phase: Phase) -> None:
+        self._arrivals.set_rate(phase.start, phase.rate)
 
     def _limit_to(self, limit: int) -> None:
         self._limit = limit
@@ -118,7 +118,7 @@ class Open(Engine):
     def _work(self, now: float) -> float:
         if self._waiting:
             self._admit(now)
-        until = min(self._ends, self._next_leg) - _SAME
+        until = min(self._ends, self._next_phase) - _SAME
         arrivals = self._arrivals
         for _ in range(_BATCH):
             due = arrivals.due
@@ -193,7 +193,7 @@ class Open(Engine):
         tally.lags.append(now - possible)
         connection.begin(now)
 
-    def _free_connection(self) -> Timed:
+    def _free_connection(self) -> TimedConnection:
         if self._idle:
             connection = self._idle.popitem()[0]
             connection.rouse()
@@ -203,7 +203,7 @@ class Open(Engine):
     # --- called by connections ---
 
     def next(self, connection: Connection) -> None:
-        assert isinstance(connection, Timed)
+        assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
         self._lingering.pop(connection, None)
         if connection.rest():
@@ -216,13 +216,13 @@ class Open(Engine):
         self.next(connection)
 
     def lingers(self, connection: Connection) -> None:
-        assert isinstance(connection, Timed)
+        assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
         self._lingering[connection] = None
         self._room_or_end()
 
     def lost(self, connection: Connection) -> None:
-        assert isinstance(connection, Timed)
+        assert isinstance(connection, TimedConnection)
         self._idle.pop(connection, None)
         self._spare.append(connection)
 
@@ -261,7 +261,7 @@ class Open(Engine):
         earliest = now + timeout
         if self._busy:
             earliest = next(iter(self._busy)).started + timeout
-        return max(earliest, now + grain(0))
+        return max(earliest, now + timeout_precision(0))
 
     def _give_up(self) -> None:
         self.tally.unsent += len(self._waiting) - self._stale

@@ -1,4 +1,4 @@
-"""The part of fold for the progress of a study."""
+"""The part of fold for the progress of a study, and of a search for better settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cockpit.model import study_events as st
+from cockpit.model import autopilot as ap
+from cockpit.model import study as st
 from cockpit.model.state import State, StudyState
 
 
@@ -39,4 +40,24 @@ STUDY_FOLDS: dict[type, Callable[[State, Any], State]] = {
     st.StudyStepEnded: _added("done"),
     st.StudyStepLost: _added("lost"),
     st.StudyEnded: _ended,
+}
+
+
+def _search_begun(state: State, event: ap.AutopilotBegun) -> State:
+    return replace(state, autopilot=ap.AutopilotState(begun=event))
+
+
+def _search_trial(state: State, event: ap.AutopilotTrial) -> State:
+    known = state.autopilot
+    return state if known is None else replace(state, autopilot=replace(known, trials=(*known.trials, event)))
+
+
+def _search_ended(state: State, event: ap.AutopilotEnded) -> State:
+    return state if state.autopilot is None else replace(state, autopilot=replace(state.autopilot, ended=event))
+
+
+AUTOPILOT_FOLDS: dict[type, Callable[[State, Any], State]] = {
+    ap.AutopilotBegun: _search_begun,
+    ap.AutopilotTrial: _search_trial,
+    ap.AutopilotEnded: _search_ended,
 }

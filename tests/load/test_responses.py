@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cockpit.load.failures import Malformed
-from cockpit.load.replies import CHUNKED, UNTIL_CLOSE, Heads, Reply
+from cockpit.load.responses import CHUNKED, UNTIL_CLOSE, HeadCache, ResponseReader
 
 REPLIES = {
     "length": b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world",
@@ -25,7 +25,7 @@ REPLIES = {
 def test_end_is_found_in_any_segmentation(name: str, cuts: list[int], times: int) -> None:
     whole = REPLIES[name]
     edges = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
-    reply = Reply(Heads(bodiless=False, keepalive=True))
+    reply = ResponseReader(HeadCache(bodiless=False, keepalive=True))
     for _ in range(times):
         pieces = [whole[a:b] for a, b in pairwise(edges)]
         ends = [reply.feed(piece) for piece in pieces]
@@ -39,14 +39,14 @@ def test_end_is_found_in_any_segmentation(name: str, cuts: list[int], times: int
 def test_excess_bytes_are_detected(name: str, extra: bytes) -> None:
     # An empty line between responses is ignored (RFC 9112 section 2.2).
     assume(extra.strip(b"\r\n"))
-    reply = Reply(Heads(bodiless=False, keepalive=True))
+    reply = ResponseReader(HeadCache(bodiless=False, keepalive=True))
     assert reply.feed(REPLIES[name] + extra)
     assert reply.excess
 
 
 @given(st.lists(st.binary(max_size=60), max_size=6), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n"]))
 def test_arbitrary_bytes_are_parsed_or_malformed(pieces: list[bytes], begin: bytes) -> None:
-    reply = Reply(Heads(bodiless=False, keepalive=True))
+    reply = ResponseReader(HeadCache(bodiless=False, keepalive=True))
     try:
         for piece in [begin, *pieces]:
             if reply.feed(piece):
@@ -87,13 +87,13 @@ def test_cached_head_equals_parsed_head(
     lines: list[tuple[bytes, list[bytes]]], bodiless: bool, keepalive: bool
 ) -> None:
     """In any order of heads, each equals the result of a parser that has seen no other head."""
-    heads = Heads(bodiless=bodiless, keepalive=keepalive)
+    heads = HeadCache(bodiless=bodiless, keepalive=keepalive)
     for status_line, fields in lines:
         raw = b"\r\n".join([status_line, *fields]) + b"\r\n\r\n"
-        assert _parsed_fields(heads, raw) == _parsed_fields(Heads(bodiless=bodiless, keepalive=keepalive), raw)
+        assert _parsed_fields(heads, raw) == _parsed_fields(HeadCache(bodiless=bodiless, keepalive=keepalive), raw)
 
 
-def _parsed_fields(heads: Heads, raw: bytes) -> tuple[object, ...]:
+def _parsed_fields(heads: HeadCache, raw: bytes) -> tuple[object, ...]:
     try:
         head = heads.known(raw) or heads.like_last(raw) or heads.parse(raw)
     except Malformed:
@@ -102,7 +102,7 @@ def _parsed_fields(heads: Heads, raw: bytes) -> tuple[object, ...]:
 
 
 def test_hits_are_harvested_once_including_evicted_heads() -> None:
-    heads = Heads(bodiless=False, keepalive=True)
+    heads = HeadCache(bodiless=False, keepalive=True)
     for number in range(1000):
         head = heads.parse(b"HTTP/1.1 %d OK\r\nContent-Length: 1\r\nDate: %d\r\n\r\n" % (200 + number % 2, number))
         head.hits += 1
@@ -128,7 +128,7 @@ def test_hits_are_harvested_once_including_evicted_heads() -> None:
     ],
 )
 def test_framing(raw: bytes, length: int, keeps: bool) -> None:
-    head = Heads(bodiless=False, keepalive=True).parse(raw)
+    head = HeadCache(bodiless=False, keepalive=True).parse(raw)
     assert (head.length, head.keeps) == (length, keeps)
     assert head.reuse == (keeps and length != UNTIL_CLOSE)
-    assert not Heads(bodiless=False, keepalive=False).parse(raw).reuse
+    assert not HeadCache(bodiless=False, keepalive=False).parse(raw).reuse
