@@ -27,7 +27,7 @@ HARMLESS = ("shadows global variable", "NUL characters", "is empty")
 SETTINGS = dict.fromkeys(
     (
         *("patterns", "regex", "port", "nuls", "line_bytes", "round", "slow_round", "most_shares", "queue_round"),
-        *("readable", "groups"),
+        *("readable", "groups", "ports", "sockets"),
     ),
     "1",
 )

@@ -9,8 +9,8 @@ from cockpit.model.hosts import ProcessCounters, identity
 
 class Namesakes:
     """Leaves out the process trees of other servers. `left_out` is the number of their processes; None: which of
-    several servers of one name is the target's is unknown, so that all are counted. So it is behind a proxy: only the
-    proxy listens on the port.
+    several servers of one name is the target's is unknown, so that all are counted. So it is behind a proxy whose
+    addresses behind it are unknown: only the proxy listens on the port.
 
     A server stays the target's while it runs, and another one another. While none listens, as in a restart, only new
     trees are added.
@@ -22,7 +22,8 @@ class Namesakes:
         self._others: set[tuple[int, int]] = set()
 
     def take(self, known: Sequence[ProcessCounters], listeners: Collection[int]) -> list[ProcessCounters]:
-        """The processes without those of other servers. `listeners` are the pids that listen on the port."""
+        """The processes without those of other servers. `listeners` are the pids that listen on the port
+        or behind it."""
         roots = _roots(known)
         trees = {identity(root): root for root in roots.values()}
         if listening := {identity(roots[pid]) for pid in listeners if pid in roots}:

@@ -1,5 +1,5 @@
 # The reading of /proc, for mawk, gawk or busybox awk: one process for as long as the probe lives, no fork and no exec
-# for a tick. From the environment: patterns regex port nuls line_bytes round slow_round most_shares.
+# for a tick. From the environment: patterns regex port ports sockets nuls line_bytes round slow_round most_shares.
 # A process's line is sent when it differs from the one sent before; `there` lists those that are still there. Memory
 # (statm) is read only if stat has changed, or in turn: it hardly changes without that. Of a process whose stat stays as
 # it is, schedstat is read instead, for half the cost: as long as that shows no run, only others change something about
@@ -8,6 +8,7 @@
 BEGIN {
   n = split(ENVIRON["patterns"], words, "\n")
   for (i = 1; i <= n; i++) watched[words[i]] = i
+  ports = ENVIRON["ports"]; sockets_behind = ENVIRON["sockets"]
   regex = ENVIRON["regex"]; port = ENVIRON["port"]; nuls = ENVIRON["nuls"]
   bytes = ENVIRON["line_bytes"] + 0; every = ENVIRON["round"] + 0; seldom = ENVIRON["slow_round"] + 0
   most = ENVIRON["most_shares"] + 0; queue_round = ENVIRON["queue_round"] + 0
@@ -129,7 +130,7 @@ function say_pressure(path,   line, word) {
 # The accept queue of each listening socket by its port, both hexadecimal. The kernel lists these sockets first, but
 # walks the table of all connections for the rest of the first block: on a host with much memory that is dear.
 function say_queues(   line, word, path, queues, sockets, at, i, n) {
-  queues = sockets = serving = ""
+  queues = sockets = serving = behind = ""
   n = 0
   for (i = 1; i <= 2; i++) {
     path = i == 1 ? "net/tcp" : "net/tcp6"
@@ -142,11 +143,22 @@ function say_queues(   line, word, path, queues, sockets, at, i, n) {
       queues = queues " " at " " substr(word[5], 10)
       sockets = sockets " " word[10]
       if (at == port "") serving = serving " " word[10]
+      else if (index(ports, " " at " ")) behind = behind " " word[10]
     }
     close(path)
   }
+  if (sockets_behind != "") find_sockets()
   if (sockets != told["sockets"]) { told["sockets"] = sockets; say_backlogs() }
   if (queues != told["queues"]) { told["queues"] = queues; put("/proc/net/tcp:" queues) }
+}
+
+# The Unix sockets on which servers behind the target's accept connections.
+function find_sockets(   line, word, n) {
+  if (!is_readable("net/unix")) return
+  while (n++ < 4096 && (getline line < "net/unix") > 0)
+    if (split(line, word, " ") == 8 && word[4] == "00010000" && index("\n" sockets_behind "\n", "\n" word[8] "\n"))
+      behind = behind " " word[7]
+  close("net/unix")
 }
 
 # The limit of each accept queue, which is not in /proc: asked when there are other listening sockets than before.
@@ -163,23 +175,26 @@ function say_backlogs(   command, line, word, backlogs) {
   put("/proc/net/backlog:" backlogs)
 }
 
-# The watched processes that listen on the target's port, by the sockets among their files. Looked up when the sockets
-# are others than before or the process found before is gone, and in turn while none is found.
-function say_listeners(   command, line, pid, holder, listeners, n) {
-  if (port == "" || tick % queue_round != 1) return
-  if (serving == asked && (listener == "" ? tick % seldom != 1 : listener in head)) return
-  asked = serving
+# The watched processes that listen on the target's port or behind it, by the sockets among their files. Looked up when
+# the sockets are others than before or the process found before is gone, and in turn while none is found.
+function say_listeners(   command, line, pid, holder, last, listeners, n) {
+  if ((port == "" && ports == "" && sockets_behind == "") || tick % queue_round != 1) return
+  if (serving behind == asked && (listener == "" ? tick % seldom != 1 : listener in head)) return
+  asked = serving behind
   listeners = listener = ""
   command = "ls -l stat"
   for (pid in head) if (n++ < 1000) command = command " " pid "/fd"
   command = command " 2>/dev/null"
-  while (serving != "" && n && (command | getline line) > 0) {
+  while (serving behind != "" && n && (command | getline line) > 0) {
     if (line ~ /^[0-9]+\/fd:$/) holder = line + 0
-    else if (holder != listener && match(line, / -> /)) {
+    else if (match(line, / -> /)) {
       line = substr(line, RSTART + 4)
-      if (line !~ /^socket:\[[0-9]+\]$/ || !index(serving " ", " " substr(line, 9, length(line) - 9) " ")) continue
-      listener = holder
-      listeners = listeners " " holder
+      if (line !~ /^socket:\[[0-9]+\]$/) continue
+      line = " " substr(line, 9, length(line) - 9) " "
+      if (index(serving " ", line)) listener = holder
+      else if (!index(behind " ", line)) continue
+      if (holder != last) listeners = listeners " " holder
+      last = holder
     }
   }
   close(command)

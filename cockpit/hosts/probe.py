@@ -66,11 +66,11 @@ class Probe:
     @classmethod
     async def start(cls, shell: Shell, config: HostConfig, port: int | None = None) -> Probe:
         """Start a probe and wait until it is ready. `port` is the target's if it is on this host. Raises HostError."""
-        channel = await shell.open(script(config.processes, port))
+        channel = await shell.open(script(config.processes, port, config.behind))
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 facts = await _read_facts(config.name, channel)
-                probe = cls(config.name, channel, facts, port is not None)
+                probe = cls(config.name, channel, facts, port is not None or bool(config.behind))
                 await probe.compare_clocks()
                 return probe
         except TimeoutError:

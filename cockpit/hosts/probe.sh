@@ -1,7 +1,7 @@
 #!/bin/sh
 # The probe of a host: reads /proc, by awk (probe.awk) if the host has one that can. POSIX sh: dash, bash, busybox ash.
-# Set before it: watch patterns regex port reader line_bytes round slow_round most_shares few_numbers queue_round groups
-# steps.
+# Set before it: watch patterns regex port ports sockets reader line_bytes round slow_round most_shares few_numbers
+# queue_round groups steps.
 # A tick is a line on stdin, `NUMBER WHAT [BYTES]`: WHAT is `all` or `changes`, BYTES is where to cut lines; `clock` in
 # place of NUMBER asks for the wall clock. The probe's own processes are read as /proc/./PID, unlike the watched ones.
 # shellcheck disable=SC2154
@@ -19,7 +19,7 @@ timed=
 IFS=' ' read -r c rest 2>/dev/null < /proc/self/schedstat && [ "$c" != 0 ] && timed=y
 
 readable=
-for f in $counted /proc/net/tcp /proc/net/tcp6; do
+for f in $counted /proc/net/tcp /proc/net/tcp6 /proc/net/unix; do
   IFS= read -r c < "$f" && readable="$readable ${f#/proc/}"
 done 2>/dev/null
 
@@ -52,7 +52,7 @@ if command -v awk >/dev/null; then
   words='BEGIN { getline line < ARGV[1]; if (gsub(/\000/, " ", line) && line ~ / -s /) print "y" }'
   nuls=$(awk $interactive "$words" /proc/$$/cmdline)
   zeros=$(grep -aHsz '' /proc/$$/cmdline 2>/dev/null | tr '\n\000' ' \n' | grep -c ':-s')
-  export patterns regex port nuls line_bytes round slow_round most_shares queue_round readable groups
+  export patterns regex port ports sockets nuls line_bytes round slow_round most_shares queue_round readable groups
   if [ "$nuls" ] || [ "$zeros" = 1 ]; then
     IFS= read -r me < /proc/$$/comm
     case $(cd /proc; printf '%s\n' list 0 all 1 0 "$$" end | patterns=$me awk $interactive "$reader" 2>/dev/null) in

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 
@@ -28,16 +29,18 @@ GROUPS = "/sys/fs/cgroup"
 
 
 @lru_cache(maxsize=16)
-def script(processes: tuple[str, ...], port: int | None = None) -> str:
+def script(processes: tuple[str, ...], port: int | None = None, behind: tuple[str, ...] = ()) -> str:
     """Return the probe for processes of these names or patterns. Patterns are user text: they are quoted, never run.
 
-    `port`: the probe also names the watched processes that listen on it."""
+    `port`: the probe also names the watched processes that listen on it, and at the addresses `behind`."""
     patterns = [_as_comm(line) for pattern in processes for line in pattern.split("\n") if line]
     settings = {
         "watch": "y" if patterns else "",
         "patterns": "\n".join(patterns),
         "regex": "|".join(regular(pattern) for pattern in patterns if is_pattern(pattern)),
         "port": "" if port is None else f"{port:04X}",
+        "ports": "".join(f" {number:04X} " for number in _ports(behind)),
+        "sockets": "\n".join(_sockets(behind)),
         "line_bytes": str(LINE_BYTES),
         "round": str(ROUND),
         "slow_round": str(SLOW_ROUND),
@@ -49,6 +52,21 @@ def script(processes: tuple[str, ...], port: int | None = None) -> str:
         "reader": _text("probe.awk"),
     }
     return "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in settings.items()), _text("probe.sh")])
+
+
+def _ports(addresses: tuple[str, ...]) -> Iterator[int]:
+    for address in addresses:
+        number = address.rpartition(":")[2]
+        if not address.startswith("/") and number.isdecimal() and len(number) < 6:
+            yield int(number)
+
+
+def _sockets(addresses: tuple[str, ...]) -> Iterator[str]:
+    """The paths, as they may be bound: /var/run is a link to /run."""
+    for address in addresses:
+        if address.startswith("/") and "\n" not in address:
+            yield address
+            yield from (f"/var{path}" for path in (address,) if path.startswith("/run/"))
 
 
 def _as_comm(pattern: str) -> str:

@@ -44,12 +44,14 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     `processes` picks processes by name: the exact comm, or shell patterns (`php-fpm*`). `interval` in seconds.
     `tail` are commands whose lines are shown as they come. `sudo`: changes are made with `sudo -n`. `changes_outside`:
     they are made on the machine from which `via` reaches the host, whose are the files and commands of its knobs.
+    `behind` are the addresses there to which the target's server passes requests: `127.0.0.1:9000` or a socket's path.
     """
 
     name: str
     ssh: str | None = None
     via: str = ""
     processes: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
     interval: float = 1.0
     tail: tuple[str, ...] = ()
     status: tuple[StatusPage, ...] = ()

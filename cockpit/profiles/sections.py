@@ -121,9 +121,14 @@ class StatusSection(StatusPage, frozen=True, kw_only=True, forbid_unknown_fields
     url: Annotated[str, Meta(pattern=r"^(https?://|unix:/)")]
 
 
+# A port of this host, perhaps behind a host's name, or the path of a Unix socket.
+ADDRESS = r"^(/[^\n]+|([^/\n]*:)?[0-9]{1,5})$"
+
+
 class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     processes: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    behind: tuple[Annotated[str, Meta(pattern=ADDRESS)], ...] = ()
     interval: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
     status: tuple[StatusSection, ...] = ()
 

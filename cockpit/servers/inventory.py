@@ -24,7 +24,8 @@ class Process(NamedTuple):
     """A process of a known name, with its command line.
 
     `program` is the path of its executable and `directory` its working directory, "" if unknown. `is_certain`: both
-    were read from the process itself. `unit` is its systemd unit.
+    were read from the process itself. `unit` is its systemd unit. `facts` are the variables of its environment that
+    its kind reads, and the `library` that it loaded of those that its kind names.
     """
 
     pid: int
@@ -36,6 +37,11 @@ class Process(NamedTuple):
     is_certain: bool = False
     unit: str = ""
     origin: Origin = "host"
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def fact(self, name: str) -> str:
+        """The fact; "" if it is not known."""
+        return dict(self.facts).get(name, "")
 
     @property
     def root(self) -> str:
@@ -134,6 +140,7 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     listening: list[Listener] = []
     contents: dict[str, str] = {}
     masters: dict[int, Sequence[str]] = {}
+    known_facts: dict[int, dict[str, str]] = {}
     builds: dict[str, str] = {}
     sockets: list[UnixListener] = []
     addresses: set[str] = set()
@@ -145,6 +152,8 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
                 processes.append(Process(int(pid), int(parent), name, tuple(word for word in command if word)))
             case ["master", pid, *facts] if _is_number(pid) and len(facts) == _MASTER_FACTS:
                 masters[int(pid)] = facts
+            case ["fact", pid, name, value] if _is_number(pid) and value:
+                known_facts.setdefault(int(pid), {})[name] = value
             case ["built", program, *parts]:
                 builds[program] = builds.get(program, "") + " ".join(parts) + "\n"
             case ["listen", local, users, *queue]:
@@ -157,7 +166,10 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
                 readable.add(name)
             case ["text", name, *parts] if _matches(name, texts):
                 contents[name] = contents.get(name, "") + "\t".join(parts) + "\n"
-    known = tuple(_with_facts(process, masters.get(process.pid)) for process in processes)
+    known = tuple(
+        _with_facts(process, masters.get(process.pid))._replace(facts=tuple(known_facts.get(process.pid, {}).items()))
+        for process in processes
+    )
     return Inventory(
         user,
         known,

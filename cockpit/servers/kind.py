@@ -126,9 +126,11 @@ class ServerKind(NamedTuple):
     `settings` are its known settings; without a grammar they are keys of its keyvalue files. `keys` are such keys of a
     kind with a grammar. `access_log` parses a line of its access log, `logged_request` the request in it; None: a line
     of another format. `startup` finds a running server's configuration (None: another program of that name); `version`
-    is the option that makes its program print its compiled defaults. `include` matches a line of its configuration
-    that includes files (group 1: a path or pattern, possibly quoted), `upstream` the address of a server to which it
-    passes requests (groups: the address, or host and port), `own_log` the file of its error log (group 1).
+    is the option that makes its program print its compiled defaults, `variables` are those of its environment that set
+    more than one setting, `library` is grep's pattern of the one of its libraries that its settings depend on.
+    `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly quoted),
+    `upstream` the addresses of servers to which it passes requests (groups: addresses, or host and port), `own_log` the
+    file of its error log (group 1).
     `header` are the words of a section's innermost header; `in_sections` are settings offered in each section whose
     header begins with the word, set or not; others are offered in the sections that have them. `choices` finds the
     values that its configuration allows for settings, () if it does not have them at all. `at_start` are settings that
@@ -153,6 +155,8 @@ class ServerKind(NamedTuple):
     logged_request: Callable[[bytes], LoggedRequest | None] | None = None
     startup: Callable[[Process, Inventory], Startup | None] | None = None
     version: str = ""
+    variables: tuple[str, ...] = ()
+    library: str = ""
     include: str = ""
     upstream: re.Pattern[str] | None = None
     own_log: re.Pattern[str] | None = None

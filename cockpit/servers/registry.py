@@ -66,6 +66,9 @@ CHATTER = "|".join(kind.chatter for kind in KINDS if kind.chatter)
 
 # Program names with the option that prints their compiled defaults; patterns of lines that include files, by kind.
 VERSIONS: dict[str, str] = {name: kind.version for kind in KINDS if kind.version for name in kind.processes}
+# Variables of the environment that hold settings, by the program's name.
+VARIABLES: dict[str, tuple[str, ...]] = {name: kind.variables for kind in KINDS for name in kind.processes}
+LIBRARIES: dict[str, str] = {name: kind.library for kind in KINDS if kind.library for name in kind.processes}
 UPSTREAMS: dict[str, re.Pattern[str]] = {kind.name: kind.upstream for kind in KINDS if kind.upstream}
 OWN_LOGS: dict[str, re.Pattern[str]] = {kind.name: kind.own_log for kind in KINDS if kind.own_log}
 INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for kind in KINDS if kind.include}

@@ -20,6 +20,8 @@ class Startup(NamedTuple):
     `test` and `reload` are commands that act on this server alone, "" if unknown. `doubt` says why the files are only
     assumed, "" if they are certain; `fixed` why no setting can be changed in them, "" if they can. `compare` is a
     command that prints `no` if the server runs another configuration than that of its files, "" if it cannot be asked.
+    `overridden` are settings that its command line or its environment sets, with that place: their values in the files
+    have no effect.
     """
 
     kind: str
@@ -32,6 +34,7 @@ class Startup(NamedTuple):
     log: str = ""
     fixed: str = ""
     compare: str = ""
+    overridden: tuple[tuple[str, str], ...] = ()
 
     @property
     def file(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
 
@@ -49,8 +49,18 @@ def upstreams(text: str, pattern: re.Pattern[str]) -> tuple[Upstream, ...]:
     """The addresses in a configuration without comments, by the kind's pattern. Names with addresses of their own are
     resolved by those; addresses with variables are left out."""
     named = {name.lower() for name in _NAMED.findall(text)}
-    found = (_upstream(":".join(filter(None, match.groups()))) for match in pattern.finditer(text))
+    found = (_upstream(word) for word in _written(text, pattern))
     return tuple(dict.fromkeys(one for one in found if one is not None and one.host not in named))
+
+
+def with_variable(text: str, pattern: re.Pattern[str]) -> str:
+    """The first address that only the running server knows; "" if there is none."""
+    return next((word for word in _written(text, pattern) if "$" in word or "%{" in word), "")
+
+
+def _written(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
+    for match in pattern.finditer(text):
+        yield from ":".join(filter(None, match.groups())).split()
 
 
 def _upstream(written: str) -> Upstream | None:

@@ -182,7 +182,7 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
         yield note(
             config.name,
             "which of several servers of one name is the target's is unknown",
-            "process metrics include all of them; log in as root, unless they are behind a proxy",
+            "process metrics include all of them; log in as root, or list the addresses behind its proxy in behind",
         )
 
 

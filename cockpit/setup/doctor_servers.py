@@ -8,7 +8,9 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.setup.finding import Finding, good, note, wrong
+from cockpit.tuning import files
 from cockpit.tuning.remote import Remote
+from cockpit.tuning.scripts import OWNER
 from cockpit.tuning.server_check import ReadBy, edited_after_start, read_by
 
 
@@ -27,8 +29,22 @@ async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Se
     return [
         *(_finding(name, one, port) for one in found),
         *(_stale(name, one) for one in edited),
+        *[each for one in found if one.unit and (each := await _writable(remote, name, one))],
         *([note(name, mixed, todo)] if namesakes else []),
     ]
+
+
+async def _writable(remote: Remote, name: str, one: ReadBy) -> Finding | None:
+    """An EnvironmentFile that another user than root, the login and the unit's own can replace."""
+    done = await files.run(remote, OWNER, one.unit, one.file)
+    match done.stdout.decode("utf-8", "replace").split():
+        case [user, owner, mode]:
+            file, unit = neutral(one.file, 200), neutral(one.unit, 200)
+            facts = f"owner {neutral(owner, 80)}, mode {neutral(mode, 8)}"
+            text = f"{file} ({facts}) or its folder can be written by others than root and the user of {unit}, {user}"
+            todo = "a restart gives its variables to the unit: chown root and chmod go-w the file and its folders"
+            return wrong(name, neutral(text, 600), todo)
+    return None
 
 
 def _stale(name: str, one: ReadBy) -> Finding:

@@ -69,6 +69,7 @@ class Surveyed(NamedTuple):
         return replace(
             self.config,
             processes=tuple(dict.fromkeys([*(each.pattern for each in servers), *names])),
+            behind=tuple(dict.fromkeys(hop.upstream.words for hop in chain if hop.is_here)),
             tail=tuple(dict.fromkeys(tail for each in servers for tail in each.tail)),
             status=tuple(dict.fromkeys(pages)),
         )
@@ -92,6 +93,8 @@ def _described(server: RunningServer) -> str:
     if startup is None:
         return words
     known = startup.listed or "configuration unknown"
+    if startup.overridden:
+        known += "".join(f"; {name} by {place}" for name, place in startup.overridden)
     if startup.doubt:
         return f"{words}, {known} is only assumed: {startup.doubt}"
     if startup.fixed:

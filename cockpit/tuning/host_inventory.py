@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cockpit.model.errors import ChangeRefused
 from cockpit.servers.inventory import Inventory, lines_of, parse_inventory, safe_path
 from cockpit.servers.kind import RunningServer
-from cockpit.servers.registry import FILES, INCLUDES, PROCESSES, TEXTS, VERSIONS
+from cockpit.servers.registry import FILES, INCLUDES, LIBRARIES, PROCESSES, TEXTS, VARIABLES, VERSIONS
 from cockpit.servers.startup import Instance, absolute
 from cockpit.tuning import files
 from cockpit.tuning.remote import Remote
@@ -54,7 +54,9 @@ async def take_inventory(remote: Remote, host: str) -> Inventory:
     """Raises HostError, ChangeRefused if no command can be run there."""
     script = INVENTORY.replace("NAMES", "|".join(map(_shell_pattern, PROCESSES)))
     versions = (f"{name}={option}" for name, option in VERSIONS.items())
-    done = await files.run(remote, script, *map(" ".join, (FILES, TEXTS, versions)))
+    variables = (f"{program}={name}" for program, names in VARIABLES.items() for name in names)
+    libraries = (f"{program}={pattern}" for program, pattern in LIBRARIES.items())
+    done = await files.run(remote, script, *map(" ".join, (FILES, TEXTS, versions, variables, libraries)))
     if done.exit_status != 0 and not done.stdout:
         raise ChangeRefused(f"{host}: {files.why(done)}")
     return parse_inventory(done.stdout.decode("utf-8", "replace"), FILES, TEXTS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
@@ -10,10 +11,18 @@ from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.servers import kernel, systemd
 from cockpit.servers.inventory import Inventory
-from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, instances
+from cockpit.servers.registry import AT_START, DIRECTIVES, RELOAD_REPLACES, instances, running_servers
 from cockpit.servers.startup import Instance
 from cockpit.tuning import files
-from cockpit.tuning.host_inventory import ConfigurationFiles, configuration_files, take_inventory, untrusted
+from cockpit.tuning.chain import follow, serving
+from cockpit.tuning.host_inventory import (
+    ConfigurationFiles,
+    configuration,
+    configuration_files,
+    environment_files,
+    take_inventory,
+    untrusted,
+)
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import SAME_FILE, STARTED
 from cockpit.tuning.signals import signalled
@@ -22,6 +31,7 @@ _ALONE = (
     "{} is mounted on its own into a container, which keeps the old one until it is restarted; set a reload that "
     "restarts the container, or mount the directory"
 )
+_KEYVALUE = "keyvalue"
 # Seconds by which a file must be newer than a worker: starts are read in whole seconds of an adjusted clock.
 _APART = 2
 
@@ -29,7 +39,7 @@ _APART = 2
 class ReadBy(NamedTuple):
     """The server that reads the files of some knobs. `doubt` says why it is not certain, "" if it is; `wrong` says that
     another server answers, which does not read them. `instance` is None if no such server was found. `namesakes` are
-    other servers whose processes have the same name."""
+    other servers whose processes have the same name. `unit` is the systemd unit whose environment the file is."""
 
     knobs: tuple[Knob, ...]
     file: str
@@ -37,16 +47,24 @@ class ReadBy(NamedTuple):
     doubt: str = ""
     wrong: str = ""
     namesakes: tuple[Instance, ...] = ()
+    unit: str = ""
 
 
 class _Answering(NamedTuple):
     """Servers of the host. `target` are those on the target's port; `port` is None if the target is elsewhere;
-    `stranger` is the name of an unknown program that listens there."""
+    `stranger` is the name of an unknown program that listens there. `behind` are those to which the target's server
+    passes requests; `doubt` says why there may be others."""
 
     port: int | None
     every: Sequence[Instance]
     target: Sequence[Instance]
     stranger: str
+    behind: Sequence[Instance] = ()
+    doubt: str = ""
+
+    def able(self, kind: str) -> tuple[Instance, ...]:
+        """The servers of a kind that take part in answering, () if none is known to."""
+        return tuple(one for one in (*self.target, *self.behind) if one.startup.kind == kind)
 
 
 async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[Knob]) -> list[ReadBy]:
@@ -55,17 +73,20 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
     Raises HostError, ChangeRefused if no command can be run there."""
     by_file: dict[tuple[str, str], list[Knob]] = {}
     for knob in knobs:
-        if knob.kind in DIRECTIVES or (knob.kind == systemd.KIND and systemd.unit_of(knob.file)):
+        if knob.kind in (*DIRECTIVES, _KEYVALUE) or (knob.kind == systemd.KIND and systemd.unit_of(knob.file)):
             by_file.setdefault((knob.kind, knob.file), []).append(knob)
     if not by_file:
         return []
     inventory = await take_inventory(remote, host)
-    answering = _answering(inventory, port)
+    answering = await _with_chain(remote, _answering(inventory, port), inventory, {kind for kind, _ in by_file})
     read: dict[int, ConfigurationFiles] = {}
     found = []
     for (kind, file), group in by_file.items():
         if kind == systemd.KIND:
-            found.append(_of_unit(answering, tuple(group), file))
+            found.append(_of_unit(answering, tuple(group), file, systemd.unit_of(file)))
+            continue
+        if kind == _KEYVALUE:
+            found += await _of_environment(remote, answering, group, file)
             continue
         for instance in answering.every:
             if instance.startup.kind == kind and instance.process.pid not in read:
@@ -74,9 +95,21 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
         one = await _container(remote, answering, read, tuple(group), real)
         one = one or _reader(answering, read, tuple(group), kind, file, real)
         if one.instance is not None and not one.wrong:
-            one = one._replace(wrong=await _signals_another(remote, host, one, inventory, answering.every))
-        found.append(one)
+            one = one._replace(wrong=await _acts_on_another(remote, host, one, inventory, answering.every))
+        found += _overridden(one)
     return found
+
+
+def _overridden(one: ReadBy) -> Iterator[ReadBy]:
+    """The knobs of a file, apart from each that the server's command line or environment overrides."""
+    places = dict(one.instance.startup.overridden) if one.instance and not one.wrong else {}
+    for knob in one.knobs:
+        if one.instance and knob.directive in places:
+            place, file = places[knob.directive], neutral(one.file, 200)
+            wrong = f"{place} sets it, and wins over {file}: {neutral(one.instance.words, 300)}"
+            yield one._replace(knobs=(knob,), wrong=wrong)
+    if rest := tuple(knob for knob in one.knobs if knob.directive not in places):
+        yield one._replace(knobs=rest)
 
 
 async def edited_after_start(remote: Remote, one: ReadBy) -> bool:
@@ -86,7 +119,7 @@ async def edited_after_start(remote: Remote, one: ReadBy) -> bool:
         return await _runs_another(remote, one.instance)
     if one.instance is None or one.instance.startup.kind not in RELOAD_REPLACES or not one.instance.workers:
         return False
-    if one.knobs[0].kind == systemd.KIND:
+    if one.knobs[0].kind in (systemd.KIND, _KEYVALUE):
         return False  # its values are asked of the unit
     done = await files.run(remote, STARTED, one.file, *map(str, one.instance.workers))
     times = [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12]
@@ -123,18 +156,53 @@ def _answering(inventory: Inventory, port: int | None) -> _Answering:
     return _Answering(port, every, target, "" if target else ", ".join(names))
 
 
-def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str) -> ReadBy:
+async def _with_chain(
+    remote: Remote, answering: _Answering, inventory: Inventory, kinds: Collection[str]
+) -> _Answering:
+    """With the servers behind the target's, if one of these kinds has servers that do not answer on its port."""
+    port = answering.port
+    others = [one for one in answering.every if one not in answering.target]
+    of_units = not {systemd.KIND, _KEYVALUE}.isdisjoint(kinds)
+    if port is None or not answering.target or not any(of_units or one.startup.kind in kinds for one in others):
+        return answering
+    servers = running_servers(inventory)
+    front = serving([server for server in servers if port in server.ports], port)
+    if front is None:
+        return answering
+    chain = await follow(partial(configuration, remote), inventory, servers, front, port)
+    masters = {server.master for server in chain.servers}
+    behind = [one for one in others if one.process in masters]
+    return answering._replace(behind=behind, doubt=chain.doubt)
+
+
+async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence[Knob], file: str) -> list[ReadBy]:
+    """The server whose unit has the file as an EnvironmentFile; nothing for other files of variables."""
+    units = dict.fromkeys(one.process.unit for one in answering.every if AT_START.get(one.startup.kind))
+    for unit in filter(None, units):
+        variables = await environment_files(remote, unit)
+        if file not in variables.values():
+            continue
+        one = _of_unit(answering, tuple(knobs), file, unit)._replace(unit=unit)
+        later = {knob.key: variables[knob.key] for knob in knobs if variables.get(knob.key, file) != file}
+        words = "; ".join(f"{neutral(other, 200)} sets {key} later" for key, other in later.items())
+        return [one._replace(wrong=one.wrong or words)]
+    return []
+
+
+def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str, unit: str) -> ReadBy:
     """The server in the unit of a file, unless another server of its kind answers on the target's port."""
-    unit = systemd.unit_of(file)
     every = [instance for instance in answering.every if instance.process.unit == unit]
     if not every:
         return ReadBy(knobs, file, None, doubt=f"no known server runs in {neutral(unit, 200)}")
-    instance = next((one for one in every if one in answering.target), every[0])
-    rivals = [one for one in answering.target if one.startup.kind == instance.startup.kind]
+    able = (*answering.target, *answering.behind)
+    instance = next((one for one in every if one in able), every[0])
+    rivals = answering.able(instance.startup.kind)
     if not rivals or instance in rivals:
         return ReadBy(knobs, file, instance)
     others = "; ".join(neutral(one.words, 300) for one in rivals)
-    wrong = f"{neutral(unit, 200)} is not the unit of the server that answers on port {answering.port}: {others}"
+    wrong = f"{neutral(unit, 200)} is not the unit of the server that answers {_where(answering, rivals)}: {others}"
+    if answering.doubt and not any(one in answering.target for one in rivals):
+        return ReadBy(knobs, file, instance, doubt=f"{wrong}; {neutral(answering.doubt, 200)}")
     return ReadBy(knobs, file, instance, wrong=wrong)
 
 
@@ -167,11 +235,10 @@ def _reader(
     file: str,
     real: str,
 ) -> ReadBy:
-    on_port = [instance for instance in answering.target if instance.startup.kind == kind]
-    able = on_port or [instance for instance in answering.every if instance.startup.kind == kind]
+    answer = answering.able(kind)
+    able = answer or [instance for instance in answering.every if instance.startup.kind == kind]
     reading = [instance for instance in able if read[instance.process.pid].has(file, real)]
     unknown = [instance for instance in able if read[instance.process.pid].gaps]
-    where = f"port {answering.port}" if on_port else "this host"
     if not able:
         return ReadBy(knobs, file, None, doubt=f"no running {kind} was found on this host")
     if not reading:
@@ -183,36 +250,50 @@ def _reader(
             return ReadBy(
                 knobs, file, None, doubt=f"{neutral(answering.stranger, 80)} listens on port {answering.port}"
             )
-        return ReadBy(knobs, file, None, wrong=f"{neutral(file, 200)} is not read by the {kind} on {where}: {others}")
+        where = _where(answering, answer) if answer else "on this host"
+        wrong = f"{neutral(file, 200)} is not read by the {kind} {where}: {others}"
+        if answering.doubt and answer and not any(one in answering.target for one in answer):
+            return ReadBy(knobs, file, None, doubt=f"{wrong}; {neutral(answering.doubt, 200)}")
+        return ReadBy(knobs, file, None, wrong=wrong)
     instance = reading[0]
     if file in read[instance.process.pid].foreign:
         return ReadBy(
             knobs, file, instance, wrong=f"{neutral(instance.words, 300)} has another {file}: it runs in a container"
         )
-    if other := _reloads_another(knobs, instance, answering.every):
-        return ReadBy(knobs, file, instance, wrong=other)
     doubt = instance.startup.doubt
-    if answering.port is not None and not answering.target and len(able) > 1:
-        doubt = doubt or f"which of {len(able)} running {kind} servers answers on port {answering.port} cannot be seen"
+    if answering.port is not None and not answer and len(able) > 1:
+        what = "is behind" if answering.target else "answers on"
+        doubt = doubt or f"which of {len(able)} running {kind} servers {what} port {answering.port} cannot be seen"
     name = instance.process.name
     namesakes = tuple(one for one in answering.every if one is not instance and one.process.name == name)
     return ReadBy(knobs, file, instance, doubt=doubt, namesakes=namesakes)
 
 
-async def _signals_another(
+def _where(answering: _Answering, able: Sequence[Instance]) -> str:
+    """Where servers that take part in answering do so."""
+    port = f"port {answering.port}"
+    if all(one in answering.target for one in able):
+        return f"on {port}"
+    return f"on {port} or behind it" if any(one in answering.target for one in able) else f"behind {port}"
+
+
+async def _acts_on_another(
     remote: Remote, host: str, one: ReadBy, inventory: Inventory, every: Sequence[Instance]
 ) -> str:
-    """A reload command that sends its signal to the processes of another running server; "" without any."""
+    """A reload command that acts on another running server; "" without any."""
     own = inventory.tree(one.instance.process.pid) if one.instance else frozenset()
     for command in dict.fromkeys(knob.reload for knob in one.knobs if knob.reload):
+        reached: set[int] = set()
         for receivers in signalled(command):
-            pids = {*receivers.pids, *[await _pid_in(remote, host, file) for file in receivers.files]}
-            pids |= inventory.named(receivers.names, receivers.exact)
-            reached = [each for each in every if each is not one.instance and pids & inventory.tree(each.process.pid)]
-            if reached := [each for each in reached if each.process.pid not in own]:
-                verb = "also signals" if pids & own else "signals"
-                others = "; ".join(neutral(each.words, 300) for each in reached)
-                return f"{neutral(command, 200)!r} {verb} {others}{_better(one.instance)}"
+            reached |= {*receivers.pids, *[await _pid_in(remote, host, file) for file in receivers.files]}
+            reached |= inventory.named(receivers.names, receivers.exact)
+        others = [each for each in every if each is not one.instance and each.process.pid not in own]
+        if signals := [each for each in others if reached & inventory.tree(each.process.pid)]:
+            verb = "also signals" if reached & own else "signals"
+            words = "; ".join(neutral(each.words, 300) for each in signals)
+            return f"{neutral(command, 200)!r} {verb} {words}{_better(one.instance)}"
+        if one.instance and not reached & own and (wrong := _reloads_another(command, one.instance, others)):
+            return wrong
     return ""
 
 
@@ -233,12 +314,18 @@ def _better(instance: Instance | None) -> str:
     return f"; the target's server is {instance.words}{f'; set reload = {reload!r}' if reload else ''}"
 
 
-def _reloads_another(knobs: Iterable[Knob], instance: Instance, every: Iterable[Instance]) -> str:
-    """A reload command that acts on another running server; "" without any."""
-    for knob in knobs:
-        for other in every:
-            # Of two masters with one command line, pkill chooses by their age.
-            is_shared = knob.reload != instance.startup.reload or knob.reload.startswith("pkill ")
-            if knob.reload and other is not instance and knob.reload == other.startup.reload and is_shared:
-                return f"{neutral(knob.reload, 200)!r} reloads {neutral(other.words, 300)}{_better(instance)}"
-    return ""
+def _reloads_another(command: str, instance: Instance, others: Iterable[Instance]) -> str:
+    """Why a command reloads another server, or may; "" if it does not."""
+    other = next((each for each in others if command == each.startup.reload and _shares(each, instance)), None)
+    if other is None:
+        return ""
+    words = neutral(other.words, 300)
+    if command != instance.startup.reload:
+        return f"{neutral(command, 200)!r} reloads {words}{_better(instance)}"
+    # pkill chooses by their age, a service by its PID file.
+    return f"{neutral(command, 200)!r} may reload {words} instead of {neutral(instance.words, 300)}; set another reload"
+
+
+def _shares(other: Instance, instance: Instance) -> bool:
+    """Whether one command can reach both: not from a container into another."""
+    return other.process.origin != "container" or instance.process.origin == "container"

@@ -19,10 +19,10 @@ from cockpit.servers.registry import AT_START, running_servers
 from cockpit.servers.sections import in_sections
 from cockpit.servers.upstreams import Hop
 from cockpit.tuning import files, live, plan
-from cockpit.tuning.chain import follow
+from cockpit.tuning.chain import follow, serving
 from cockpit.tuning.configuration import place as place_in_file
 from cockpit.tuning.files import HostFile
-from cockpit.tuning.host_inventory import configuration, environment_files, take_inventory, untrusted
+from cockpit.tuning.host_inventory import Configuration, configuration, environment_files, take_inventory, untrusted
 from cockpit.tuning.included import follow_includes
 from cockpit.tuning.own_log import with_own_log
 from cockpit.tuning.remote import Remote
@@ -62,7 +62,11 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     servers = [await with_own_log(remote, server, configurations[server.master]) for server in found]
     able = able_to_answer(inventory, servers, port) if answers else servers
     chosen = serving(able, port)
-    chain = follow(configurations, inventory, servers, chosen, port) if chosen and answers else ()
+
+    async def read(server: RunningServer) -> Configuration:
+        return configurations[server.master]
+
+    chain = (await follow(read, inventory, servers, chosen, port)).hops if chosen and answers else ()
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
     picked = [chosen, *(hop.server for hop in chain)] if chosen else able
@@ -84,7 +88,9 @@ async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[Candid
     """The settings of the systemd unit that started a server, and of the program that it started."""
     if server.master is None or server.startup is None:
         return ()
-    program, unit = AT_START.get(server.startup.kind, ()), server.master.unit
+    unit, overridden = server.master.unit, dict(server.startup.overridden)
+    settings = AT_START.get(server.startup.kind, ())
+    program = [one for one in settings if one.name not in overridden or one.given(server.master.command)]
     variables = await environment_files(remote, unit) if program and unit else {}
     return systemd.candidates(server.master, program, variables)
 
@@ -139,12 +145,6 @@ async def checked(remote: Remote, server: RunningServer) -> RunningServer:
         return server
     doubt = f"another user started it and can replace {foreign[0]}: log in as that user"
     return server._replace(candidates=(), startup=startup._replace(doubt=doubt))
-
-
-def serving(servers: Sequence[RunningServer], port: int) -> RunningServer | None:
-    """The server that listens on a port; the only server, if none is known to."""
-    listening = [server for server in servers if port in server.ports]
-    return listening[0] if listening else servers[0] if len(servers) == 1 else None
 
 
 def able_to_answer(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:

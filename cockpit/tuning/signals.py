@@ -1,4 +1,4 @@
-"""The processes to which a reload command sends a signal: kill, pkill and killall in their usual forms. Pure."""
+"""The processes on which a reload command acts: kill, pkill, killall and service in their usual forms. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _TAKING = ("-s", "-n", "--signal")
 # With others pkill chooses by more than the name.
 _PLAIN = re.compile(r"-x|--exact|-\d+|-[A-Z]{2}[A-Z0-9]*")
 _NAME = re.compile(r"[\w.-]+")
+# Where the scripts of services have their PID files.
+_SERVICE_FILES = ("/run/{0}.pid", "/run/{0}/{0}.pid", "/run/php/{0}.pid")
 
 
 class Signalled(NamedTuple):
@@ -56,6 +58,8 @@ def _of_words(words: Sequence[str]) -> Iterator[Signalled]:
     if program == "kill":
         pids = tuple(int(word) for word in operands if word.isdecimal() and len(word) < 10)
         yield Signalled(pids, tuple(word[1:] for word in operands if word.startswith("@/")))
+    elif program == "service" and operands and _NAME.fullmatch(operands[0]):
+        yield Signalled(files=tuple(file.format(operands[0]) for file in _SERVICE_FILES))
     elif program in ("pkill", "killall") and all(_PLAIN.fullmatch(option) for option in options):
         names = tuple(word for word in operands if _NAME.fullmatch(word))
         yield Signalled(names=names, exact=program == "killall" or not {"-x", "--exact"}.isdisjoint(options))

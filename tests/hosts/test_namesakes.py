@@ -23,11 +23,16 @@ from tests.hosts.conftest import TAG, prepend_to_path, running
 from tests.model.test_fold_hosts import process
 
 NAME = f"{TAG}-same"
-# Listens on a port, forks a worker that shares the socket, prints both PIDs, exits at the end of its input.
+# Listens on a port or a Unix socket, forks a worker that shares it, prints both PIDs, exits at the end of its input.
 SERVER = """
 import json, os, signal, socket, sys
 open("/proc/self/comm", "w").write(sys.argv[1])
-listening = socket.create_server(("127.0.0.1", int(sys.argv[2])))
+if sys.argv[2].startswith("/"):
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(sys.argv[2])
+    listening.listen()
+else:
+    listening = socket.create_server(("127.0.0.1", int(sys.argv[2])))
 worker = os.fork()
 if not worker:
     signal.pause()
@@ -39,7 +44,7 @@ os.waitpid(worker, 0)
 
 
 @contextmanager
-def serving(port: int) -> Iterator[set[int]]:
+def serving(port: int | Path) -> Iterator[set[int]]:
     command = [sys.executable, "-c", SERVER, NAME, str(port)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin and server.stdout
@@ -90,6 +95,24 @@ async def test_port_without_watched_listener_is_reported() -> None:
             assert (watched, reading.left_out) == (first | other, None)
             async with running(NAME) as probe:
                 assert (await read(probe, 1))[1].left_out == 0, "the target is on another host"
+
+
+@pytest.mark.parametrize("is_socket", [False, True])
+async def test_servers_behind_the_target_are_watched(is_socket: bool, tmp_path: Path, host_shell: str) -> None:
+    port, second = free_ports()
+    at = tmp_path / "own.sock" if is_socket else second
+    with serving(port) as proxy, serving(at) as own, serving(free_ports()[0]) as other:
+        behind = str(at) if is_socket else f"127.0.0.1:{at}"
+        async with running(NAME, port=port, behind=(behind,)) as probe:
+            watched, reading = await read(probe, 1)
+        if host_shell == "no awk":
+            assert watched == proxy | own | other
+            return
+        assert (watched, reading.left_out) == (proxy | own, len(other))
+        # The target is on another host.
+        async with running(NAME, behind=(behind,)) as probe:
+            watched, reading = await read(probe, 1)
+        assert (watched, reading.left_out) == (own, len(proxy | other))
 
 
 async def test_unreadable_listeners_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

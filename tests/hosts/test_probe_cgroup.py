@@ -81,7 +81,9 @@ def counters_by_tick(
         "slow_round": "30", "most_shares": "1", "queue_round": "5", "readable": " pressure/cpu net/tcp",
         "groups": str(folder / "cgroup"),
     }  # fmt: skip
-    ticks = "".join("\n".join(("list", f"{at}", "changes", "1", *pids, "end\n")) for at, pids in enumerate(there, 1))
+    ticks = "".join(
+        "\n".join(("list", f"{at}", "changes", "1", "0", *pids, "end\n")) for at, pids in enumerate(there, 1)
+    )
     done = subprocess.run(
         [*awk.split(), source], cwd=proc, env=environment, input=ticks, capture_output=True, text=True, check=True
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
+from itertools import chain
 
 import pytest
 from msgspec.structs import replace
@@ -86,7 +87,7 @@ async def test_both_instances_are_found_and_the_doctor_is_content(instances: tup
         case, servers = kind.case, [one for one in kind.found.servers if one.title.startswith(kind.case.title)]
         assert len(servers) == 2 and len({one.startup for one in servers}) == 2
         offered = {(one.knob.host, one.knob.name) for one in kind.found.offered}
-        changed = [("web1", change.knob) for change in (*case.changes, *case.later)]
+        changed = [("web1", change.knob) for change in chain(case.changes, *case.later)]
         assert set(changed) <= offered
         config = HostConfig(name="web1", ssh="web1")
         draft = draft_of(f"http://localhost:{case.port}/", [Surveyed(config, kind.found)], changed)
@@ -102,7 +103,7 @@ async def test_each_knob_is_set_active_and_undone_byte_for_byte(instances: tuple
     async with discovered(instances) as kind:
         case, tuner = kind.case, Tuner()
         before, second = config(kind.host, case.places), kind.output(case.second)
-        for changes in filter(None, (case.changes, case.later)):
+        for changes in (case.changes, *case.later):
             values = {change.knob: await tuner.read(kind.shell, kind.knob(change.knob)) for change in changes}
             inactive = [change for change in _steady(changes) if kind.output(change.command) != change.active]
             assert inactive == _steady(changes)
@@ -126,7 +127,16 @@ def _steady(changes: Iterable[KindChange]) -> list[KindChange]:
 
 
 async def _active(kind: KindHost, change: KindChange) -> None:
-    await until(lambda: kind.output(change.command) == change.active)
+    outputs = [""]
+
+    def is_active() -> bool:
+        outputs.append(kind.output(change.command))
+        return outputs[-1] == change.active
+
+    try:
+        await until(is_active)
+    except TimeoutError:
+        raise AssertionError(f"{change.knob}: {outputs[-1]!r} after {len(outputs) - 1} readings") from None
 
 
 async def test_the_second_instance_is_changed_alone(instances: tuple[KindCase, Host]) -> None:

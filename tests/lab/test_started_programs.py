@@ -239,3 +239,29 @@ async def test_doctor_compares_the_unit_with_that_of_the_answering_server(progra
     other = await examine_servers(shell, "web1", programs.ports["plain.service"], knob)
     assert [one.level for one in other] == ["wrong"]
     assert "given.service is not the unit of the server that answers on port" in other[0].text
+
+
+async def test_doctor_examines_who_can_write_an_environment_file(programs: Programs, shell: Shell) -> None:
+    unit = "filed-uvicorn.service"
+    knob, port, file = (await _knobs(programs, shell, unit))["backlog"], programs.ports[unit], _FILE.format(unit)
+    run, drop_in = programs.machine.run, f"/run/systemd/system/{unit}.d"
+
+    async def findings() -> list[str]:
+        return [f"{one.level} {one.text}" for one in await examine_servers(shell, "web1", port, [knob])]
+
+    (read,) = await findings()
+    assert read.startswith(f"ok {file} is read by uvicorn (PID ") and read.endswith(f"which answers on port {port}")
+    why = "or its folder can be written by others than root and the user of"
+    try:
+        for change, facts in (("chown nobody", "owner nobody, mode 644"), ("chmod 666", "owner root, mode 666")):
+            run(f"chown root {file} && {change} {file}")
+            assert (await findings())[1:] == [f"wrong {file} ({facts}) {why} {unit}, root"]
+            run(f"chmod 644 {file}")
+        # The owner is the user of the unit, who could start the program with other variables anyway.
+        run(f"chown nobody {file} && mkdir {drop_in} && printf '[Service]\\nUser=nobody\\n' >{drop_in}/user.conf")
+        run("systemctl daemon-reload")
+        assert len(await findings()) == 1
+        other = programs.ports["filed-node.service"]
+        assert (await examine_servers(shell, "web1", other, [knob]))[0].level == "ok"
+    finally:
+        run(f"chown root {file} && chmod 644 {file} && rm -rf {drop_in} && systemctl daemon-reload")

@@ -144,7 +144,8 @@ def test_imports_of_site_are_listed() -> None:
         (b":80 {\n\troot * /srv\n} x\n", ":80 {", "line 3: something follows a brace"),
         (b":80 {\n\thandle {\n\t}\n\troute { root /srv\n}\n}\n", ":80 {", "line 4: something follows a brace"),
         (b":80\n{\n}\n", ":80 {", "line 2: a { without a name before it"),
-        (b":80 {\n\trespond \"{\"\n}\n", ":80 {", "line 2: a brace in quotes"),
+        (b":80 {\n\trespond \"{\" 200\n}\n", ":80 {", "line 2: something follows a brace"),
+        (b":80 {\n\trespond \"}\" 200\n}\n", ":80 {", "line 2: a } is in the way"),
         (b":80 {\n\trespond <<END\n\thi\n}\n", ":80 {", r"line 2: a heredoc \(<<\) is never closed"),
         (b":80 {\n\trespond <<\n\thi\n}\n", ":80 {", r"line 2: a heredoc \(<<\) is never closed"),
         (b":80 {\n\trespond <<END\n\thi END\n\tEND\n}\n", ":80 {", "line 3: the marker of a heredoc is inside"),
@@ -199,12 +200,56 @@ def test_caddy_itself_reads_a_heredoc_as_this_does_or_refuses_it() -> None:
         assert done.stderr.startswith(b"Error: ")
 
 
-@pytest.mark.parametrize("brace", [b'"{"', b"`{`", b'"}"'])
-def test_a_file_with_a_brace_in_quotes_is_none_for_caddy_either(brace: bytes) -> None:
-    text = b":80 {\n\trespond " + brace + b" 200\n}\n"
-    with pytest.raises(ConfigError, match="a brace in quotes"):
+@pytest.mark.parametrize("brace", ['"{" 200', "`{` 200", '"}"', "`}`"])
+def test_a_quoted_brace_as_an_argument_is_refused_as_by_caddy(brace: str) -> None:
+    text = f":80 {{\n\trespond {brace}\n}}\n".encode()
+    with pytest.raises(ConfigError):
         CADDY.read(text, "respond", ":80 {")
     assert adapted(text).returncode != 0
+
+
+def test_a_quoted_brace_is_that_of_a_block() -> None:
+    text = b':80 {\n\troute "{"\n\t\tencode gzip\n\t`}`\n\trespond "\\{ {"\n}\n'
+    assert CADDY.read(text, "encode", ":80 { route {").value == "gzip"
+    assert CADDY.read(text, "respond", ":80 {").value == '"\\{ {"'
+    assert CADDY.change(text, "encode", b"zstd", ":80 { route {") == text.replace(b"gzip", b"zstd")
+    assert adapted(text).returncode == 0
+
+
+# Lines of blocks, whose nesting is compared with that of Caddy. A route keeps the order of its directives.
+_ROUTES = ("route {", 'route "{"', "route `{`", "}", '"}"', "`}`")
+_BODIES = ("\\{", "\\}", '"{ "', "`} `", '"{}"', "{}", '"\\{"', '"a\n{\n}"', "`\n{\nb`", "{a}", "a{", "}a")
+_LINES = st.lists(st.sampled_from((*_ROUTES, *(f"respond {body}" for body in _BODIES))), min_size=1, max_size=8)
+
+
+@given(lines=_LINES)
+@settings(max_examples=80, deadline=None)
+def test_blocks_match_caddy_adapt(lines: list[str]) -> None:
+    opened = sum(line in _ROUTES[:3] for line in lines) - sum(line in _ROUTES[3:] for line in lines)
+    inner = "\n".join((*lines, *["}"] * max(0, opened)))
+    text = f":80 {{\nroute {{\n{inner}\n}}\n}}\n".encode()
+    done = adapted(text)
+    try:
+        found = [item for item in items(text) if item.name == b"respond"]
+    except ConfigError:
+        assert done.returncode != 0
+        return
+    if done.returncode == 0:
+        bodies = [(len(item.within), text[slice(*item.value)].decode()) for item in found]
+        own = [(depth, _unquoted(body.encode()).replace("{a}", "")) for depth, body in bodies]
+        assert own == [(depth, body.replace("{a}", "")) for depth, body in _responses(json.loads(done.stdout))]
+
+
+def _responses(node: object, depth: int = 1) -> list[tuple[int, str]]:
+    """The bodies of responses, each with the number of blocks around it."""
+    if isinstance(node, list):
+        return [found for each in node for found in _responses(each, depth)]
+    if not isinstance(node, dict):
+        return []
+    if node.get("handler") == "static_response":
+        return [(depth, node.get("body", ""))]
+    inner = depth + (node.get("handler") == "subroute")
+    return [found for value in node.values() for found in _responses(value, inner)]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +272,7 @@ def test_invalid_values_are_refused(value: str) -> None:
 _PARTS = st.sampled_from(
     (
         *("a", "é", '"x y"', '"q\\"r"', '"m\nn"', "`b t`", "`m\nn`", "#c", "# c\\d", "\\\n", "\n", " ", "\t", "\r\n"),
-        *("\\n", "{path}", "a#b", 'a"b', "\u00a0", "\u2003", "\\\\", '"un', "<<E", "\\", "\r"),
+        *("\\n", "{path}", "a#b", 'a"b', "\\{", '"{', "`}", "\u00a0", "\u2003", "\\\\", '"un', "<<E", "\\", "\r"),
     )
 )
 

@@ -125,3 +125,15 @@ def test_file_and_reload_of_running_master_are_found() -> None:
     file, _, names = discover(started("--preload", "-c", "conf/g.py", "--keep-alive", "5", "app:app"))
     assert file == "/srv/app/conf/g.py"
     assert not {"preload_app", "keepalive"} & {*names}
+
+
+def test_options_of_the_environment_win_over_the_file_and_lose_against_the_command_line() -> None:
+    process = started("-w", "3", "app:app")._replace(facts=(("GUNICORN_CMD_ARGS", "-c 'conf/g.py' --workers=5 -t 9"),))
+    file, _, names = discover(process)
+    assert file == "/srv/app/conf/g.py" and not {"workers", "timeout"} & {*names}
+    [server] = KIND.discover(Inventory("root", (process,)))
+    assert server.startup and dict(server.startup.overridden) == {
+        "workers": "its command line",
+        "timeout": "GUNICORN_CMD_ARGS in its environment",
+    }
+    assert discover(started("app:app")._replace(facts=(("GUNICORN_CMD_ARGS", "'"),)))[0] == "/srv/app/gunicorn.conf.py"

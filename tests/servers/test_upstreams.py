@@ -83,7 +83,7 @@ SQUID = "cache_peer app1 parent 8080 0 no-query originserver"
         ),
         ("haproxy", HAPROXY, "127.0.0.1:8080 /run/x.sock /run/y.sock"),
         ("lighttpd", LIGHTTPD, "127.0.0.1:8080 /run/php.socket"),
-        ("caddy", CADDY, "localhost:9000 10.0.0.9:80 /run/php/php8.2-fpm.sock app1:8080"),
+        ("caddy", CADDY, "localhost:9000 localhost:9001 10.0.0.9:80 /run/php/php8.2-fpm.sock app1:8080"),
         ("squid", SQUID, "app1:8080"),
     ],
 )

@@ -20,6 +20,7 @@ from cockpit.tuning.signals import Signalled, signalled
         ("pkill -HUP nginx", Signalled(names=("nginx",))),
         ("pkill -x -USR1 apache2", Signalled(names=("apache2",), exact=True)),
         ("killall -s HUP nginx", Signalled(names=("nginx",), exact=True)),
+        ("service demo reload", Signalled(files=("/run/demo.pid", "/run/demo/demo.pid", "/run/php/demo.pid"))),
     ],
 )
 def test_receivers_of_signal_are_parsed(command: str, receivers: Signalled) -> None:

@@ -40,9 +40,10 @@ _UPSTREAM = re.compile(
 )
 _OWN_LOG = re.compile(r"(?im)^[ \t]*ErrorLog[ \t]+\"?([^\s\"|]+)")
 _MORE = "StartServers ServerLimit ListenBacklog"
-_MORE_THREADS = f"{_MORE} ThreadsPerChild"
+_MORE_THREADS = f"{_MORE} ThreadsPerChild ThreadLimit"
 _MAIN = "KeepAlive KeepAliveTimeout MaxKeepAliveRequests Timeout HostnameLookups EnableSendfile EnableMMAP"
 _MPM = re.compile(r"(?m)^Server MPM: +(\w{1,20})$")
+_LOADED = "mod_mpm_"
 _DEFLATE = f"{MODULES}/deflate.conf"
 _CACHES = ("disk", "socache")
 _CACHE_FILE = "/etc/apache2/mods-available/cache_{}.conf"
@@ -132,9 +133,11 @@ def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
 
 def _other(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
     main = ConfigFile("apache", startup.file, startup.test, startup.reload)
-    mpm = _MPM.search(inventory.builds.get(master.program, ""))
+    # Its program prints the MPM of its default configuration.
+    built = _MPM.search(inventory.builds.get(master.program, ""))
+    mpm = master.fact("library").removeprefix(_LOADED) or (built[1] if built else "")
     candidates = (
-        *(_of_mpm(main, mpm[1]) if mpm else main.candidates("MaxRequestWorkers MaxConnectionsPerChild", usual=True)),
+        *(_of_mpm(main, mpm) if mpm else main.candidates("MaxRequestWorkers MaxConnectionsPerChild", usual=True)),
         *main.candidates("KeepAlive", usual=True),
         *main.candidates(_MAIN.removeprefix("KeepAlive "), usual=False),
         *main.candidates("AllowOverride", usual=False, section='Directory "/var/www/html"'),
@@ -169,6 +172,7 @@ KIND = ServerKind(
     logged_request=combined_request,
     startup=_startup,
     version="-V",
+    library=f"{_LOADED}[a-z]*",
     upstream=_UPSTREAM,
     own_log=_OWN_LOG,
     # The workers of mod_jk are in a file of their own.

@@ -37,7 +37,7 @@ _VARIABLE = "{$"
 _SERVERS, _TIMEOUTS = "{ servers {", "{ servers { timeouts {"
 # The first address of each proxy, behind a matcher.
 _UPSTREAM = re.compile(
-    r"(?m)^[ \t]*(?:reverse_proxy|php_fastcgi|to)[ \t]+(?:(?:\*|/\S*|@\S+)[ \t]+)?(?![*/@])([^\s{}]+)"
+    r"(?m)^[ \t]*(?:reverse_proxy|php_fastcgi|to)[ \t]+(?:(?:\*|/\S*|@\S+)[ \t]+)?(?![*/@])([^\n{}#]+)"
 )
 
 

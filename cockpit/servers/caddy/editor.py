@@ -61,7 +61,7 @@ class CaddyGrammar(Grammar):
         raw = checked(value)
         words = list(tokens(raw))
         if any(word.text in (b"{", b"}") for word in words):
-            raise ConfigError("it contains { or }; put text in quotes")
+            raise ConfigError("it contains { or }, which Caddy takes for a block, in quotes too")
         if not words or words[-1].end != len(raw):
             raise ConfigError("it contains a # that would begin a comment")
         return raw

@@ -1,8 +1,9 @@
-"""Words, directives and blocks of a Caddyfile, as Caddy 2.6 splits it, with the heredocs of Caddy 2.7. Pure.
+r"""Words, directives and blocks of a Caddyfile, as Caddy 2.6 splits it, with the heredocs of Caddy 2.7. Pure.
 
 A word ends at white space; a line ends a directive, unless a backslash before its end or in its comment joins the next
-one. `{` at the end of a line opens the directive's block. {$NAME} is part of a word: Caddy replaces it first. A heredoc
-is one word: `<<MARKER` at the end of a line, up to the marker at the start of another one.
+one. `{` at the end of a line opens the directive's block, in quotes too; `\{` is a word. {$NAME} is part of a word:
+Caddy replaces it first. A heredoc is one word: `<<MARKER` at the end of a line, up to the marker at the start of
+another one.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def _word(text: bytes, at: int) -> Token:
     if trouble := _trouble(sign, found[0] if found else b"", quoted):
         raise ConfigError(trouble, line_number(text, at))
     assert found is not None
-    return Token(at, found.end(), found[0])
+    # Caddy takes a brace for one of a block, in quotes or not.
+    inner = found[0][1:-1] if quoted else found[0]
+    return Token(at, found.end(), inner if inner in _BRACES else found[0])
 
 
 def _trouble(sign: bytes, word: bytes, quoted: bool) -> str:
@@ -94,8 +97,6 @@ def _trouble(sign: bytes, word: bytes, quoted: bool) -> str:
         return "a quote is never closed"
     if not word:
         return "a backslash before a space or at the end" if sign == b"\\" else "a carriage return within a line"
-    if quoted and word[1:-1] in _BRACES:
-        return "a brace in quotes, which Caddy takes for a block"
     if _UNCERTAIN.match(word):
         return "a backslash or a {$NAME} before a quote or a #"
     return ""

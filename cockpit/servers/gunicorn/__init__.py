@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from cockpit.servers.gunicorn.editor import GunicornGrammar
@@ -21,6 +21,8 @@ _DEFAULT = "gunicorn.conf.py"
 _SHORT = {"w": "workers", "k": "worker_class", "t": "timeout"}
 # Long options whose names are not those of their settings.
 _NAMED = {"keep_alive": "keepalive", "preload": "preload_app"}
+# Options as on the command line, which win over the file and lose against those of the command line.
+_VARIABLE = "GUNICORN_CMD_ARGS"
 _USUAL = ("workers", "threads", "worker_class", "keepalive")
 # Reads the file as a reload does, each value by gunicorn's own rules. `gunicorn --check-config` would also import the
 # application, as this login instead of as the user of the workers.
@@ -36,9 +38,26 @@ config.worker_class
 
 
 def _given(process: Process) -> dict[str, str]:
-    """The options of its command line by the names of settings, with `config` and `pid`."""
+    """The options of its environment and its command line by the names of settings, with `config` and `pid`."""
+    return _options(_in_environment(process)) | _options(process.command[1:])
+
+
+def _in_environment(process: Process) -> list[str]:
+    try:
+        return shlex.split(process.fact(_VARIABLE))
+    except ValueError:
+        return []
+
+
+def _overridden(process: Process) -> tuple[tuple[str, str], ...]:
+    places = dict.fromkeys(_options(_in_environment(process)), f"{_VARIABLE} in its environment")
+    places |= dict.fromkeys(_options(process.command[1:]), "its command line")
+    return tuple((name, place) for name, place in places.items() if name in SETTINGS)
+
+
+def _options(words: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for word, following in pairwise((*process.command[1:], "")):
+    for word, following in pairwise((*words, "")):
         # Some options have no value.
         after = "" if following.startswith("-") else following
         if word.startswith("--"):
@@ -76,14 +95,15 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     python = next((word for word in process.command[:1] if word.startswith("/")), process.program)
     test = f"cd {shlex.quote(process.directory or '/')} && {command(python, '-c', _CHECK, file)}"
     root = posixpath.dirname(file) if file else ""
-    return Startup("gunicorn", (file,) if file else (), root, test, reload, doubt(process, file, False))
+    why = doubt(process, file, False)
+    return Startup("gunicorn", (file,) if file else (), root, test, reload, why, overridden=_overridden(process))
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
     for master in inventory.masters(*_NAMES):
-        startup, given = _startup(master, inventory), _given(master)
+        startup = _startup(master, inventory)
         main = ConfigFile("gunicorn", startup.file, startup.test, startup.reload)
-        offered = [name for name in SETTINGS if name not in given]
+        offered = [name for name in SETTINGS if name not in dict(startup.overridden)]
         candidates = (candidate for name in offered for candidate in main.candidates(name, usual=name in _USUAL))
         yield running("gunicorn", master.name, inventory, master, startup, candidates)
 
@@ -95,6 +115,7 @@ KIND = ServerKind(
     grammar=GunicornGrammar(),
     reload_replaces=_NAMES,
     startup=_startup,
+    variables=(_VARIABLE,),
     settings=SETTINGS,
     at_start=tuple(_at_start(name, setting) for name, setting in SETTINGS.items() if name != "preload_app"),
 )

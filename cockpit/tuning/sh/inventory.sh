@@ -1,6 +1,8 @@
-# $1 paths, $2 patterns of texts, $3 PROGRAM=OPTION that prints its compiled defaults, all separated by spaces; NAMES is
-# replaced before it runs. Prints facts, one per line, their parts separated by tabs: from /proc, ss, and these files.
-files=$1 texts=$2 versions=$3
+# $1 paths, $2 patterns of texts, $3 PROGRAM=OPTION that prints its compiled defaults, $4 PROGRAM=VARIABLE of its
+# environment to print, $5 PROGRAM=PATTERN of the library to name among those that it loaded, all separated by spaces;
+# NAMES is replaced before it runs. Prints facts, one per line, their parts separated by tabs: from /proc, ss, and these
+# files.
+files=$1 texts=$2 versions=$3 variables=$4 libraries=$5
 printf 'user\t%s\n' "$(id -un)"
 
 # master PID NAME: the program and the directory of a server's first process, its unit and its origin.
@@ -19,6 +21,15 @@ master() {
         esac
     done <"/proc/$1/cgroup"
     printf 'master\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$program" "$directory" "$certain" "$unit" "$origin"
+    for variable in $variables; do
+        case $2 in ${variable%%=*}) variable=${variable#*=} ;; *) continue ;; esac
+        printf 'fact\t%s\t%s\t' "$1" "$variable"
+        head -c 65536 "/proc/$1/environ" | tr '\0\n\t' '\n  ' | sed -n "s/^$variable=//p" | head -n 1 | grep . || echo
+    done
+    for library in $libraries; do
+        case $2 in ${library%%=*}) ;; *) continue ;; esac
+        printf 'fact\t%s\tlibrary\t%s\n' "$1" "$(grep -o "${library#*=}" "/proc/$1/maps" | head -n 1)"
+    done
     [ "$origin" = host ] || return 0
     program=${program% (deleted)}
     case $programs in *"

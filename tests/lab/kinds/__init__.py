@@ -24,7 +24,7 @@ class KindCase(NamedTuple):
     commands for both instances, and may be repeated; a command of `second` prints something that only a change of the
     second instance alters. `places` hold the configuration.
 
-    `changes` are made together, and then `later`, which exclude some of them.
+    `changes` are made together, and then each group of `later`, which excludes some of them.
     `malformed` and `failing` are a knob, a value, and words of the refusal: by its form, and by the server itself, for
     the setting `unchecked` in place of the knob's own. `apart` are changes of the second instance alone.
     `own` prints lines `NAME=VALUE` by the server's own tool, or by counting requests and connections, with the names on
@@ -42,7 +42,7 @@ class KindCase(NamedTuple):
     malformed: tuple[str, str, str]
     failing: tuple[str, str, str]
     apart: tuple[KindChange, ...]
-    later: tuple[KindChange, ...] = ()
+    later: tuple[tuple[KindChange, ...], ...] = ()
     unchecked: str = ""
     page: StatusPage | None = None
     own: str = ""

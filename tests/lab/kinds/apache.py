@@ -2,7 +2,19 @@
 
 from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import KindCase, KindChange
-from tests.lab.kinds.asking import END_HELD, established, has_header, header, held_open, written
+from tests.lab.kinds.asking import (
+    END_HELD,
+    MAKE_LARGE,
+    MAKE_TEXT,
+    after_silence,
+    copied,
+    established,
+    has_header,
+    header,
+    held_open,
+    larger,
+    written,
+)
 
 PORT = 80
 _SECOND = """\
@@ -17,15 +29,30 @@ LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
 LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
 DocumentRoot /var/www/html
 StartServers 1
-ServerLimit 1
+ServerLimit 8
 ThreadsPerChild 4
-MaxRequestWorkers 4
+MinSpareThreads 2
+MaxSpareThreads 8
+MaxRequestWorkers 40
 KeepAliveTimeout 5
 """
-_MPM, _CONFIG = "/etc/apache2/mods-available/mpm_prefork.conf", "/etc/apache2/apache2.conf"
-_DEFLATE, _SECOND_CONFIG = "/etc/apache2/mods-available/deflate.conf", "/srv/apache2/own.conf"
+_SECOND_CONFIG = "/srv/apache2/own.conf"
 _LOG = "/var/log/apache2/access.log"
 _URL, _OWN = "http://localhost/hello.html", "http://localhost:8095/hello.html"
+_CHILDREN, _OWN_CHILDREN = "pgrep -P $(cat /run/apache2/apache2.pid)", "pgrep -P $(cat /run/apache2-own.pid)"
+_COUNT, _OWN_COUNT = (one.replace("pgrep", "pgrep -c") for one in (_CHILDREN, _OWN_CHILDREN))
+_RESTART = "service apache2 restart >/dev/null"
+_START_OWN = f"apache2 -f {_SECOND_CONFIG}"
+_END_OWN = "kill $(cat /run/apache2-own.pid); while [ -e /run/apache2-own.pid ]; do sleep 0.02; done"
+_UP_OWN = f"until curl -sS --fail {_OWN} >/dev/null 2>&1; do sleep 0.02; done"
+_LIMIT = f"{_RESTART}; curl -sS localhost/server-status?auto | awk '/^Scoreboard/ {{ print length($2) }}'"
+# The scoreboard is shared memory, for ServerLimit times ThreadLimit workers.
+_SCOREBOARD = f"""
+    {_END_OWN}; until {_START_OWN} >/dev/null 2>&1; do sleep 0.1; done; {_UP_OWN}
+    awk -F '[- ]' '/zero/ {{ print "0x" $1, "0x" $2 }}' /proc/$(cat /run/apache2-own.pid)/maps |
+        while read -r start end; do echo $((end - start)); done |
+        awk '{{ sum += $1 }} END {{ print (sum > 300000 ? "large" : "small") }}'
+"""
 
 CASE = KindCase(
     name="apache",
@@ -36,46 +63,72 @@ CASE = KindCase(
         printf %s '{_SECOND}' >/srv/apache2/own.conf
         echo 'Require all denied' >/var/www/html/kinds/.htaccess
         touch /var/www/html/kinds/index.html
-        apache2 -f /srv/apache2/own.conf
-        until curl -sS --fail http://localhost:8095/hello.html; do sleep 0.02; done
+        {MAKE_LARGE} && {MAKE_TEXT}
+        {_START_OWN}
+        {_UP_OWN}
     """,
     stop=f"""
         {END_HELD}
-        kill $(cat /run/apache2-own.pid)
-        while [ -e /run/apache2-own.pid ]; do sleep 0.02; done
+        {_END_OWN}
         rm -r /var/www/html/kinds
     """,
     second="pgrep -P $(cat /run/apache2-own.pid) | sort",
     places="/etc/apache2 /srv/apache2",
     changes=(
-        KindChange("StartServers", "12", "pgrep -c -P $(cat /run/apache2/apache2.pid)", "12"),
-        KindChange("MaxSpareServers", "14", "pgrep -c -P $(cat /run/apache2/apache2.pid)", "12"),
+        KindChange("StartServers", "12", _COUNT, "12"),
+        KindChange("MaxSpareServers", "14", _COUNT, "12"),
         KindChange("KeepAliveTimeout", "3", f"{header(_URL, 'keep-alive')} | cut -d , -f 1", "timeout=3"),
         KindChange("MaxKeepAliveRequests", "7", f"{header(_URL, 'keep-alive')} | cut -d , -f 2", "max=7"),
         KindChange("mod_deflate", "off", has_header(_URL, "content-encoding"), "0"),
         KindChange(
             "AllowOverride", "All", "curl -sS -o /dev/null -w '%{http_code}' http://localhost/kinds/index.html", "403"
         ),
-        # Apache does not print the others.
-        KindChange("MinSpareServers", "6", written("MinSpareServers +6$", _MPM), "1"),
-        KindChange("MaxRequestWorkers", "140", written("MaxRequestWorkers +140$", _MPM), "1"),
-        KindChange("MaxConnectionsPerChild", "990", written("MaxConnectionsPerChild +990$", _MPM), "1"),
-        KindChange("ServerLimit", "200", written("ServerLimit +200$", _MPM), "1"),
-        KindChange("ListenBacklog", "77", written("ListenBacklog +77$", _MPM), "1"),
-        KindChange("Timeout", "99", written("^Timeout 99$", _CONFIG), "1"),
-        KindChange("HostnameLookups", "Double", written("^HostnameLookups Double$", _CONFIG), "1"),
-        KindChange("EnableSendfile", "On", written("^EnableSendfile On$", _CONFIG), "1"),
-        KindChange("EnableMMAP", "Off", written("^EnableMMAP Off$", _CONFIG), "1"),
+        KindChange(
+            "HostnameLookups",
+            "Double",
+            f"curl -sS 127.0.0.1/hello.html -o /dev/null; awk 'END {{ print $1 }}' {_LOG}",
+            "localhost",
+        ),
+        KindChange("EnableSendfile", "On", copied(_CHILDREN, "http://localhost"), "sendfile"),
+        KindChange("Timeout", "1", after_silence(PORT, 3, "GET"), "closed"),
     ),
     later=(
-        KindChange("KeepAlive", "Off", header(_URL, "keep-alive"), ""),
-        KindChange("DeflateCompressionLevel", "2", written("DeflateCompressionLevel 2$", _DEFLATE), "1"),
+        (
+            KindChange("KeepAlive", "Off", header(_URL, "keep-alive"), ""),
+            KindChange("EnableMMAP", "Off", copied(_CHILDREN, "http://localhost"), "read"),
+            KindChange("DeflateCompressionLevel", "1", larger(110, "http://localhost"), "larger"),
+            KindChange("MinSpareServers", "7", _COUNT, "7"),
+        ),
+        (KindChange("MaxRequestWorkers", "3", _COUNT, "3"),),
+        (
+            KindChange(
+                "MaxConnectionsPerChild",
+                "1",
+                f"old=$({_CHILDREN}); curl -sS {_URL} -o /dev/null; for i in $(seq 50); do "
+                "for pid in $old; do [ -e /proc/$pid ] || { echo replaced; exit; }; done; sleep 0.05; done",
+                "replaced",
+            ),
+        ),
+        # Active after a restart only.
+        (
+            KindChange("ServerLimit", "300", _LIMIT, "280"),
+            KindChange("MaxRequestWorkers", "280", _LIMIT, "280"),
+            KindChange("ListenBacklog", "77", f"{_RESTART}; ss -ltnH sport = :80 | awk '{{ print $3 }}'", "77"),
+        ),
     ),
     malformed=("KeepAlive", "yes", "KeepAlive takes On or Off, not 'yes'"),
     failing=("KeepAliveTimeout", "1.5", "KeepAliveTimeout has wrong format"),
     apart=(
         KindChange("KeepAliveTimeout-8095", "7", header(_OWN, "keep-alive"), "timeout=7, max=100"),
+        KindChange("ThreadsPerChild", "5", f"ls /proc/$({_OWN_CHILDREN} -o)/task | wc -l", "7"),
+        KindChange("MinSpareThreads", "12", _OWN_COUNT, "3"),
+        KindChange("MaxSpareThreads", "20", _OWN_COUNT, "3"),
+        # Apache does not print these.
         KindChange("MaxConnectionsPerChild-8095", "500", written("^MaxConnectionsPerChild 500$", _SECOND_CONFIG), "1"),
+        KindChange("MaxRequestWorkers-8095", "35", written("^MaxRequestWorkers 35$", _SECOND_CONFIG), "1"),
+        KindChange("AsyncRequestWorkerFactor", "3", written("^AsyncRequestWorkerFactor 3$", _SECOND_CONFIG), "1"),
+        # Active after a restart only.
+        KindChange("ThreadLimit", "200", _SCOREBOARD, "large"),
     ),
     page=StatusPage(kind="apache", url="http://localhost/server-status?auto"),
     # A request is counted and logged at its end; the newest one is that of the page.

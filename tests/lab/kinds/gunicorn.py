@@ -1,18 +1,22 @@
 """gunicorn with its default configuration file, and a second master with a file by -c."""
 
 from tests.lab.kinds import KindCase, KindChange
-from tests.lab.kinds.asking import written
+from tests.lab.kinds.asking import after_silence, get, written
 
 PORT = 8086
 APP = """\
 import os
+import threading
 import time
+
+LOADED = os.getpid()
 
 
 def application(environ, start_response):
     time.sleep(float(environ["QUERY_STRING"] or 0))
     start_response("200 OK", [("Content-Type", "text/plain")])
-    return ["{} {}".format(os.getpid(), environ["wsgi.multithread"]).encode()]
+    facts = os.getpid(), environ["wsgi.multithread"], LOADED == os.getpid(), threading.get_ident()
+    return [" ".join(map(str, facts)).encode()]
 """
 _CONFIG = """\
 # The file of the lab.
@@ -22,16 +26,13 @@ worker_class = "sync"
 _CHILDREN = "pgrep -c -P $(cat /run/{}.pid)"
 _ASK = f"curl -sS --fail http://localhost:{PORT}/"
 
-_NUMBERS = {
-    "threads": 3,
-    "worker_connections": 99,
-    "keepalive": 7,
-    "max_requests": 9999,
-    "max_requests_jitter": 9,
-    "timeout": 44,
-    "graceful_timeout": 11,
-    "backlog": 99,
-}
+# Whether more threads than the workers of both settings serve requests at the same time.
+_THREADS = f"""
+    {{ for n in 1 2 3 4 5 6 7 8 9; do {{ {_ASK}?1; echo; }} & done; wait; }} | awk '{{ seen[$1 $4] }}
+        END {{ n = length(seen); print (n > 5 ? "many" : "few") }}'
+"""
+_PROCESSES = f"for n in 1 2 3 4 5 6; do {_ASK}; echo; done | cut -d ' ' -f 1 | sort -u | wc -l"
+_NUMBERS = {"worker_connections": 99, "max_requests_jitter": 9, "graceful_timeout": 11, "backlog": 99}
 _FILE = "/srv/gunicorn/gunicorn.conf.py"
 
 
@@ -63,9 +64,18 @@ CASE = KindCase(
     changes=(
         KindChange("workers", "3", _CHILDREN.format("gunicorn"), "3"),
         KindChange("worker_class", "gthread", f"{_ASK} | cut -d ' ' -f 2", "True"),
+        KindChange("threads", "3", _THREADS, "many"),
+        KindChange("keepalive", "30", after_silence(PORT, 4, get("/")), "open"),
+        KindChange("preload_app", "True", f"{_ASK} | cut -d ' ' -f 3", "False"),
         # A running master does not print these.
         *(_set(name, value) for name, value in _NUMBERS.items()),
-        KindChange("preload_app", "True", written("^preload_app = True$", _FILE), "1"),
+    ),
+    later=(
+        (
+            KindChange("max_requests", "1", _PROCESSES, "6"),
+            # A worker that sleeps for longer is killed.
+            KindChange("timeout", "2", f"{_ASK}?5 | wc -w", "0"),
+        ),
     ),
     malformed=("workers", "many", "workers takes a whole number of at least 1, not 'many'"),
     failing=("worker_class", "nosuch.Class", "nosuch"),

@@ -3,10 +3,26 @@
 from cockpit.model.hosts import StatusPage
 from tests.lab.haproxy import CONFIG, HAPROXY, PORT, STATS_PORT
 from tests.lab.kinds import KindCase, KindChange
-from tests.lab.kinds.asking import connections, written
+from tests.lab.kinds.asking import after_silence, connections, get, written
 
-# A backend whose responses take 50 ms each.
-_SLOW = "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\nbackend slow\\n\\tserver slow 127.0.0.1:8096\\n"
+# A backend whose responses take 50 ms each, one after another, and one that accepts no connection.
+_SLOW = (
+    "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\n"
+    "backend slow\\n\\tserver slow 127.0.0.1:8096 maxconn 1\\n"
+    "frontend full\\n\\tbind :8098\\n\\tdefault_backend full\\nbackend full\\n\\tserver full 127.0.0.1:8097\\n"
+)
+_FULL = """\
+import socket, time
+
+held = [socket.socket()]
+held[0].bind(("127.0.0.1", 8097))
+held[0].listen(0)
+for _ in range(4):
+    held.append(socket.socket())
+    held[-1].setblocking(False)
+    held[-1].connect_ex(("127.0.0.1", 8097))
+time.sleep(3600)
+"""
 BACKEND = """\
 import http.server, time
 
@@ -21,6 +37,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8096), Slow).serve_forever()
 _SECOND = """\
 global
     maxconn 50
+    stats socket /run/haproxy2.sock
 defaults
     mode http
     timeout connect 5s
@@ -49,6 +66,13 @@ def _info(name: str) -> str:
     return f"{_SOCKET.format('info')} | sed -n 's/^{name}: //p'"
 
 
+_CONNECTS, _RETRIES = _column("app", "BACKEND", "connect"), _column("full", "BACKEND", "wretr")
+_STATUS = "curl -sS -o /dev/null -w '%{http_code}\\n'"
+_POST = "POST /hello.html HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 9\\r\\n\\r\\n"
+# A client that leaves before the five seconds of the default have passed.
+_TO_FULL = f"{_STATUS} -m 4 localhost:8098"
+
+
 CASE = KindCase(
     name="haproxy",
     title="HAProxy",
@@ -60,11 +84,13 @@ CASE = KindCase(
         printf %s '{_SECOND}' >/srv/haproxy2/own.cfg
         printf %s '{BACKEND}' >/srv/haproxy2/slow.py
         setsid python3 /srv/haproxy2/slow.py </dev/null >/dev/null 2>&1 & echo $! >/run/slow.pid
+        printf %s '{_FULL}' >/srv/haproxy2/full.py
+        setsid python3 /srv/haproxy2/full.py </dev/null >/dev/null 2>&1 & echo $! >/run/full.pid
         {HAPROXY.start}
         haproxy -W -D -p /run/haproxy2.pid -f /srv/haproxy2/own.cfg
         until {_PAGE}; do sleep 0.02; done
     """,
-    stop=f"kill $(cat /run/slow.pid); {HAPROXY.stop}",
+    stop=f"kill $(cat /run/slow.pid /run/full.pid); {HAPROXY.stop}",
     second="pgrep -P $(cat /run/haproxy2.pid) | sort",
     places="/etc/haproxy /srv/haproxy2",
     changes=(
@@ -74,17 +100,33 @@ CASE = KindCase(
         KindChange("balance-app", "leastconn", _column("app", "BACKEND", "algo"), "leastconn"),
         KindChange("option-httpclose", "on", connections(_URL), "1"),
         KindChange("balance", "leastconn", _column("slow", "BACKEND", "algo"), "leastconn"),
-        # The running server does not print these.
-        KindChange("timeout-client", "9s", written("timeout client  9s", CONFIG), "1"),
-        KindChange("timeout-connect", "4s", written("timeout connect 4s", CONFIG), "1"),
-        KindChange("timeout-server", "8s", written("timeout server  8s", CONFIG), "1"),
-        KindChange("timeout-http-keep-alive", "3s", written("timeout http-keep-alive 3s", CONFIG), "1"),
-        KindChange("timeout-http-request", "6s", written("timeout http-request 6s", CONFIG), "1"),
-        KindChange("timeout-queue", "7s", written("timeout queue 7s", CONFIG), "1"),
-        KindChange("retries", "2", written("retries 2", CONFIG), "1"),
-        KindChange("http-reuse", "always", written("http-reuse always", CONFIG), "1"),
+        # The default of HAProxy is the same without them.
         KindChange("option-http-keep-alive", "off", written("no option http-keep-alive", CONFIG), "1"),
         KindChange("option-http-server-close", "off", written("no option http-server-close", CONFIG), "1"),
+    ),
+    later=(
+        (
+            KindChange("timeout-http-request", "1s", after_silence(PORT, 3, "GET"), "closed"),
+            KindChange("timeout-http-keep-alive", "1s", after_silence(PORT, 3, get("/hello.html")), "closed"),
+            KindChange("timeout-client", "2s", after_silence(PORT, 4, _POST), "closed"),
+            KindChange("timeout-server", "20ms", f"{_STATUS} localhost:8092", "504"),
+            KindChange(
+                "http-reuse",
+                "always",
+                f"old=$({_CONNECTS}); {f'{_STATUS} {_URL} >/dev/null; ' * 3}echo $(($({_CONNECTS}) - old))",
+                "0",
+            ),
+        ),
+        (
+            KindChange("timeout-connect", "200ms", _TO_FULL, "503"),
+            KindChange("retries", "2", f"old=$({_RETRIES}); {_TO_FULL} >/dev/null; echo $(($({_RETRIES}) - old))", "2"),
+            KindChange(
+                "timeout-queue",
+                "10ms",
+                f"{{ for n in 1 2 3 4; do {_STATUS} localhost:8092 & done; wait; }} | sort -u | tail -n 1",
+                "503",
+            ),
+        ),
     ),
     malformed=(
         "timeout-client",
@@ -92,7 +134,7 @@ CASE = KindCase(
         "timeout client takes a time such as 30s or 500ms (a bare number is ms), not 'soon'",
     ),
     failing=("timeout-client", "99999999d", r"haproxy\.cfg"),
-    apart=(KindChange("maxconn-8094", "60", "grep -c 'maxconn 60' /srv/haproxy2/own.cfg", "1"),),
+    apart=(KindChange("maxconn-8094", "60", _info("Maxconn").replace("haproxy/admin", "haproxy2"), "60"),),
     page=StatusPage(kind="haproxy", url="unix:/run/haproxy/admin.sock"),
     own=f"echo web/FRONTEND req_tot=$({_column('web', 'FRONTEND', 'req_tot', _PAGE)})",
     load=f"ab -q -n 50 {_URL}",

@@ -2,7 +2,17 @@
 
 from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import KindCase, KindChange
-from tests.lab.kinds.asking import connections, written
+from tests.lab.kinds.asking import (
+    MAKE_LARGE,
+    MAKE_TEXT,
+    TEXT,
+    after_silence,
+    connections,
+    copied,
+    get,
+    has_header,
+    written,
+)
 from tests.lab.lighttpd import CONFIG, LIGHTTPD, PORT
 
 _SECOND = f"""\
@@ -18,8 +28,14 @@ _SLOTS = f"curl -sS --fail '{_URL}/server-status?auto' | awk '/Servers:/ {{ sum 
 _POLLS = "ls -l /proc/$(cat /run/lighttpd.pid)/fd | grep -c eventpoll"
 
 
-def _set(name: str, value: int | str) -> str:
-    return written(f"^server.{name} *= {value}$", CONFIG)
+_DEFLATE = "/etc/lighttpd/conf-enabled/20-deflate.conf"
+_COMPRESSION = """
+deflate.min-compress-size = 256
+deflate.max-compress-size = 131072
+deflate.work-block-size = 2048
+deflate.max-loadavg = "0.00"
+deflate.allowed-encodings = ( "gzip" )
+"""
 
 
 CASE = KindCase(
@@ -28,7 +44,9 @@ CASE = KindCase(
     port=PORT,
     start=f"""
         {"; ".join(LIGHTTPD.prepare)}
-        install -d /srv/lighttpd2
+        install -d /srv/lighttpd2 && install -d -o www-data /var/cache/lighttpd/compress
+        {MAKE_LARGE} && {MAKE_TEXT}
+        cp /etc/lighttpd/conf-available/20-deflate.conf {_DEFLATE} && printf %s '{_COMPRESSION}' >>{_DEFLATE}
         printf %s '{_SECOND}' >/srv/lighttpd2/own.conf
         {LIGHTTPD.start}
         lighttpd -f /srv/lighttpd2/own.conf
@@ -41,12 +59,17 @@ CASE = KindCase(
         KindChange("server.max-connections", "77", _SLOTS, "77"),
         KindChange("server.max-keep-alive-requests", "1", connections(f"{_URL}/hello.html", 3), "1"),
         KindChange("server.event-handler", "poll", _POLLS, "0"),
+        KindChange("server.max-keep-alive-idle", "30", after_silence(PORT, 8, get("/hello.html")), "open"),
+        KindChange("server.network-backend", "writev", copied("cat /run/lighttpd.pid", _URL), "read"),
+        KindChange("deflate.min-compress-size", "50", has_header(f"{_URL}/hello.html", "content-encoding"), "1"),
+        KindChange("deflate.max-compress-size", "9", has_header(f"{_URL}{TEXT}", "content-encoding"), "0"),
         # The running server does not print these.
-        KindChange("server.max-fds", "2222", _set("max-fds", 2222), "1"),
-        KindChange("server.max-keep-alive-idle", "7", _set("max-keep-alive-idle", 7), "1"),
-        KindChange("server.stat-cache-engine", "disable", _set("stat-cache-engine", '"disable"'), "1"),
-        KindChange("server.network-backend", "writev", _set("network-backend", '"writev"'), "1"),
+        KindChange("server.max-fds", "2222", written("^server.max-fds *= 2222$", CONFIG), "1"),
+        KindChange("server.stat-cache-engine", "disable", written('stat-cache-engine *= "disable"$', CONFIG), "1"),
+        KindChange("deflate.work-block-size", "512", written("^deflate.work-block-size = 512$", _DEFLATE), "1"),
     ),
+    # Any load of the last minute is above it.
+    later=((KindChange("deflate.max-loadavg", "0.001", has_header(f"{_URL}{TEXT}", "content-encoding"), "0"),),),
     malformed=(
         "server.max-connections",
         "many",

@@ -2,7 +2,21 @@
 
 from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import KindCase, KindChange
-from tests.lab.kinds.asking import END_HELD, connections, established, has_header, header, held_open, written
+from tests.lab.kinds.asking import (
+    END_HELD,
+    MAKE_LARGE,
+    MAKE_TEXT,
+    accepted,
+    connections,
+    copied,
+    established,
+    has_header,
+    header,
+    held_open,
+    larger,
+    parts,
+    written,
+)
 
 PORT = 8088
 _SITE = f"""\
@@ -35,7 +49,7 @@ http {{
     server {{ listen {PORT + 1}; return 204; }}
 }}
 """
-_CONFIG, _LOG, _OTHER_LOG = "/etc/nginx/nginx.conf", "/var/log/nginx/access.log", "/var/log/nginx/kinds.log"
+_LOG, _OTHER_LOG = "/var/log/nginx/access.log", "/var/log/nginx/kinds.log"
 _WORKERS = "pgrep -P $(cat /run/nginx.pid)"
 _URL = f"http://localhost:{PORT}"
 _OPEN = f"ls -l $(printf '/proc/%s/fd ' $({_WORKERS})) | grep -c '/hello.html$' | sed 's/[1-9].*/open/'"
@@ -48,6 +62,7 @@ CASE = KindCase(
         rm -f /etc/nginx/sites-enabled/default {_OTHER_LOG}
         install -d /srv/nginx2 /var/log/nginx && install -d -o www-data /var/cache/kinds
         : >{_LOG}
+        {MAKE_LARGE} && {MAKE_TEXT}
         printf %s '{_SITE}' >/etc/nginx/conf.d/kinds.conf
         printf %s '{_SECOND}' >/srv/nginx2/nginx.conf
         nginx && nginx -c /srv/nginx2/nginx.conf
@@ -74,22 +89,28 @@ CASE = KindCase(
             f"curl -sS {_URL}/app/hello.html -o /dev/null; ss -Htnp state established dport = :80 | grep -c nginx",
             "1",
         ),
-        KindChange("worker_connections", "512", written("worker_connections 512;", _CONFIG), "1"),
         KindChange(
             "worker_rlimit_nofile",
             "1999",
             f"awk '/^Max open files/ {{ print $4 }}' /proc/$({_WORKERS} -n -f 'worker process$')/limits",
             "1999",
         ),
-        KindChange("sendfile", "off", written("sendfile off;", _CONFIG), "1"),
-        KindChange("tcp_nopush", "off", written("tcp_nopush off;", _CONFIG), "1"),
-        KindChange("tcp_nodelay", "off", written("tcp_nodelay off;", _CONFIG), "1"),
-        KindChange("gzip_comp_level", "5", written("gzip_comp_level 5;", _CONFIG), "1"),
+        KindChange("sendfile", "off", copied(_WORKERS, _URL), "read"),
         KindChange(
             "access_log",
             _OTHER_LOG,
             f"curl -sS {_URL}/hello.html -o /dev/null; [ -s {_OTHER_LOG} ] && echo logged",
             "logged",
+        ),
+    ),
+    later=(
+        (
+            KindChange("worker_connections", "12", accepted(PORT, 60), "some"),
+            KindChange("gzip_comp_level", "6", larger(110, _URL), "smaller"),
+            # A running server does not print it.
+            KindChange("tcp_nodelay", "off", written("tcp_nodelay off;", "/etc/nginx/nginx.conf"), "1"),
+            # The headers and the file of two responses in packets of their own.
+            KindChange("tcp_nopush", "off", parts(PORT), "4"),
         ),
     ),
     malformed=("keepalive_timeout", "soon", "keepalive_timeout takes a time such as 65s, not 'soon'"),

@@ -46,6 +46,16 @@ _ASK = f"curl -sS --fail 'http://localhost:{PORT}/{{}}'"
 _PROCESSES = f"for n in 1 2 3 4 5 6 7 8 9; do {_ASK.format('')}; echo; done | sort -u | wc -l"
 
 
+# The process that served a request ends before the ten seconds of the default.
+_ENDED = f"""
+    pid=$({_ASK.format("")}); for i in $(seq 50); do [ -e /proc/$pid ] || {{ echo ended; break; }}; sleep 0.1; done
+"""
+_SLOW_LOG = "/var/log/php-slow.log"
+_LOGGED = f"""
+    : >{_SLOW_LOG}; {_ASK.format("?ms=2500")} >/dev/null; sed -n 's/^.*\\] \\(usleep()\\).*/\\1/p' {_SLOW_LOG}
+"""
+
+
 def _ini(name: str) -> str:
     return _ASK.format(f"?ini={name}")
 
@@ -59,7 +69,8 @@ CASE = KindCase(
         printf %s '{_NGINX}' >/etc/kinds-nginx.conf
         printf %s '{_PAGE}' >/srv/php/index.php
         printf %s '{_SECOND}' >/srv/second/php-fpm.conf
-        sed -i 's|^listen = .*|listen = /run/php/php-www.sock|; s|^;pm.status_path.*|pm.status_path = /status|' {_POOL}
+        sed -i 's|^listen = .*|listen = /run/php/php-www.sock|; s|^;pm.status_path.*|pm.status_path = /status|
+            s|^;slowlog.*|slowlog = {_SLOW_LOG}|' {_POOL}
         fpm=$(ls /usr/sbin/php-fpm?.? | head -n 1)
         version=${{fpm#/usr/sbin/php-fpm}}
         "$fpm" -D -y "/etc/php/$version/fpm/php-fpm.conf" && "$fpm" -D -y /srv/second/php-fpm.conf
@@ -85,13 +96,15 @@ CASE = KindCase(
         KindChange("opcache.validate_timestamps", "0", _ini("opcache.validate_timestamps"), "0"),
         KindChange("opcache.revalidate_freq", "7", _ini("opcache.revalidate_freq"), "7"),
         KindChange("opcache.enable", "0", _ini("opcache.enable"), "0"),
-        # A running master prints neither.
-        KindChange("request_slowlog_timeout-www", "0", written("^request_slowlog_timeout = 0$", _POOL), "1"),
+        # It needs a restart.
         KindChange("listen.backlog-www", "99", written("^listen.backlog = 99$", _POOL), "1"),
     ),
     later=(
-        KindChange("pm-www", "ondemand", _COUNT.format("www"), "0"),
-        KindChange("pm.process_idle_timeout-www", "3s", written("^pm.process_idle_timeout = 3s$", _POOL), "1"),
+        (
+            KindChange("pm-www", "ondemand", _COUNT.format("www"), "0"),
+            KindChange("pm.process_idle_timeout-www", "1s", _ENDED, "ended"),
+        ),
+        (KindChange("request_slowlog_timeout-www", "1s", _LOGGED, "usleep()"),),
     ),
     malformed=("pm.max_children-www", "many", "pm.max_children takes a whole number of at least 1, not 'many'"),
     failing=("pm.max_spare_servers-www", "1", "pm.max_spare_servers"),
