@@ -94,7 +94,12 @@ async def test_a_status_that_is_no_exit_status_is_an_error(tmp_path: Path) -> No
     [
         ("exec /nowhere/docker", "/nowhere/docker: not found"),
         ("echo 'no such container: web1' >&2; exit 1", "no such container: web1"),
-        ("echo 'exec: \"sh\": executable file not found in $PATH' >&2; exit 127", "executable file not found"),
+        ("exit 1", r"^web1: `/.*/carrier sh -s` did not start$"),
+        (
+            "echo 'OCI runtime exec failed: exec: \"sh\": executable file not found in $PATH: unknown' >&2; exit 127",
+            "carrier sh -s` did not start: OCI .*there is no sh in it; `cockpit help hosts`",
+        ),
+        ("PATH=/nowhere exec /usr/bin/env sh", "No such file or directory; there is no sh in it"),
     ],
 )
 async def test_carrier_start_failure_is_reported(tmp_path: Path, script: str, problem: str) -> None:
