@@ -47,12 +47,13 @@ connect() {
 
 
 class CarriedShell:
-    """The shell of a host that `command` reaches from another; `name` is the host's."""
+    """The shell of a host that `command` reaches from another; `name` is the host's, `via` is named in errors."""
 
-    def __init__(self, name: str, outer: Shell, command: str) -> None:
+    def __init__(self, name: str, outer: Shell, command: str, via: str) -> None:
         self._name = name
         self._outer = outer
         self._command = command
+        self._via = via
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         mark = f"#cockpit status {secrets.token_hex(8)}"
@@ -60,7 +61,7 @@ class CarriedShell:
         limited = _limited(program, timeout + IDLE) if input else f"(\n{program}\n)"
         marked = f"{limited}\nprintf '\\n{mark} %s\\n' $? >&2"
         words = f"{self._command} {interpreter}"
-        with self._explained(words):
+        with self._explained(interpreter):
             done = await self._outer.run(marked, input=input, timeout=timeout, interpreter=words)
         stderr, found, rest = done.stderr.rpartition(f"\n{mark} ".encode())
         # The command may print lines of its own after the program has ended.
@@ -71,9 +72,8 @@ class CarriedShell:
         return Completed(int(status), done.stdout, stderr)
 
     async def open(self, program: str, interpreter: str = SH) -> Channel:
-        words = f"{self._command} {interpreter}"
-        with self._explained(words):
-            return await self._outer.open(program, words)
+        with self._explained(interpreter):
+            return await self._outer.open(program, f"{self._command} {interpreter}")
 
     async def open_stream(self, host: str, port: int) -> ProgramWire:
         if not _HOST.fullmatch(host):
@@ -92,21 +92,20 @@ class CarriedShell:
         await self._outer.close()
 
     @contextmanager
-    def _explained(self, words: str) -> Iterator[None]:
-        """Name the command in the error if it does not start a program."""
+    def _explained(self, interpreter: str) -> Iterator[None]:
+        """Name the command in the error if it does not start the interpreter."""
         try:
             yield
         except NotStarted as error:
             way_out = f"; {_WITHOUT_SH}" if _NO_SH.search(error.reason) else ""
             why = f": {error.reason}" if error.reason else ""
-            raise HostError(f"`{words}` did not start{why}{way_out}", subject=self._name) from None
+            raise HostError(f"`{self._via}` did not start `{interpreter}`{why}{way_out}", subject=self._name) from None
 
 
 def _limited(program: str, seconds: float) -> str:
     """The program in a subshell that is ended after that many seconds, or at most twice as many."""
-    # bash reports a killed job while it waits for it.
-    after = "status=$?\n{ kill $watchdog; wait $watchdog; } 2>/dev/null\n(exit $status)"
-    return f"{watchdog()}idle $$ {seconds:g} &\nwatchdog=$!\n(\n{program}\n)\n{after}"
+    before = f"{watchdog()}idle $$ {seconds:g} &\nwatchdog=$!"
+    return f"{before}\n(\n{program}\n)\nstatus=$?\nend_idle $watchdog\n(exit $status)"
 
 
 class ProgramWire:

@@ -1,11 +1,12 @@
-# idle READER SECONDS: ends this shell and its child processes once READER, which reads the standard input, has read nothing
-# for SECONDS to twice SECONDS: the client was stopped, or vanished without closing the input. READER is this shell or a
-# child of it. To run in the background; SIGTERM ends it. A process that waits for input is not scheduled until some
-# arrives: its context switches do not change.
+# idle READER SECONDS: ends this shell and its child processes once READER, which reads the standard input, has read
+# nothing for SECONDS to twice SECONDS: the client was stopped, or vanished without closing the input. READER is this
+# shell or a child of it. A process that waits for input is not scheduled until some arrives: its context switches do not
+# change. To run in the background. `end_idle PID` ends it and waits for its end: the first process of a container may
+# not wait for those that are left to it.
 idle() {
   exec </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&-
   nap= before=
-  trap 'kill "$nap"; exit 0' TERM
+  trap 'kill "$nap"; wait "$nap"; exit 0' TERM
   while :; do
     sleep "$2" & nap=$!
     wait "$nap"
@@ -23,6 +24,12 @@ idle() {
   sleep 1
   signal_family KILL
 }
+
+# bash reports a killed job while it waits for it.
+end_idle() {
+  kill "$1"
+  wait "$1"
+} 2>/dev/null
 
 signal_family() {
   for pid in $family; do [ "$pid" = "$own" ] || kill "-$1" "$pid"; done

@@ -98,7 +98,7 @@ beat() {
       measure_speed
     fi
   done
-  kill "$watchdog" 2>/dev/null
+  end_idle "$watchdog"
 }
 
 ask_processes() {
@@ -220,7 +220,7 @@ main() {
     measure_speed
     [ "$loop" -gt 0 ] && loops=$((loops + 1)) spent=$((spent + loop))
   done
-  kill "$watchdog" 2>/dev/null
+  end_idle "$watchdog"
   exit 0
 }
 main

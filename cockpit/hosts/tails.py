@@ -67,7 +67,7 @@ main() {
   watchdog=$!
   wait $it
   printf '\n#cockpit exit %s\n' $? >&4
-  kill -TERM $watchdog 2>/dev/null
+  end_idle $watchdog
   kill -KILL $watch "-$group" 2>/dev/null
   exit 0
 }
