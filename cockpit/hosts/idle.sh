@@ -6,7 +6,8 @@
 idle() {
   exec </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&-
   nap= before=
-  trap 'kill "$nap"; wait "$nap"; exit 0' TERM
+  # A shell that has not started its command yet may lose SIGTERM.
+  trap '[ -z "$nap" ] || { kill -KILL "$nap"; wait "$nap"; }; exit 0' TERM
   while :; do
     sleep "$2" & nap=$!
     wait "$nap"

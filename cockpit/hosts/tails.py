@@ -55,8 +55,8 @@ main() {
     exec sh -c "$1" 3<&- 4>&-' sh @COMMAND@ &
   it=$!
   [ "$setsid" ] && group=$it
-  trap '' TERM
   (
+    trap '' TERM
     while read -r line; do :; done <&3
     kill -TERM "-$group"
     sleep @GRACE@
@@ -65,6 +65,8 @@ main() {
   watch=$!
   idle $watch @IDLE@ &
   watchdog=$!
+  # Not before: a watchdog that starts with SIGTERM ignored would miss it.
+  trap '' TERM
   wait $it
   printf '\n#cockpit exit %s\n' $? >&4
   end_idle $watchdog

@@ -158,3 +158,18 @@ async def test_tail_that_prints_nothing_is_kept(client: str, monkeypatch: pytest
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
+
+
+async def test_short_program_does_not_wait_for_its_watchdog() -> None:
+    """It ends while its watchdog starts: a lost signal would delay it by a minute."""
+    shell = await open_shell(HostConfig(name="web1", via="env"))
+    for _ in range(100):
+        assert (await shell.run("cat; exit 3", input=b"x", timeout=watchdog.IDLE - 5)).exit_status == 3
+    tail = tails.script("exit 3")
+    for _ in range(30):
+        channel = await shell.open(tail)
+        async with asyncio.timeout(watchdog.IDLE - 5):
+            assert await channel.readline() == b""
+        channel.close()
+        await channel.wait_closed()
+    await shell.close()
