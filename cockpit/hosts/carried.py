@@ -2,7 +2,8 @@
 
 The command is any that runs the words after it, with its standard streams: `COMMAND sh -s`. What such commands do
 otherwise than SSH: their exit status may not be the program's, so that the program tells its own; they forward no
-ports, so that a program there makes a connection. A program there ends with its standard input, as over SSH.
+ports, so that a program there makes a connection. A program there ends with its standard input, as over SSH; they keep
+it when their client is stopped or cut off, so that it ends after a time limit by itself.
 """
 
 from __future__ import annotations
@@ -10,14 +11,23 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+from cockpit.hosts.program import NotStarted
 from cockpit.hosts.shell import SH, Channel, Completed, Shell
+from cockpit.hosts.watchdog import IDLE, watchdog
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
 # A host's name or address: no option or further address of the program that connects to it.
 _HOST = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*")
+
+# How runtimes of containers, lxc, incus, nsenter and env report that there is no sh.
+_NO_SH = re.compile(
+    r"""exec: "sh"|executable file [`'"]?sh\b|failed to execute sh\b|['‘`"]sh['’"]: No such file|Command not found"""
+)
+_WITHOUT_SH = "there is no sh in it; `cockpit help hosts` has the way around it"
 
 # A connection to $1 port $2, by what the host has; it prints to standard error only if there is none.
 _CONNECT = r"""
@@ -37,18 +47,22 @@ connect() {
 
 
 class CarriedShell:
-    """The shell of a host that `command` reaches from another; `name` is the host's."""
+    """The shell of a host that `command` reaches from another; `name` is the host's, `via` is named in errors."""
 
-    def __init__(self, name: str, outer: Shell, command: str) -> None:
+    def __init__(self, name: str, outer: Shell, command: str, via: str) -> None:
         self._name = name
         self._outer = outer
         self._command = command
+        self._via = via
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         mark = f"#cockpit status {secrets.token_hex(8)}"
-        told = f"(\n{program}\n)\nprintf '\\n{mark} %s\\n' $? >&2"
+        # Without input nothing waits for the client.
+        limited = _limited(program, timeout + IDLE) if input else f"(\n{program}\n)"
+        marked = f"{limited}\nprintf '\\n{mark} %s\\n' $? >&2"
         words = f"{self._command} {interpreter}"
-        done = await self._outer.run(told, input=input, timeout=timeout, interpreter=words)
+        with self._explained(interpreter):
+            done = await self._outer.run(marked, input=input, timeout=timeout, interpreter=words)
         stderr, found, rest = done.stderr.rpartition(f"\n{mark} ".encode())
         # The command may print lines of its own after the program has ended.
         status, ended, _ = rest.partition(b"\n")
@@ -58,14 +72,15 @@ class CarriedShell:
         return Completed(int(status), done.stdout, stderr)
 
     async def open(self, program: str, interpreter: str = SH) -> Channel:
-        return await self._outer.open(program, f"{self._command} {interpreter}")
+        with self._explained(interpreter):
+            return await self._outer.open(program, f"{self._command} {interpreter}")
 
     async def open_stream(self, host: str, port: int) -> ProgramWire:
         if not _HOST.fullmatch(host):
             raise HostError(f"{neutral(host, 80)!r} is no host name", subject=self._name)
         refused = "|| echo 'unreachable from there' >&2"
         program = f"{_CONNECT}connect {shlex.quote(host)} {port:d} 3>&1 4>&2 5<&0 >/dev/null {refused}"
-        return ProgramWire(self._name, f"{host}:{port}", await self.open(program))
+        return ProgramWire(self._name, f"{host}:{port}", await self.open(_limited(program, IDLE)))
 
     async def forward_back(self, port: int) -> int:
         raise HostError("no port leads back from a host that is reached by a command", subject=self._name)
@@ -75,6 +90,22 @@ class CarriedShell:
 
     async def close(self) -> None:
         await self._outer.close()
+
+    @contextmanager
+    def _explained(self, interpreter: str) -> Iterator[None]:
+        """Name the command in the error if it does not start the interpreter."""
+        try:
+            yield
+        except NotStarted as error:
+            way_out = f"; {_WITHOUT_SH}" if _NO_SH.search(error.reason) else ""
+            why = f": {error.reason}" if error.reason else ""
+            raise HostError(f"`{self._via}` did not start `{interpreter}`{why}{way_out}", subject=self._name) from None
+
+
+def _limited(program: str, seconds: float) -> str:
+    """The program in a subshell that is ended after that many seconds, or at most twice as many."""
+    before = f"{watchdog()}idle $$ {seconds:g} &\nwatchdog=$!"
+    return f"{before}\n(\n{program}\n)\nstatus=$?\nend_idle $watchdog\n(exit $status)"
 
 
 class ProgramWire:

@@ -1,8 +1,8 @@
 """The probe: a shell script that reads /proc on a host, one frame for each line it is sent.
 
-Nothing is installed or left behind: the script is sent to standard input (see `program`), followed by ticks; the end of
-the input ends it. If the host's awk is able to, one awk reads for the life of the probe and prints only changes of
-processes; otherwise one `grep` per tick reads all files.
+Nothing is installed or left behind: the script is sent to standard input (see `program`), followed by ticks. It ends
+with its input, or a minute after the last tick. If the host's awk is able to, one awk reads for the life of the probe
+and prints only changes of processes; otherwise one `grep` per tick reads all files.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cockpit.hosts.frames import MARK, Frame, FrameReader
 from cockpit.hosts.processes import ProcessTable
 from cockpit.hosts.script import LINE_BYTES, script
 from cockpit.hosts.shell import Channel, Shell
+from cockpit.hosts.watchdog import idle_seconds
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading, ProcessCounters
 from cockpit.model.text import neutral
@@ -66,7 +67,7 @@ class Probe:
     @classmethod
     async def start(cls, shell: Shell, config: HostConfig, port: int | None = None) -> Probe:
         """Start a probe and wait until it is ready. `port` is the target's if it is on this host. Raises HostError."""
-        channel = await shell.open(script(config.processes, port, config.behind))
+        channel = await shell.open(script(config.processes, port, config.behind, idle_seconds(config.interval)))
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 facts = await _read_facts(config.name, channel)

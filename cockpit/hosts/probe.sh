@@ -1,7 +1,7 @@
 #!/bin/sh
 # The probe of a host: reads /proc, by awk (probe.awk) if the host has one that can. POSIX sh: dash, bash, busybox ash.
 # Set before it: watch patterns regex port ports sockets reader line_bytes round slow_round most_shares few_numbers
-# queue_round groups steps.
+# queue_round groups steps idle_seconds, and the function idle.
 # A tick is a line on stdin, `NUMBER WHAT [BYTES]`: WHAT is `all` or `changes`, BYTES is where to cut lines; `clock` in
 # place of NUMBER asks for the wall clock. The probe's own processes are read as /proc/./PID, unlike the watched ones.
 # shellcheck disable=SC2154
@@ -85,6 +85,8 @@ measure_speed() {
 beat() {
   cd /proc
   IFS=' ' read -r me rest < /proc/self/stat
+  idle "$me" "$idle_seconds" &
+  watchdog=$!
   last=$me loop=0
   see_last
   counts= listed=
@@ -96,6 +98,7 @@ beat() {
       measure_speed
     fi
   done
+  end_idle "$watchdog"
 }
 
 ask_processes() {
@@ -209,12 +212,15 @@ main() {
     exit 0
   fi
   loops=0 spent=0
+  idle $$ "$idle_seconds" &
+  watchdog=$!
   while read -r number what bytes; do
     if [ "$number" = clock ]; then tell_clock; continue; fi
     frame "$number" "$bytes"
     measure_speed
     [ "$loop" -gt 0 ] && loops=$((loops + 1)) spent=$((spent + loop))
   done
+  end_idle "$watchdog"
   exit 0
 }
 main

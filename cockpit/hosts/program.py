@@ -188,7 +188,14 @@ def _framed(program: str) -> tuple[bytes, bytes]:
     return text.encode("utf-8", "surrogateescape"), f"{marker}\n".encode()
 
 
-def _not_started(name: str, noise: bytes, errors: bytes) -> HostError:
+class NotStarted(HostError):
+    """The program did not start. `reason` is the last line of the login shell, or of the command in its place."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"its login shell ended before `{SH}` began{': ' if reason else ''}{reason}", subject=name)
+        self.reason = reason
+
+
+def _not_started(name: str, noise: bytes, errors: bytes) -> NotStarted:
     lines = (errors.strip() or noise.strip()).decode("utf-8", "replace").splitlines()
-    last = f": {neutral(lines[-1].strip(), 200)}" if lines else ""
-    return HostError(f"its login shell ended before `{SH}` began{last}", subject=name)
+    return NotStarted(name, neutral(lines[-1].strip(), 200) if lines else "")

@@ -8,6 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from cockpit.hosts.pattern import is_pattern, regular
+from cockpit.hosts.watchdog import IDLE, watchdog
 
 # Ticks within which a changed command line (setproctitle) or name is seen; with an awk without NUL support it takes a
 # fork, so it is rare, as is reading each process's share of shared pages.
@@ -29,10 +30,13 @@ GROUPS = "/sys/fs/cgroup"
 
 
 @lru_cache(maxsize=16)
-def script(processes: tuple[str, ...], port: int | None = None, behind: tuple[str, ...] = ()) -> str:
+def script(
+    processes: tuple[str, ...], port: int | None = None, behind: tuple[str, ...] = (), idle: float = IDLE
+) -> str:
     """Return the probe for processes of these names or patterns. Patterns are user text: they are quoted, never run.
 
-    `port`: the probe also names the watched processes that listen on it, and at the addresses `behind`."""
+    `port`: the probe also names the watched processes that listen on it, and at the addresses `behind`. `idle`: seconds
+    without a tick after which it ends."""
     patterns = [_as_comm(line) for pattern in processes for line in pattern.split("\n") if line]
     settings = {
         "watch": "y" if patterns else "",
@@ -49,9 +53,11 @@ def script(processes: tuple[str, ...], port: int | None = None, behind: tuple[st
         "queue_round": str(QUEUE_ROUND),
         "groups": GROUPS,
         "steps": str(LOOP_STEPS),
+        "idle_seconds": f"{idle:g}",
         "reader": _text("probe.awk"),
     }
-    return "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in settings.items()), _text("probe.sh")])
+    values = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    return "\n".join([*values, watchdog(), _text("probe.sh")])
 
 
 def _ports(addresses: tuple[str, ...]) -> Iterator[int]:

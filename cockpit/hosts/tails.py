@@ -1,8 +1,8 @@
 """Tails: the lines of any command on a host, for as long as the host is up.
 
-A command runs under a small shell that ends it, with all its children, when the channel or the connection is closed.
-That shell writes a line to standard error every ALIVE seconds, so that sshd notices a lost client although the command
-prints nothing.
+A command runs under a small shell that ends it, with all its children, when the channel or the connection is closed, or
+when the client sends nothing for a minute (see `watchdog`). That shell writes a line to standard error every ALIVE
+seconds, so that sshd notices a lost client although the command prints nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Literal
 
+from cockpit.hosts import watchdog
 from cockpit.hosts.access_counter import INTERVAL, AccessCounter
 from cockpit.hosts.command_output import CommandOutput, OutputBudget, OutputLines
 from cockpit.hosts.fault import fault
@@ -53,16 +55,21 @@ main() {
     exec sh -c "$1" 3<&- 4>&-' sh @COMMAND@ &
   it=$!
   [ "$setsid" ] && group=$it
-  trap '' TERM
   (
+    trap '' TERM
     while read -r line; do :; done <&3
     kill -TERM "-$group"
     sleep @GRACE@
     kill -KILL "-$group"
   ) >/dev/null 2>&1 4>&- &
   watch=$!
+  idle $watch @IDLE@ &
+  watchdog=$!
+  # Not before: a watchdog that starts with SIGTERM ignored would miss it.
+  trap '' TERM
   wait $it
   printf '\n#cockpit exit %s\n' $? >&4
+  end_idle $watchdog
   kill -KILL $watch "-$group" 2>/dev/null
   exit 0
 }
@@ -72,8 +79,10 @@ main
 
 def script(command: str) -> str:
     """The program; the command, which is user text, is quoted in it."""
-    filled = SCRIPT.replace("@ALIVE@", str(ALIVE)).replace("@GRACE@", str(GRACE))
-    return filled.replace("@COMMAND@", shlex.quote(command))
+    filled = (
+        SCRIPT.replace("@ALIVE@", str(ALIVE)).replace("@GRACE@", str(GRACE)).replace("@IDLE@", f"{watchdog.IDLE:g}")
+    )
+    return watchdog.watchdog() + filled.replace("@COMMAND@", shlex.quote(command))
 
 
 class HostTail:
@@ -88,6 +97,7 @@ class HostTail:
         self._lines = OutputBudget(LINES, LINES_PER_SECOND)
         self._chars = OutputBudget(CHARS, CHARS_PER_SECOND)
         self._last_line = ""
+        self._beaten = 0.0
 
     async def run(self) -> None:
         """Emit the output of the command until cancelled; the command is ended then."""
@@ -122,6 +132,7 @@ class HostTail:
         self._last_line = ""
         counter = AccessCounter(self._feed.config.name, self._place, self._clock.now())
         shown = -PACE
+        self._beaten = self._clock.now()
         while data := await self._printed(channel, counter):
             now = self._clock.now()
             counter.take(data)
@@ -148,6 +159,11 @@ class HostTail:
             if counts:
                 self._emit(counts)
             waiting = self._clock.now()
+            if waiting - self._beaten >= watchdog.BEAT:
+                self._beaten = waiting
+                # If it has ended, the end of its output has the reason.
+                with suppress(HostError):
+                    await channel.write(b"\n")
             try:
                 async with asyncio.timeout(INTERVAL):
                     return await channel.read(MOST_BYTES)

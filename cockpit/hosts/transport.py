@@ -18,7 +18,7 @@ async def open_shell(
     """A shell on the host. Raises HostError, UsageError for an invalid `ssh`, `via` or ssh_config."""
     command = command_of(config.via) if config.via else ""
     shell = await _outer_shell(config, ssh_config, asker, keyring)
-    return CarriedShell(config.name, shell, command) if command else shell
+    return CarriedShell(config.name, shell, command, config.via) if command else shell
 
 
 async def _outer_shell(

@@ -7,6 +7,11 @@ import shlex
 
 from cockpit.model.errors import UsageError
 
+# Enters all namespaces of a unit's main process: the unit is the first word after it.
+_ENTER_UNIT = (
+    'p=$(systemctl show -P MainPID "$0"); [ "${p:-0}" != 0 ] || { echo "unit $0 is not running" >&2; exit 1; }; '
+    'exec nsenter -a -t "$p" "$@"'
+)
 # Short names, and the command of each.
 _SHORT = {
     "docker": "docker exec -i {}",
@@ -14,7 +19,7 @@ _SHORT = {
     "lxc": "lxc exec {} --",
     "incus": "incus exec {} --",
     "machine": "systemd-run -M {} --pipe --wait -q",
-    "unit": 'nsenter -a -t "$(systemctl show -P MainPID {})"',
+    "unit": f"sh -c {shlex.quote(_ENTER_UNIT.replace('{', '{{').replace('}', '}}'))} {{}}",
 }
 _POD = re.compile(r"kubectl:(?:(?P<namespace>[^/]+)/)?(?P<pod>[^/]+)(?:/(?P<container>[^/]+))?")
 # No name begins as an option does.

@@ -24,8 +24,8 @@ class AnnotationStream:
     """Sends each marker once. Raises UsageError for a URL that is none."""
 
     def __init__(self, url: str) -> None:
-        self.trouble = ""
-        self._failures = 0
+        self._why = ""
+        self._failures = self._delivered = self._known = 0
         self._sent: set[Marker] = set()
         try:
             self._url = httpx.URL(url)
@@ -37,9 +37,15 @@ class AnnotationStream:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(headers=headers, timeout=_TIMEOUT, trust_env=False)
 
+    @property
+    def trouble(self) -> str:
+        lost = self._known - self._delivered
+        return f"--annotate: {self._url.host}: {self._why}; {lost} of {self._known} markers not sent" if lost else ""
+
     async def take(self, state: State) -> None:
         if state.started is None:
             return
+        self._known = len(set(state.markers))
         for marker in state.markers:
             if marker not in self._sent and self._failures < _GIVEN_UP:
                 self._sent.add(marker)
@@ -57,6 +63,9 @@ class AnnotationStream:
             why = str(error) or type(error).__name__
         else:
             why = "" if answer.is_success else f"status {answer.status_code}"
-        self._failures = self._failures + 1 if why else 0
         if why:
-            self.trouble = f"--annotate: {self._url.host}: {neutral(why, 200)}: {len(self._sent)} markers, not all sent"
+            self._failures += 1
+            self._why = neutral(why, 200)
+        else:
+            self._failures = 0
+            self._delivered += 1

@@ -32,13 +32,31 @@ from tests.load.servers import SMALL, always, serving
         ("lxc:web1", "lxc exec web1 --", "web1"),
         ("incus:web1", "incus exec web1 --", "web1"),
         ("machine:web1", "systemd-run -M web1 --pipe --wait -q", "web1"),
-        ("unit:nginx.service", 'nsenter -a -t "$(systemctl show -P MainPID nginx.service)"', "nginx.service"),
         ("sudo -n docker exec -i 'a b'", "sudo -n docker exec -i 'a b'", ""),
         ("env A=$(id) ;", "env 'A=$(id)' ';'", ""),
     ],
 )
 def test_via_expands_to_command_and_name(via: str, command: str, name: str) -> None:
     assert command_of(via) == command and name_of(via) == name
+
+
+async def test_unit_is_entered_by_its_main_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With programs in place of systemctl and nsenter, which print their arguments."""
+    tools = {"systemctl": '[ "$4" = web.service ] && echo 42 || echo 0', "nsenter": 'echo "$@" >&2; shift 3; exec "$@"'}
+    for name, text in tools.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert name_of("unit:web.service") == "web.service"
+    shell = await open_shell(HostConfig(name="web1", via="unit:web.service"))
+    assert await shell.run("echo up; exit 3") == (3, b"up\n", b"")
+    await shell.close()
+    shell = await open_shell(HostConfig(name="web1", via="unit:other.service"))
+    with pytest.raises(
+        HostError, match=r"`unit:other\.service` did not start `sh -s`: unit other\.service is not running"
+    ):
+        await shell.run("true")
+    await shell.close()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +112,12 @@ async def test_a_status_that_is_no_exit_status_is_an_error(tmp_path: Path) -> No
     [
         ("exec /nowhere/docker", "/nowhere/docker: not found"),
         ("echo 'no such container: web1' >&2; exit 1", "no such container: web1"),
-        ("echo 'exec: \"sh\": executable file not found in $PATH' >&2; exit 127", "executable file not found"),
+        ("exit 1", r"^web1: `/.*/carrier` did not start `sh -s`$"),
+        (
+            "echo 'OCI runtime exec failed: exec: \"sh\": executable file not found in $PATH: unknown' >&2; exit 127",
+            "carrier` did not start `sh -s`: OCI .*there is no sh in it; `cockpit help hosts`",
+        ),
+        ("PATH=/nowhere exec /usr/bin/env sh", "No such file or directory; there is no sh in it"),
     ],
 )
 async def test_carrier_start_failure_is_reported(tmp_path: Path, script: str, problem: str) -> None:

@@ -121,8 +121,9 @@ def test_output_budget_refills_over_time() -> None:
 class Tail:
     """A feed with one tail."""
 
-    def __init__(self, command: str, ssh_config: Path | None) -> None:
-        self.config = HostConfig(name="web1", ssh="web" if ssh_config else None, interval=0.05, tail=(command,))
+    def __init__(self, command: str, ssh_config: Path | None, via: str = "") -> None:
+        ssh = "web" if ssh_config else None
+        self.config = HostConfig(name="web1", ssh=ssh, via=via, interval=0.05, tail=(command,))
         self.events: list[AnyEvent] = []
         clock = Clock()
         self.feed = HostFeed(self.config, clock, self.events.append, ssh_config=ssh_config)

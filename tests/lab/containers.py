@@ -67,6 +67,11 @@ class Container(NamedTuple):
         podman("start", self.name)
 
     @property
+    def first(self) -> int:
+        """PID of the container's first process on this machine."""
+        return int(podman("inspect", "--format", "{{.State.Pid}}", self.name))
+
+    @property
     def processes(self) -> set[int]:
         """PIDs of nginx in the container."""
         return set(map(int, self.run("pgrep -x nginx").split()))

@@ -1,5 +1,7 @@
 """Faults of a change x kinds of knobs, on a real Apache over a real sshd: one test per combination.
 
+The faults of one kind also on a host that is reached by a command.
+
 Afterwards the original bytes are restored and the server answers. After a foreign edit the foreign bytes stay and the
 error says so. No files remain in the configuration. Cut connections are in test_transaction_faults.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +19,8 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from cockpit.hosts.shell import SH, Completed
-from cockpit.hosts.ssh import SshShell, connect
+from cockpit.hosts.shell import SH, Completed, Shell
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
@@ -29,8 +31,10 @@ from cockpit.tuning.effect import Probe
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
+from tests.lab.command_host import by_command
 from tests.lab.inside import wait_until_reachable
 from tests.lab.lab import Host
+from tests.lab.test_knobs import by_ssh
 from tests.lab.test_transaction_faults import CONF, LOCK, STATE, TIME_PASSED, output_of, tune
 from tests.tuning.conftest import until
 
@@ -115,9 +119,25 @@ CASES = {
 FIRST = "/run/first"
 
 
-@pytest.fixture(params=CASES)
-def case(request: pytest.FixtureRequest) -> KnobCase:
-    return CASES[request.param]
+class Way(NamedTuple):
+    """A kind of knob, and how the host is reached."""
+
+    kind: str
+    reach: Callable[[Host], HostConfig] = by_ssh
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.reach.__name__}"
+
+
+@pytest.fixture(params=[*map(Way, CASES), Way("directive", by_command)], ids=str)
+def way(request: pytest.FixtureRequest) -> Way:
+    way: Way = request.param
+    return way
+
+
+@pytest.fixture
+def case(way: Way) -> KnobCase:
+    return CASES[way.kind]
 
 
 @pytest.fixture
@@ -128,8 +148,8 @@ def web1(fresh_web1: Host) -> Iterator[Host]:
 
 
 @pytest.fixture
-async def shell(web1: Host) -> AsyncIterator[SshShell]:
-    shell = await connect(HostConfig(name="web1", ssh="web1"), web1.ssh_config)
+async def shell(web1: Host, way: Way) -> AsyncIterator[Shell]:
+    shell = await open_shell(way.reach(web1), web1.ssh_config)
     yield shell
     await shell.close()
 
@@ -159,7 +179,7 @@ async def error_of(
 class UnprivilegedShell:
     """A shell without root's rights."""
 
-    def __init__(self, shell: SshShell) -> None:
+    def __init__(self, shell: Shell) -> None:
         self.shell = shell
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
@@ -167,7 +187,7 @@ class UnprivilegedShell:
         return await self.shell.run(program, input=input, timeout=timeout, interpreter=f"{drop} {interpreter}")
 
 
-async def test_missing_permission(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_missing_permission(web1: Host, shell: Shell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     error = await error_of(UnprivilegedShell(shell), replace(case.knob, test="", reload="", workers=""), case.value)
     assert any(text in str(error) for text in ("ermission", "not permitted", "read-only for this user"))
@@ -184,7 +204,7 @@ def read_only(web1: Host, place: str) -> Iterator[None]:
         web1.run(f"umount {place}")
 
 
-async def test_read_only_file(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_read_only_file(web1: Host, shell: Shell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     with read_only(web1, str(Path(case.file).parent) if case.file == CONF else case.file):
         error = await error_of(shell, case.knob, case.value)
@@ -192,7 +212,7 @@ async def test_read_only_file(web1: Host, shell: SshShell, case: KnobCase) -> No
     await assert_restored(web1, before)
 
 
-async def test_full_disk_for_backups(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_full_disk_for_backups(web1: Host, shell: Shell, case: KnobCase) -> None:
     """The disk of the backups is full: the change does not start."""
     before, place = web1.run(STATE).stdout, "/root/.local/state/cockpit"
     web1.run(f"mkdir -p {place} && mount -t tmpfs -o size=16k,mode=700 small {place}")
@@ -206,7 +226,7 @@ async def test_full_disk_for_backups(web1: Host, shell: SshShell, case: KnobCase
     await assert_restored(web1, before)
 
 
-async def test_rejected_configuration(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_rejected_configuration(web1: Host, shell: Shell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     refusing = f"if mkdir {FIRST}; then echo AH00526: no >&2; exit 1; fi; apachectl -t"
     error = await error_of(shell, replace(case.knob, test=refusing), case.value)
@@ -214,7 +234,7 @@ async def test_rejected_configuration(web1: Host, shell: SshShell, case: KnobCas
     await assert_restored(web1, before)
 
 
-async def test_failed_reload(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_failed_reload(web1: Host, shell: Shell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     reload = f"if mkdir {FIRST}; then echo it is jammed >&2; exit 1; fi; apachectl graceful"
     error = await error_of(shell, replace(case.knob, reload=reload), case.value)
@@ -222,7 +242,7 @@ async def test_failed_reload(web1: Host, shell: SshShell, case: KnobCase) -> Non
     await assert_restored(web1, before)
 
 
-async def test_server_does_not_start_after_reload(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_server_does_not_start_after_reload(web1: Host, shell: Shell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     reload = f"if mkdir {FIRST}; then service apache2 stop; else service apache2 start; fi"
     error = await error_of(shell, replace(case.knob, reload=reload), case.value, probe_of(LoadPlan(url=web1.url)), 0.5)
@@ -231,7 +251,7 @@ async def test_server_does_not_start_after_reload(web1: Host, shell: SshShell, c
     await assert_restored(web1, before)
 
 
-async def test_probe_fails_before_change(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_probe_fails_before_change(web1: Host, shell: Shell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     error = await error_of(shell, case.knob, case.value, probe_of(LoadPlan(url=f"{web1.url}/none")))
     assert isinstance(error, ChangeRefused)
@@ -239,7 +259,7 @@ async def test_probe_fails_before_change(web1: Host, shell: SshShell, case: Knob
     await assert_restored(web1, before)
 
 
-async def test_probe_fails_after_change(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_probe_fails_after_change(web1: Host, shell: Shell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
 
     async def probe() -> str:
@@ -251,7 +271,7 @@ async def test_probe_fails_after_change(web1: Host, shell: SshShell, case: KnobC
     await assert_restored(web1, before)
 
 
-async def test_foreign_edit_during_change_is_kept(web1: Host, shell: SshShell, case: KnobCase) -> None:
+async def test_foreign_edit_during_change_is_kept(web1: Host, shell: Shell, case: KnobCase) -> None:
     editing = f"if mkdir {FIRST}; then {case.foreign}; echo refused >&2; exit 1; fi"
     error = await error_of(shell, replace(case.knob, test=editing), case.value)
     assert isinstance(error, ChangeFailed)
@@ -280,15 +300,15 @@ PROFILE = {
 }
 
 
-@pytest.mark.parametrize("kind", PROFILE)
-async def test_killed_cockpit(web1: Host, tmp_path: Path, kind: str) -> None:
+async def test_killed_cockpit(web1: Host, tmp_path: Path, way: Way) -> None:
+    kind = way.kind
     before, case = web1.run(STATE).stdout, CASES[kind]
     head, _, options = PROFILE[kind].partition("\n[[knob.option]]")
     knob = f'[[knob]]\nname = "{case.knob.name}"\nhost = "web1"\n{head}\n'
     knob += 'test = "apachectl -t"\nreload = "apachectl graceful"\n'
     knob += f"[[knob.option]]{options}\n" if options else ""
     arguments = ("set", f"{case.knob.name}={case.value}", "--confirm-within", "300s")
-    process = await tune(web1, tmp_path, *arguments, knobs=knob)
+    process = await tune(web1, tmp_path, *arguments, knobs=knob, via=way.reach(web1).via)
     assert process.stderr is not None
     async with asyncio.timeout(60):
         while not (line := await process.stderr.readline()).startswith(b"active"):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from itertools import chain
 
 import pytest
 from msgspec.structs import replace
 
-from cockpit.hosts.ssh import SshShell, connect
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
@@ -20,6 +21,7 @@ from cockpit.setup.doctor_host import examine_host
 from cockpit.setup.profile_draft import Surveyed, draft_of
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
+from tests.lab.command_host import by_command
 from tests.lab.kinds import (
     KindCase,
     KindChange,
@@ -35,7 +37,7 @@ from tests.lab.kinds import (
     varnish,
 )
 from tests.lab.lab import Host, Lab
-from tests.lab.test_knobs import config
+from tests.lab.test_knobs import by_ssh, config
 from tests.lab.test_status_pages import host as watched
 from tests.lab.test_status_pages import watching
 from tests.tuning.conftest import until
@@ -49,7 +51,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 class KindHost:
     """A host with both instances of a kind, and what discovery found there."""
 
-    def __init__(self, case: KindCase, host: Host, shell: SshShell, found: DiscoveredHost) -> None:
+    def __init__(self, case: KindCase, host: Host, shell: Shell, found: DiscoveredHost) -> None:
         self.case = case
         self.host = host
         self.shell = shell
@@ -73,9 +75,11 @@ def instances(lab: Lab, request: pytest.FixtureRequest) -> Iterator[tuple[KindCa
 
 
 @asynccontextmanager
-async def discovered(instances: tuple[KindCase, Host]) -> AsyncIterator[KindHost]:
+async def discovered(
+    instances: tuple[KindCase, Host], reach: Callable[[Host], HostConfig] = by_ssh
+) -> AsyncIterator[KindHost]:
     case, host = instances
-    shell = await connect(HostConfig(name="web1", ssh="web1"), host.ssh_config)
+    shell = await open_shell(reach(host), host.ssh_config)
     try:
         yield KindHost(case, host, shell, await discover(shell, "web1", case.port))
     finally:
@@ -100,7 +104,8 @@ async def test_both_instances_are_found_and_the_doctor_is_content(instances: tup
 
 
 async def test_each_knob_is_set_active_and_undone_byte_for_byte(instances: tuple[KindCase, Host]) -> None:
-    async with discovered(instances) as kind:
+    """Over a host that is reached by a command; the other tests of the file use SSH."""
+    async with discovered(instances, by_command) as kind:
         case, tuner = kind.case, Tuner()
         before, second = config(kind.host, case.places), kind.output(case.second)
         for changes in (case.changes, *case.later):

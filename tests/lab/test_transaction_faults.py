@@ -153,18 +153,20 @@ times = 3
 """
 
 
-def tuning(web1: Host, folder: Path, *arguments: str, knobs: str = "") -> list[str]:
-    """Return the arguments of `cockpit tune` for a small profile, or a profile with these knobs."""
+def tuning(web1: Host, folder: Path, *arguments: str, knobs: str = "", via: str = "") -> list[str]:
+    """Return the arguments of `cockpit tune` for a small profile, or a profile with these knobs, by SSH or `via`."""
     profile = folder / "p.toml"
     head, sign, others = PROFILE.format(url=web1.url, conf=CONF).partition("[[knob]]")
+    if via:
+        head = head.replace('ssh = "web1"', f"via = '{via}'")
     profile.write_text(head + (knobs or sign + others))
     return ["tune", "--trust", str(profile), *arguments, "--ssh-config", str(web1.ssh_config)]
 
 
-async def tune(web1: Host, folder: Path, *arguments: str, knobs: str = "") -> asyncio.subprocess.Process:
+async def tune(web1: Host, folder: Path, *arguments: str, knobs: str = "", via: str = "") -> asyncio.subprocess.Process:
     """Start `cockpit tune`."""
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "cockpit", *tuning(web1, folder, *arguments, knobs=knobs)),
+        *(sys.executable, "-m", "cockpit", *tuning(web1, folder, *arguments, knobs=knobs, via=via)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -1,0 +1,175 @@
+"""Programs on a host end by themselves if their client vanished without closing their input."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.hosts import script, tails, watchdog
+from cockpit.hosts.probe import Probe
+from cockpit.hosts.transport import open_shell
+from cockpit.model.errors import HostError
+from cockpit.model.hosts import HostConfig
+from tests.hosts.conftest import DEADLINE, until
+from tests.hosts.test_tails import SHELLS, Tail, in_session, marker, processes_with
+
+__all__ = ("marker",)
+
+# A client that copies its streams to a program which outlives it, as `docker exec -i` and `kubectl exec -i` do.
+CLIENT = """\
+import os, subprocess, sys, threading
+program = subprocess.Popen(sys.argv[1:], stdin=-1, stdout=-1, stderr=-1, start_new_session=True)
+def copy(source, target):
+    while data := os.read(source, 65536):
+        os.write(target, data)
+    os.close(target)
+for source, target in ((0, program.stdin.fileno()), (program.stderr.fileno(), 2)):
+    threading.Thread(target=copy, args=(source, target), daemon=True).start()
+copy(program.stdout.fileno(), 1)
+os._exit(program.wait())
+"""
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> str:
+    """The command of a client."""
+    file = tmp_path / "client.py"
+    file.write_text(CLIENT)
+    return f"python3 {file}"
+
+
+def clients(command: str) -> list[psutil.Process]:
+    return [psutil.Process(pid) for pid in processes_with(command.split()[-1])]
+
+
+def started(shell: str, program: str, ready: bytes) -> subprocess.Popen[bytes]:
+    """Start a program under this shell, and wait for a line that starts so."""
+    host = subprocess.Popen(
+        [*shell.split(), "-s"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert host.stdin and host.stdout
+    host.stdin.write(program.encode())
+    host.stdin.flush()
+    while not host.stdout.readline().startswith(ready):
+        assert host.poll() is None
+    return host
+
+
+def finish(host: subprocess.Popen[bytes]) -> None:
+    assert host.stdin and host.stdout
+    host.stdin.close()
+    host.stdout.close()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("awk", [True, False])
+async def test_probe_ends_without_input(shell: str, awk: bool) -> None:
+    program = script.script((), idle=0.2)
+    host = started(shell, program if awk else f"awk() {{ return 1; }}\n{program}", b"#cockpit ready")
+    await until(lambda: host.poll() is not None and not in_session(host.pid))
+    finish(host)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_tail_ends_without_input_with_all_its_processes(
+    shell: str, marker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "IDLE", 0.3)
+    command = f"trap '' TERM; echo up; sh -c 'sleep 1000; : {marker}' | cat"
+    host = started(shell, tails.script(command), b"up")
+    assert processes_with(marker)
+    await until(lambda: host.poll() is not None and not in_session(host.pid) and not processes_with(marker))
+    finish(host)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_watchdog_ends_with_its_program(shell: str) -> None:
+    host = started(shell, script.script(()), b"#cockpit ready")
+    await until(lambda: "sleep" in in_session(host.pid))
+    finish(host)
+    host.wait(DEADLINE)
+    await until(lambda: not in_session(host.pid))
+
+
+async def test_probe_and_tail_of_a_stopped_client_end(
+    client: str, marker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "IDLE", 2)
+    shell = await open_shell(HostConfig(name="web1", via=client))
+    probe = await Probe.start(shell, HostConfig(name="web1", via=client, processes=("python*",), interval=0.2))
+    tail = await shell.open(tails.script(f"echo {marker}; while sleep 0.1; do echo {marker}; done"))
+    await tail.readline()
+    stopped = clients(client)
+    programs = [one for each in stopped for one in each.children(recursive=True)]
+    assert {one.name() for one in programs} >= {"sleep"} and processes_with(marker)
+    for process in stopped:
+        process.send_signal(signal.SIGSTOP)
+    await until(lambda: not any(alive(one) for one in programs) and not processes_with(marker))
+    for process in stopped:
+        process.send_signal(signal.SIGCONT)
+    with pytest.raises(HostError, match="web1: the probe ended"):
+        await probe.read()
+    probe.close()
+    tail.close()
+    await shell.close()
+
+
+def alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+async def test_program_that_waits_for_its_input_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: str
+) -> None:
+    """Its client sends the program, then neither the input nor its end."""
+    monkeypatch.setattr("cockpit.hosts.carried.IDLE", 0.3)
+    file = tmp_path / "client"
+    holder = f"sleep 1000; : {file}"
+    file.write_text(f"#!/bin/sh\n(sed -u '/exit; }}$/q'; exec setsid sh -c '{holder}') | setsid \"$@\"\n")
+    file.chmod(0o755)
+    shell = await open_shell(HostConfig(name="web1", via=str(file)))
+    with pytest.raises(HostError, match=r"took longer than 0\.5 s"):
+        await shell.run(f"sh -c 'cat; : {marker}'", input=b"never", timeout=0.5)
+    assert processes_with(marker)
+    await until(lambda: not processes_with(marker))
+    for number in processes_with(holder):
+        os.killpg(os.getpgid(number), signal.SIGKILL)
+    await shell.close()
+
+
+async def test_tail_that_prints_nothing_is_kept(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client sends a line from time to time."""
+    monkeypatch.setattr(watchdog, "IDLE", 2)
+    monkeypatch.setattr(watchdog, "BEAT", 0.1)
+    tail = Tail("echo up; sleep 6; echo later; sleep 1000", None, via=client)
+    tasks = [asyncio.ensure_future(tail.feed.run()), asyncio.ensure_future(tail.tail.run())]
+    await until(lambda: tail.lines == ["up", "later"])
+    assert [change.condition for change in tail.changes] == ["running"]
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def test_short_program_does_not_wait_for_its_watchdog() -> None:
+    """It ends while its watchdog starts: a lost signal would delay it by a minute."""
+    shell = await open_shell(HostConfig(name="web1", via="env"))
+    for _ in range(100):
+        assert (await shell.run("cat; exit 3", input=b"x", timeout=watchdog.IDLE - 5)).exit_status == 3
+    tail = tails.script("exit 3")
+    for _ in range(30):
+        channel = await shell.open(tail)
+        async with asyncio.timeout(watchdog.IDLE - 5):
+            assert await channel.readline() == b""
+        channel.close()
+        await channel.wait_closed()
+    await shell.close()
