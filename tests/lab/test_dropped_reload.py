@@ -106,7 +106,8 @@ async def test_dropped_reload_is_rolled_back_with_reason(nginx: Nginx, shell: Lo
     before = nginx.config
     with socket.create_server(("127.0.0.1", 0)) as listener:
         occupied = f"127.0.0.1:{listener.getsockname()[1]}"
-        tuner = Tuner(nginx.probe, Patience(effect=3.0))
+        # nginx tries to bind for 2.5 s before it gives up.
+        tuner = Tuner(nginx.probe, Patience(effect=20.0))
         with pytest.raises(ChangeUndone) as undone:
             await tuner.apply(shell, "web1", [(nginx.knob(workers), occupied)])
     reason = f"{nginx.root}/error.log reports: bind() to {occupied} failed (98: Address already in use)"

@@ -158,7 +158,7 @@ ROWS = (
     Row("AskingScreen", "escape", prepare=push_asking),
     Row("TrustScreen", "y escape q", prepare=push_trust),
     Row("StartScreen", "slash n u j h E delete tab R question_mark q", app="start"),
-    Row("DoctorScreen", "escape q h enter", before="h", app="start"),
+    Row("DoctorScreen", "escape q h enter", before="end h", app="start"),
     Row("StartScreen", "escape", before="slash c h u r n enter", app="start"),
     Row("NewProfileScreen", "enter", prepare=open_profile_form, app="start"),
     Row("_Page", "escape down", prepare=open_profile_form, app="start"),

@@ -5,10 +5,12 @@ from tests.lab.haproxy import CONFIG, HAPROXY, PORT, STATS_PORT
 from tests.lab.kinds import KindCase, KindChange
 from tests.lab.kinds.asking import after_silence, connections, get, written
 
-# A backend whose responses take 50 ms each, one after another, and one that accepts no connection.
+# A backend whose responses take 50 ms each, the same with one at a time, and one that accepts no connection.
 _SLOW = (
     "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\n"
-    "backend slow\\n\\tserver slow 127.0.0.1:8096 maxconn 1\\n"
+    "backend slow\\n\\tserver slow 127.0.0.1:8096\\n"
+    "frontend queued\\n\\tbind :8099\\n\\tdefault_backend queued\\n"
+    "backend queued\\n\\tserver slow 127.0.0.1:8096 maxconn 1\\n"
     "frontend full\\n\\tbind :8098\\n\\tdefault_backend full\\nbackend full\\n\\tserver full 127.0.0.1:8097\\n"
 )
 _FULL = """\
@@ -123,7 +125,7 @@ CASE = KindCase(
             KindChange(
                 "timeout-queue",
                 "10ms",
-                f"{{ for n in 1 2 3 4; do {_STATUS} localhost:8092 & done; wait; }} | sort -u | tail -n 1",
+                f"{{ for n in 1 2 3 4; do {_STATUS} localhost:8099 & done; wait; }} | sort -u | tail -n 1",
                 "503",
             ),
         ),
