@@ -3,7 +3,8 @@
 # Set before it: watch patterns regex port ports sockets reader line_bytes round slow_round most_shares few_numbers
 # queue_round groups steps idle_seconds, and the function idle.
 # A tick is a line on stdin, `NUMBER WHAT [BYTES]`: WHAT is `all` or `changes`, BYTES is where to cut lines; `clock` in
-# place of NUMBER asks for the wall clock. The probe's own processes are read as /proc/./PID, unlike the watched ones.
+# place of NUMBER asks for the wall clock, `loop` measures the speed of the CPU. The probe's own processes are read as
+# /proc/./PID, unlike the watched ones.
 # shellcheck disable=SC2154
 LC_ALL=C; export LC_ALL; unset GREP_OPTIONS
 PATH=$PATH:/usr/bin:/bin
@@ -65,18 +66,22 @@ tell_clock() {
   printf '#cockpit clock %s\n' "$(date +%s.%N)"
 }
 
-# Sets loop to the CPU time (us) of a loop that is always the same, which tells how fast the CPU is now; 0: unknown. The
-# kernel brings the counter up to date when it puts this shell aside, as it does while a child runs.
-measure_speed() {
-  loop=0
+# A loop that is always the same: its CPU time tells how fast the CPU is now. The kernel brings the counter of this shell
+# up to date when it puts it aside, so that it is read just after a wait for input: before the loop, and at the next line.
+run_loop() {
   [ "$timed" ] || return
-  ( : )
-  IFS=' ' read -r ran rest < /proc/self/schedstat
+  IFS=' ' read -r ran rest slices < /proc/self/schedstat
   step=0
   while [ $step -lt "$steps" ]; do step=$((step + 1)); done
-  ( : )
-  IFS=' ' read -r now rest < /proc/self/schedstat
-  loop=$(((now - ran) / 1000))
+}
+
+# Sets loop to the CPU time (us) of the loop since the last tick; 0: there was none, or no wait after it.
+end_loop() {
+  loop=0
+  [ "$ran" ] || return
+  IFS=' ' read -r now rest waits < /proc/self/schedstat
+  [ "$waits" -gt "$slices" ] && loop=$(((now - ran) / 1000))
+  ran=
 }
 
 # Hands awk each tick. Listing /proc is dear: in most ticks it is told only the numbers given since the tick before the
@@ -87,15 +92,16 @@ beat() {
   IFS=' ' read -r me rest < /proc/self/stat
   idle "$me" "$idle_seconds" &
   watchdog=$!
-  last=$me loop=0
+  last=$me ran=
   see_last
   counts= listed=
   few "$me" "$last" "$few_numbers" && counts=y
   while read -r number what bytes; do
+    end_loop
     if [ "$number" = clock ]; then tell_clock >&3
-    else
-      if [ "$watch" ]; then ask_processes; else ask list "$number" "$what" "$me" "$loop" end; fi
-      measure_speed
+    elif [ "$number" = loop ]; then run_loop
+    elif [ "$watch" ]; then ask_processes
+    else ask list "$number" "$what" "$me" "$loop" end
     fi
   done
   end_idle "$watchdog"
@@ -211,14 +217,16 @@ main() {
     { beat | take; } 3>&1
     exit 0
   fi
-  loops=0 spent=0
+  loops=0 spent=0 ran=
   idle $$ "$idle_seconds" &
   watchdog=$!
   while read -r number what bytes; do
-    if [ "$number" = clock ]; then tell_clock; continue; fi
-    frame "$number" "$bytes"
-    measure_speed
+    end_loop
     [ "$loop" -gt 0 ] && loops=$((loops + 1)) spent=$((spent + loop))
+    if [ "$number" = clock ]; then tell_clock
+    elif [ "$number" = loop ]; then run_loop
+    else frame "$number" "$bytes"
+    fi
   done
   end_idle "$watchdog"
   exit 0

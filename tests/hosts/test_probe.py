@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -90,15 +92,16 @@ async def test_awk_is_used_if_available(host_shell: str) -> None:
 
 
 async def test_loop_that_measures_the_cpu_takes_the_time_that_the_kernel_counts(host_shell: str) -> None:
-    """One loop is between two readings; all of them take less CPU time than the shell that runs them."""
-    async with running() as probe:
-        readings = [await probe.read() for _ in range(12)]
-    counters = readings[-1].counters
-    assert counters["loops"] == 11
-    assert "loops" not in readings[0].counters
+    """At most one loop is between two readings; one after which the next tick did not have to wait is not counted."""
+    async with running() as probe, asyncio.timeout(60):
+        readings = [await probe.read()]
+        while readings[-1].counters.get("loops", 0) < 5:
+            await asyncio.sleep(0.05)
+            readings.append(await probe.read())
+    loops = [reading.counters.get("loops", 0) for reading in readings]
+    assert loops[0] == 0 and all(0 <= after - before <= 1 for before, after in pairwise(loops))
     # A thousand steps of a shell take between 0.05 ms and 50 ms.
-    assert 50 * 11 < counters["loop_us"] < 50_000 * 11
-    assert [reading.counters.get("loops", 0) for reading in readings] == list(range(12))
+    assert 50 * 5 < readings[-1].counters["loop_us"] < 50_000 * 5
 
 
 async def test_cores_disks_and_interfaces_match_psutil(host_shell: str) -> None:
