@@ -8,7 +8,7 @@ is everything with a set-up of its own: a round or a run. Seconds within one are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis import switch
 from cockpit.analysis.baseline import assumed_spread
-from cockpit.analysis.blocks import BLOCK, Sample, block_sample, run_values, segment_metrics, window_values
+from cockpit.analysis.blocks import BLOCK, Sample, block_sample
 from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, by_ratio, effects, metrics
 from cockpit.analysis.intervals import (
     FIRST_TEST,
@@ -37,22 +37,25 @@ from cockpit.analysis.objections import invalid, lost_hosts, objection, saturate
 from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, spoiled, taken
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
-from cockpit.analysis.speed import speed_ratios
+from cockpit.analysis.visits import (
+    Pairs,
+    Values,
+    Visits,
+    are_short,
+    log_ratios,
+    mean_of,
+    side_values,
+    visit_values,
+)
 from cockpit.analysis.warnings import comparison_warnings, speed_warnings
 from cockpit.analysis.windows import Window, left_out
 
 Windows = Sequence[Window]
-# Measurements after one set-up: the windows of its runs, which count as one value.
-Visit = Sequence[Window]
-Visits = Sequence[Visit]
-# Rounds: the visits of both settings.
-Pairs = Sequence[tuple[Visit, Visit]]
 _NORMAL = NormalDist()
 # The share of failed requests that counts as much as a ratio of 1 does: the margins of both are then alike.
 _ERRORS_UNIT = MARGINS["errors"] / MARGIN
 # Metrics that the generator influences.
 _TIMED = ("rate", "p50", "p99")
-_Values = Mapping[str, Floats]
 _Judge = Callable[[Visits, Visits], Verdict]
 # Measures the effect on a metric from one value per visit and side, at a risk; None: too few values.
 _Compare = Callable[[str, Floats, Floats, float], MeasuredEffect | None]
@@ -92,32 +95,6 @@ def judge_runs(
 ) -> Verdict:
     """Judge several visits per setting. `others` are those of further settings, whose variance is pooled."""
     return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, planned))
-
-
-class Differences(NamedTuple):
-    """Logarithms of ratios of a metric, one per round that has both, and those of the CPU's speed; none: unknown."""
-
-    values: Floats
-    speeds: Floats
-
-
-def round_differences(pairs: Pairs, name: str) -> Differences:
-    """Return the differences of a metric; none if a value is not above 0."""
-    return log_ratios(_sides([one for one, _ in pairs], [two for _, two in pairs], (name,)), name)
-
-
-def log_ratios(sides: tuple[_Values, _Values], name: str) -> Differences:
-    """Return the differences of a metric between the values of both sides, one per round."""
-    if any(name not in side for side in sides):
-        return Differences(np.array([]), np.array([]))
-    one, two = sides[0][name], sides[1][name]
-    speeds = speed_ratios(*sides, name)
-    both = ~(np.isnan(one) | np.isnan(two))
-    known = both & ~np.isnan(speeds) if len(speeds) else both
-    one, two = one[both], two[both]
-    if not by_ratio(name, one, two):
-        return Differences(np.array([]), np.array([]))
-    return Differences(np.log(two / one), speeds[both] if len(speeds) and bool((known == both).all()) else np.array([]))
 
 
 def judge_single_runs(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
@@ -239,8 +216,10 @@ def _rounds(
 ) -> Verdict:
     if len(before) < FIRST_TEST:
         return replace(_runs(before, after, (), planned), design=Design.ROUNDS)
-    sides = _sides(before, after, planned.metrics)
-    other_sides = [_sides([one for one, _ in pairs], [two for _, two in pairs], planned.metrics) for pairs in others]
+    sides = side_values(before, after, planned.metrics)
+    other_sides = [
+        side_values([one for one, _ in pairs], [two for _, two in pairs], planned.metrics) for pairs in others
+    ]
 
     def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
         both = ~(np.isnan(one) | np.isnan(two))
@@ -258,14 +237,14 @@ def _rounds(
             interval = sequential(values, budget, alpha, speeds)
             reach = minimum_detectable(seen.deviation, max(budget, FIRST_TEST), alpha)
         spread = float(speeds.own.std(ddof=1)) if seen.adjusted else None
-        means = _mean(name, one), _mean(name, two)
+        means = mean_of(name, one), mean_of(name, two)
         return MeasuredEffect(interval, logarithmic, *means, reach, _halved(interval), spread)
 
     return _verdict(Design.ROUNDS, before, after, sides, compare, planned)
 
 
 def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Planned) -> Verdict:
-    pools = [_values(cell, planned.metrics, _short(cell)) for cell in others if len(cell) > 1]
+    pools = [visit_values(cell, planned.metrics, are_short(cell)) for cell in others if len(cell) > 1]
 
     def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
         one, two = (side[~np.isnan(side)] for side in (one, two))
@@ -275,13 +254,13 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
         cells = [cell[name] for cell in pools if name in cell and not np.isnan(cell[name]).any()]
         if logarithmic:
             cells = [np.log(cell) for cell in cells if bool((cell > 0).all())]
-        means = _mean(name, one), _mean(name, two)
+        means = mean_of(name, one), mean_of(name, two)
         one, two = (np.log(one), np.log(two)) if logarithmic else (one, two)
         interval = few_runs(one, two, Pool.of(cells), alpha)
         reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
         return MeasuredEffect(interval, logarithmic, *means, reach)
 
-    return _verdict(Design.RUNS, before, after, _sides(before, after, planned.metrics), compare, planned)
+    return _verdict(Design.RUNS, before, after, side_values(before, after, planned.metrics), compare, planned)
 
 
 def _single_runs(before: Window, after: Window) -> Verdict:
@@ -302,18 +281,18 @@ def _single_runs(before: Window, after: Window) -> Verdict:
             return change._replace(interval=Interval.around(estimate, half), detectable=detectable)
         return change._replace(interval=Interval.around(estimate, 0.0)) if name == "errors" else change
 
-    return _verdict(Design.SINGLE_RUNS, [[before]], [[after]], _sides([[before]], [[after]]), compare)
+    return _verdict(Design.SINGLE_RUNS, [[before]], [[after]], side_values([[before]], [[after]]), compare)
 
 
 def _totals(before: Visits, after: Visits) -> Verdict:
     """Return the changes of whole runs without intervals, all of them inconclusive."""
-    sides = _values(before, (), True), _values(after, (), True)
+    sides = visit_values(before, (), True), visit_values(after, (), True)
     return _verdict(Design.TOTALS, before, after, sides, lambda name, one, two, _: _change(name, one, two))
 
 
 def _change(name: str, before: Floats, after: Floats) -> MeasuredEffect | None:
     """Return the change between the means of both sides, without an interval; None if one is unknown."""
-    one, two = _mean(name, before), _mean(name, after)
+    one, two = mean_of(name, before), mean_of(name, after)
     if math.isnan(one) or math.isnan(two):
         return None
     logarithmic = by_ratio(name, before, after)
@@ -325,7 +304,7 @@ def _verdict(
     design: Design,
     before: Visits,
     after: Visits,
-    sides: tuple[_Values, _Values],
+    sides: tuple[Values, Values],
     compare: _Compare,
     planned: Planned = ALONE,
 ) -> Verdict:
@@ -344,37 +323,9 @@ def _verdict(
     return Verdict(outcome=Outcome.INCONCLUSIVE, design=design, values=values, effects=found)
 
 
-def _sides(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[_Values, _Values]:
-    """The values of both sides, by the same rule: see `_values`."""
-    whole = _short((*before, *after))
-    return _values(before, further, whole), _values(after, further, whole)
-
-
-def _short(visits: Visits) -> bool:
-    """Return whether runs are taken whole, as one is too short for blocks. Windows of rounds never are: the segment of
-    one has the next set-up too."""
-    windows = [window for visit in visits for window in visit if not any(one.round for one in window.segments)]
-    return any(len(window.seconds) < 2 * BLOCK for window in windows)
-
-
-def _values(visits: Visits, further: Sequence[str], whole: bool) -> _Values:
-    """One value per visit and metric: the mean over its runs, by the counted seconds of each, or by `whole` runs.
-    `further` metrics are those of whole runs, by the names of thresholds."""
-    windows = [window for visit in visits for window in visit]
-    values = run_values(windows) if whole else window_values(windows)
-    values |= segment_metrics(windows, [name for name in further if name not in values])
-    ends = np.cumsum([len(visit) for visit in visits])[:-1]
-    return {name: np.array([_mean(name, part) for part in np.split(found, ends)]) for name, found in values.items()}
-
-
-def _mean(name: str, values: Floats) -> float:
-    """The mean on the scale on which the metric is compared, so that means and change agree."""
-    return math.exp(float(np.log(values).mean())) if by_ratio(name, values) else float(values.mean())
-
-
 def _counting_error(before: Visits, after: Visits) -> float:
     """Half width of the difference of two shares of failed requests that counting alone leaves."""
-    whole, total = _short((*before, *after)), 0.0
+    whole, total = are_short((*before, *after)), 0.0
     for side in (before, after):
         windows = [window for visit in side for window in visit]
         counted = [(one.failed, one.completed + one.errors) for window in windows for one in window.seconds]

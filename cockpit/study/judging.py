@@ -15,7 +15,8 @@ from cockpit.analysis.intervals import ALPHA, FIRST_TEST, POWER, Speeds, estimat
 from cockpit.analysis.objections import objection, refused
 from cockpit.analysis.other_load import spoiled_rounds
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
-from cockpit.analysis.verdict import Pairs, Planned, judge_rounds, judge_runs, round_differences
+from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs
+from cockpit.analysis.visits import Pairs, round_differences
 from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
 from cockpit.model.study import Study, StudyRound

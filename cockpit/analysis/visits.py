@@ -1,0 +1,77 @@
+"""One value per visit, metric and side of a comparison, and the differences of rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.analysis.blocks import BLOCK, run_values, segment_metrics, window_values
+from cockpit.analysis.effects import by_ratio
+from cockpit.analysis.intervals import Floats
+from cockpit.analysis.speed import speed_ratios
+from cockpit.analysis.windows import Window
+
+# Measurements after one set-up: the windows of its runs, which count as one value.
+Visit = Sequence[Window]
+Visits = Sequence[Visit]
+# Rounds: the visits of both settings.
+Pairs = Sequence[tuple[Visit, Visit]]
+# One value per visit, by metric.
+Values = Mapping[str, Floats]
+
+
+class Differences(NamedTuple):
+    """Logarithms of ratios of a metric, one per round that has both, and those of the CPU's speed; none: unknown."""
+
+    values: Floats
+    speeds: Floats
+
+
+def round_differences(pairs: Pairs, name: str) -> Differences:
+    """Return the differences of a metric; none if a value is not above 0."""
+    return log_ratios(side_values([one for one, _ in pairs], [two for _, two in pairs], (name,)), name)
+
+
+def log_ratios(sides: tuple[Values, Values], name: str) -> Differences:
+    """Return the differences of a metric between the values of both sides, one per round."""
+    if any(name not in side for side in sides):
+        return Differences(np.array([]), np.array([]))
+    one, two = sides[0][name], sides[1][name]
+    speeds = speed_ratios(*sides, name)
+    both = ~(np.isnan(one) | np.isnan(two))
+    known = both & ~np.isnan(speeds) if len(speeds) else both
+    one, two = one[both], two[both]
+    if not by_ratio(name, one, two):
+        return Differences(np.array([]), np.array([]))
+    return Differences(np.log(two / one), speeds[both] if len(speeds) and bool((known == both).all()) else np.array([]))
+
+
+def side_values(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[Values, Values]:
+    """The values of both sides, by the same rule: see `visit_values`."""
+    whole = are_short((*before, *after))
+    return visit_values(before, further, whole), visit_values(after, further, whole)
+
+
+def are_short(visits: Visits) -> bool:
+    """Return whether runs are taken whole, as one is too short for blocks. Windows of rounds never are: the segment of
+    one has the next set-up too."""
+    windows = [window for visit in visits for window in visit if not any(one.round for one in window.segments)]
+    return any(len(window.seconds) < 2 * BLOCK for window in windows)
+
+
+def visit_values(visits: Visits, further: Sequence[str], whole: bool) -> Values:
+    """One value per visit and metric: the mean over its runs, by the counted seconds of each, or by `whole` runs.
+    `further` metrics are those of whole runs, by the names of thresholds."""
+    windows = [window for visit in visits for window in visit]
+    values = run_values(windows) if whole else window_values(windows)
+    values |= segment_metrics(windows, [name for name in further if name not in values])
+    ends = np.cumsum([len(visit) for visit in visits])[:-1]
+    return {name: np.array([mean_of(name, part) for part in np.split(found, ends)]) for name, found in values.items()}
+
+
+def mean_of(name: str, values: Floats) -> float:
+    """The mean on the scale on which the metric is compared, so that means and change agree."""
+    return math.exp(float(np.log(values).mean())) if by_ratio(name, values) else float(values.mean())
