@@ -104,7 +104,9 @@ CASE = KindCase(
             KindChange(
                 "MaxConnectionsPerChild",
                 "1",
-                f"old=$({_CHILDREN}); curl -sS {_URL} -o /dev/null; for i in $(seq 50); do "
+                # Children of before a reload, and spare ones, have ended when the list stays as it is.
+                f'old=; until [ "$old" = "$({_CHILDREN})" ]; do old=$({_CHILDREN}); sleep 1.2; done; '
+                f"curl -sS {_URL} -o /dev/null; for i in $(seq 50); do "
                 "for pid in $old; do [ -e /proc/$pid ] || { echo replaced; exit; }; done; sleep 0.05; done",
                 "replaced",
             ),
