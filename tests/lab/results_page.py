@@ -12,6 +12,7 @@ import re
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ PROFILES = REPOSITORY / "profiles"
 PAGE = PROFILES / "README.md"
 DIFFERENT = ("better", "worse")
 CONCLUSIVE = (*DIFFERENT, "equivalent")
+SHORT_FORMS = "short forms"
 NO_RESULT = "No result yet: `make studies`.\n"
 
 
@@ -109,6 +111,18 @@ def tally(folder: Path) -> Tally:
     return Tally(outcomes, sum(each["contradiction"] is not None for each in verdicts))
 
 
+def short_rows(name: str, folder: Path) -> list[str]:
+    """Return the table rows of a study's planned comparisons: study, comparison, verdict."""
+    return [f"| [`{name}`](#{name}) | {_compared(each)} | {each['verdict']['text']} |" for each in _verdicts(folder)]
+
+
+def short_section(rows: Sequence[str], run: str, tally: Tally) -> str:
+    """Return the section of a run of all studies in short form. `run`: time, duration and machine."""
+    begin, end = _markers(SHORT_FORMS)
+    table = ["| study | comparison | verdict |", "|---|---|---|", *rows]
+    return begin + "\n\n".join(["## All in short form", run, f"{tally}.", "\n".join(table)]) + f"\n{end}"
+
+
 def disagreements(earlier: Path, later: Path) -> list[str]:
     """Return the comparisons that are better or worse in one of two results of a study, but not in the other."""
     first, second = (
@@ -123,9 +137,15 @@ def disagreements(earlier: Path, later: Path) -> list[str]:
         outcomes = (first[key], second[key])
         if outcomes[0] != outcomes[1] and set(outcomes) & set(DIFFERENT):
             other, base, level, part = key
-            place = "".join([f" at {level:g}" if level is not None else "", f" {part}" if part else ""])
-            found.append(f"{other} vs {base}{place}: {outcomes[0]}, then {outcomes[1]}")
+            comparison = _compared({"other": other, "first": base, "level": level, "part": part})
+            found.append(f"{comparison}: {outcomes[0]}, then {outcomes[1]}")
     return sorted(found)
+
+
+def _compared(one: Mapping[str, Any]) -> str:
+    """Return the variants of a comparison, with load level and pass if there are several."""
+    level = f" at {one['level']:g}" if one["level"] is not None else ""
+    return f"{one['other']} vs {one['first']}{level}{' ' if one['part'] else ''}{one['part']}"
 
 
 def _verdicts(folder: Path) -> list[dict[str, Any]]:

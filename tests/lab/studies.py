@@ -2,7 +2,8 @@
 
     python -m tests.lab.studies [--publish] [--full] [--keep DIR] [--agree-with DIR] [NAME...]
 
-brings the lab up, runs the named studies (default all), prints their results, and takes the lab down. Exit status 1: a
+brings the lab up, runs the named studies (default all), prints their results, and takes the lab down. --publish writes
+the verdicts of all short forms, or the result of each full form, into profiles/README.md. Exit status 1: a
 study did not end, fewer than 90% of the planned comparisons are conclusive, an A/A control contradicts a comparison, or
 a comparison is better or worse only here or only in the results of an earlier --keep.
 """
@@ -80,6 +81,7 @@ def main() -> int:
     options = arguments()
     counted, failed, began = results_page.Tally(Counter(), 0), [], time.monotonic()
     disagreed: list[str] = []
+    rows: list[str] = []
     with folder_for(options.keep) as directory, Lab.start(*NAMES, share=quotas.SHARE) as lab:
         print(f"lab: {lab.cpus}", file=sys.stderr)
         for name in options.name or STUDIES:
@@ -88,14 +90,18 @@ def main() -> int:
                 failed.append(name)
                 continue
             description = results_page.run_words(options.form, lab.cpus, time.monotonic() - begun)
-            if options.publish:
+            if options.publish and options.form == "full":
                 result = results_page.result_of(folder, description)
                 results_page.write(name, results_page.section(results_page.about(name), result))
+            rows += results_page.short_rows(name, folder)
             tally = results_page.tally(folder)
             counted += tally
             print(f"{name}: {description} {tally}", file=sys.stderr)
             if options.agree_with is not None:
                 disagreed += results_page.disagreements(options.agree_with / name, folder)
+    if options.publish and options.form == "short" and not options.name and not failed:
+        description = results_page.run_words(options.form, lab.cpus, time.monotonic() - began)
+        results_page.write(results_page.SHORT_FORMS, results_page.short_section(rows, description, counted))
     print(f"all studies: {(time.monotonic() - began) / 60:.0f} min; {counted}", file=sys.stderr)
     if failed:
         print(f"not completed: {', '.join(failed)}", file=sys.stderr)
