@@ -1,7 +1,7 @@
 """`python -m tests.parts [check]`: run the parts of `make test`, or those of `make check`.
 
-Every part runs, even if an earlier part failed; checks run in parallel. A table at the end shows result and duration
-(s) of each part. The exit code is 1 if any part failed, 130 if the parts were interrupted.
+Every part runs, even if an earlier part failed; the parts of a stage run in parallel. A table at the end shows result
+and duration (s) of each part. The exit code is 1 if any part failed, 130 if the parts were interrupted.
 """
 
 from __future__ import annotations
@@ -21,31 +21,30 @@ BIN = Path(sys.executable).parent
 PYTEST = (sys.executable, "-m", "pytest")
 # Folders with tests that need the machine to themselves.
 ALONE = ("tests/lab",)
-# Tests wait for servers and processes more than half of the time, so six at a time keep two CPUs busy.
-SIDE_BY_SIDE = ("--numprocesses", "6", "--dist", "loadgroup", "--no-loadscope-reorder")
+# Tests wait for servers and processes more than half of the time, so eight at a time keep two CPUs busy.
+SIDE_BY_SIDE = ("--numprocesses", "8", "--dist", "loadgroup", "--no-loadscope-reorder")
 INTERRUPTED = 130
 
 
 class Part(NamedTuple):
-    """A command that must succeed."""
+    """A command that must succeed. `live`: it prints directly, also if other parts run beside it."""
 
     name: str
     command: tuple[str, ...]
+    live: bool = False
 
 
+TYPES = Part("types", (f"{BIN}/mypy",))
 # Collection also compiles all tests once, for all processes that run them.
 CHECKS = (
     Part("lint", (f"{BIN}/ruff", "check", ".")),
     Part("format", (f"{BIN}/ruff", "format", "--check", ".")),
-    Part("types", (f"{BIN}/mypy",)),
     Part("imports", (f"{BIN}/lint-imports", "--no-logo")),
     Part("collect", (*PYTEST, "--collect-only", "-qq")),
 )
-INSTALL = Part("lab packages", ("sh", "tests/lab/install"))
-TESTS = (
-    Part("tests", (*PYTEST, "-m", "not alone", *SIDE_BY_SIDE)),
-    Part("tests alone", (*PYTEST, "-m", "alone", *ALONE)),
-)
+INSTALL = Part("lab packages", ("sh", "tests/lab/install"), live=True)
+TESTS = Part("tests", (*PYTEST, "-m", "not alone", *SIDE_BY_SIDE), live=True)
+TESTS_ALONE = Part("tests alone", (*PYTEST, "-m", "alone", *ALONE), live=True)
 
 
 def run(*stages: Sequence[Part]) -> int:
@@ -64,13 +63,13 @@ def run(*stages: Sequence[Part]) -> int:
 
 
 def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:
-    """Run commands in parallel to their end. A single command prints directly, of several only those that failed.
+    """Run commands in parallel to their end. Those that are not live print only if they fail.
 
     Ctrl-C reaches the commands too: wait until they have cleaned up.
     """
     interrupted = False
     with ExitStack() as stack:
-        outputs = [stack.enter_context(tempfile.TemporaryFile()) if parts[1:] else None for _ in parts]
+        outputs = [None if part.live else stack.enter_context(tempfile.TemporaryFile()) for part in parts]
         started = [
             stack.enter_context(subprocess.Popen(part.command, stdout=output, stderr=output and subprocess.STDOUT))
             for part, output in zip(parts, outputs, strict=True)
@@ -94,9 +93,9 @@ def _result(code: int) -> str:
 
 def main(names: list[str]) -> int:
     if names == ["check"]:
-        return run(CHECKS)
-    lab = () if os.environ.get("LAB") == "0" else ((INSTALL,),)
-    return run(CHECKS, *lab, *((part,) for part in TESTS))
+        return run((*CHECKS, TYPES))
+    lab = () if os.environ.get("LAB") == "0" else (INSTALL,)
+    return run((*CHECKS, *lab), (TESTS, TYPES), (TESTS_ALONE,))
 
 
 if __name__ == "__main__":

@@ -18,13 +18,22 @@ def usable_cpus() -> tuple[int, ...]:
 
 
 def server_cpu() -> int:
-    """Return the CPU of all lab hosts: the first (CPU 0)."""
-    return usable_cpus()[0]
+    """Return the CPU of all lab hosts: the first (CPU 0).
+
+    Test processes that run side by side take the CPUs in turn, so that their labs do not all wait for one.
+    """
+    return usable_cpus()[_turn()]
 
 
 def generator_cpu() -> int:
-    """Return the CPU of the load generator: the second (CPU 1), or the only CPU."""
-    return usable_cpus()[:2][-1]
+    """Return the CPU of the load generator: the second (CPU 1), or the only CPU; see `server_cpu` for tests."""
+    return usable_cpus()[:2][_turn() - 1]
+
+
+def _turn() -> int:
+    """Return 0, in every second test process 1, if there are two CPUs."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return number % min(len(usable_cpus()), 2)
 
 
 def on_server_cpu(command: list[str]) -> list[str]:
