@@ -1,10 +1,10 @@
-# The reading of /proc, for mawk, gawk or busybox awk: one process for as long as the probe lives, no fork and no exec
-# for a tick. From the environment: patterns regex port ports sockets nuls line_bytes round slow_round most_shares.
-# A process's line is sent when it differs from the one sent before; `there` lists those that are still there. Memory
-# (statm) is read only if stat has changed, or in turn: it hardly changes without that. Of a process whose stat stays as
-# it is, schedstat is read instead, for half the cost: as long as that shows no run, only others change something about
-# it (a parent that exits, pages taken away), and that is seen in turn. It covers the first thread alone, so it is read
-# only for processes that have no other.
+# Reads /proc with mawk, gawk or busybox awk: one process for the whole life of the probe, no fork and no exec per tick.
+# From the environment: patterns regex port ports sockets nuls line_bytes round slow_round most_shares.
+# A process's line is sent if it differs from the line sent before; `there` lists the processes that still exist without
+# a new line. Memory (statm) is read only if stat has changed, and at intervals, because it seldom changes otherwise.
+# While stat is unchanged, schedstat is read instead, at half the cost. As long as schedstat shows no run, only other
+# processes can change a value (the parent exits, pages are reclaimed), which the read at intervals shows. schedstat
+# covers the first thread only, so it is read only for processes with a single thread.
 BEGIN {
   n = split(ENVIRON["patterns"], words, "\n")
   for (i = 1; i <= n; i++) watched[words[i]] = i
@@ -20,7 +20,7 @@ BEGIN {
   split("cpu io memory", waits, " ")
 }
 
-# Login names by user number, for as many as a host of its own has.
+# Login names by user number; limited to the number that a single host has.
 function read_logins(   line, word, n) {
   for (n = 0; n < 10000 && (getline line < "/etc/passwd") > 0; n++)
     if (split(line, word, ":") > 2 && !(word[3] in login) && length(word[1]) <= 64) login[word[3]] = word[1]
@@ -32,21 +32,21 @@ function put(line) {
   if (length(out) > 4000) { print substr(out, 2); out = "" }
 }
 
-function say_all(path,   line) {
+function send_all(path,   line) {
   while ((getline line < path) > 0) put("/proc/" path ":" line)
   close(path)
 }
 
-function say_system(   line) {
-  say_all("uptime")
+function send_system(   line) {
+  send_all("uptime")
   while ((getline line < "stat") > 0)
     if (substr(line, 1, 4) != "intr" && substr(line, 1, 7) != "softirq") put("/proc/stat:" line)
   close("stat")
-  say_all("loadavg")
+  send_all("loadavg")
   while ((getline line < "meminfo") > 0)
     if (line ~ /^(MemTotal|MemFree|MemAvailable|Buffers|Cached|SReclaimable|Shmem|SwapTotal|SwapFree):/)
       put("/proc/meminfo:" line)
-    else if (line ~ /^(SwapCached|Active|Inactive|Dirty|Slab|Committed_AS):/) say_changed("meminfo", line)
+    else if (line ~ /^(SwapCached|Active|Inactive|Dirty|Slab|Committed_AS):/) send_changed("meminfo", line)
   close("meminfo")
   while ((getline line < "diskstats") > 0)
     if (line !~ / 0 0 0 0 0 0 0 0 0 0 0/) put("/proc/diskstats:" line)
@@ -54,45 +54,45 @@ function say_system(   line) {
   while ((getline line < "net/dev") > 0)
     if (line !~ /\|/) put("/proc/net/dev:" line)
   close("net/dev")
-  say_all("self/stat")
-  say_all(shell)
-  say_counters()
+  send_all("self/stat")
+  send_all(shell)
+  send_counters()
 }
 
-# A line of counters by its first word, if it changed.
-function say_changed(path, line,   key) {
+# Send a line of counters, found by its first word, if it changed.
+function send_changed(path, line,   key) {
   key = path " " substr(line, 1, index(line, " "))
-  if (told[key] == line) return
-  told[key] = line
+  if (sent[key] == line) return
+  sent[key] = line
   put("/proc/" path ":" line)
 }
 
-# mawk fails where a file can be opened but not read (pressure that is switched off), so only those are read that the
-# shell could read.
+# mawk fails if a file can be opened but not read (pressure that is switched off). Read only files that the shell
+# could read.
 function is_readable(path) {
   return index(readable, " " path " ")
 }
 
-function say_counters(   line) {
+function send_counters(   line) {
   if (is_readable("vmstat")) {
     while ((getline line < "vmstat") > 0)
       if (line ~ /^p(gpg|gf|gmajf|swp|gscan_|gsteal_)/)
-        if (line ~ /(in|out|fault|free|kswapd|direct|khugepaged|proactive) /) say_changed("vmstat", line)
+        if (line ~ /(in|out|fault|free|kswapd|direct|khugepaged|proactive) /) send_changed("vmstat", line)
     close("vmstat")
   }
   if (is_readable("net/sockstat")) {
-    while ((getline line < "net/sockstat") > 0) if (line !~ /^UDPLITE/) say_changed("net/sockstat", line)
+    while ((getline line < "net/sockstat") > 0) if (line !~ /^UDPLITE/) send_changed("net/sockstat", line)
     close("net/sockstat")
   }
-  say_table("net/snmp", "Tcp:", " ActiveOpens PassiveOpens AttemptFails EstabResets InSegs OutSegs RetransSegs InErrs" \
+  send_table("net/snmp", "Tcp:", " ActiveOpens PassiveOpens AttemptFails EstabResets InSegs OutSegs RetransSegs InErrs" \
     " OutRsts ")
-  say_table("net/netstat", "TcpExt:", " ListenOverflows ListenDrops ")
-  say_pressure("pressure/cpu"); say_pressure("pressure/io"); say_pressure("pressure/memory")
-  if (tick % queue_round == 1) say_queues()
+  send_table("net/netstat", "TcpExt:", " ListenOverflows ListenDrops ")
+  send_pressure("pressure/cpu"); send_pressure("pressure/io"); send_pressure("pressure/memory")
+  if (tick % queue_round == 1) send_queues()
 }
 
-# Of a table of two lines, names and numbers, the columns that changed.
-function say_table(path, head, wanted,   names, numbers, changed, word, n, i, at) {
+# Send the changed columns of a table with two lines, names and numbers.
+function send_table(path, head, wanted,   names, numbers, changed, word, n, i, at) {
   if (!is_readable(path)) return
   while ((getline names < path) > 0) if (index(names, head " ") == 1) break
   if ((getline numbers < path) <= 0) numbers = ""
@@ -112,24 +112,24 @@ function say_table(path, head, wanted,   names, numbers, changed, word, n, i, at
   split(numbers, word, " ")
   for (i = 1; i <= columns[path]; i++) {
     n = word[column[path, i]] ""
-    if (told[path, i] "" == n) continue
-    told[path, i] = n
+    if (sent[path, i] "" == n) continue
+    sent[path, i] = n
     names = names " " column_name[path, i]
     changed = changed " " n
   }
   if (names != "") { put("/proc/" path ":" head names); put("/proc/" path ":" head changed) }
 }
 
-# How long (us) some, or all, tasks waited, without the averages that change all the time.
-function say_pressure(path,   line, word) {
+# Time (us) that some or all tasks waited, without the averages, which change all the time.
+function send_pressure(path,   line, word) {
   if (!is_readable(path)) return
-  while ((getline line < path) > 0) { split(line, word, " "); say_changed(path, word[1] " " word[5]) }
+  while ((getline line < path) > 0) { split(line, word, " "); send_changed(path, word[1] " " word[5]) }
   close(path)
 }
 
 # The accept queue of each listening socket by its port, both hexadecimal. The kernel lists these sockets first, but
-# walks the table of all connections for the rest of the first block: on a host with much memory that is dear.
-function say_queues(   line, word, path, queues, sockets, at, i, n) {
+# fills the rest of the first block from the table of all connections, which is expensive on a host with much memory.
+function send_queues(   line, word, path, queues, sockets, at, i, n) {
   queues = sockets = serving = behind = ""
   n = 0
   for (i = 1; i <= 2; i++) {
@@ -148,11 +148,11 @@ function say_queues(   line, word, path, queues, sockets, at, i, n) {
     close(path)
   }
   if (sockets_behind != "") find_sockets()
-  if (sockets != told["sockets"]) { told["sockets"] = sockets; say_backlogs() }
-  if (queues != told["queues"]) { told["queues"] = queues; put("/proc/net/tcp:" queues) }
+  if (sockets != sent["sockets"]) { sent["sockets"] = sockets; send_backlogs() }
+  if (queues != sent["queues"]) { sent["queues"] = queues; put("/proc/net/tcp:" queues) }
 }
 
-# The Unix sockets on which servers behind the target's accept connections.
+# Unix sockets on which the servers behind the target accept connections.
 function find_sockets(   line, word, n) {
   if (!is_readable("net/unix")) return
   while (n++ < 4096 && (getline line < "net/unix") > 0)
@@ -161,8 +161,8 @@ function find_sockets(   line, word, n) {
   close("net/unix")
 }
 
-# The limit of each accept queue, which is not in /proc: asked when there are other listening sockets than before.
-function say_backlogs(   command, line, word, backlogs) {
+# Ask for the limit of each accept queue, which /proc lacks, if the listening sockets changed.
+function send_backlogs(   command, line, word, backlogs) {
   backlogs = ""
   command = "PATH=$PATH:/usr/sbin:/sbin ss -Hltn 2>/dev/null"
   while ((command | getline line) > 0) {
@@ -175,9 +175,9 @@ function say_backlogs(   command, line, word, backlogs) {
   put("/proc/net/backlog:" backlogs)
 }
 
-# The watched processes that listen on the target's port or behind it, by the sockets among their files. Looked up when
-# the sockets are others than before or the process found before is gone, and in turn while none is found.
-function say_listeners(   command, line, pid, holder, last, listeners, n) {
+# Watched processes that listen on the target's port or behind it, found by the sockets among their files. Search again
+# if the sockets changed or a found process ended, and at intervals while none is found.
+function send_listeners(   command, line, pid, holder, last, listeners, n) {
   if ((port == "" && ports == "" && sockets_behind == "") || tick % queue_round != 1) return
   if (serving behind == asked && (listener == "" ? tick % seldom != 1 : listener in head)) return
   asked = serving behind
@@ -201,20 +201,20 @@ function say_listeners(   command, line, pid, holder, last, listeners, n) {
   put("/proc/net/listeners:" listeners)
 }
 
-# CPU, memory, limits and waits of the control group (container, unit) of the server: that of the process that listens on
-# the target's port, else of the watched one with the lowest PID. Told by names of ours, as versions 1 and 2 have others.
-# KiB and microseconds.
-function say_group(   line) {
-  if (tick % queue_round == 1 || group_anew) find_group()
+# CPU, memory, limits and waits of the server's control group (container, unit): the group of the process that listens
+# on the target's port, else of the watched process with the lowest PID. The names are the probe's own, because versions
+# 1 and 2 differ. KiB and microseconds.
+function send_group(   line) {
+  if (tick % queue_round == 1 || group_changed) find_group()
   if (group_version == 2) {
-    say_group_cpu(cpu_group "/cpu.stat", "usage_usec")
-    say_group_memory("memory.current", "inactive_file")
-    if (is_readable("pressure/cpu")) for (line in waits) say_group_waits(waits[line])
+    send_group_cpu(cpu_group "/cpu.stat", "usage_usec")
+    send_group_memory("memory.current", "inactive_file")
+    if (is_readable("pressure/cpu")) for (line in waits) send_group_waits(waits[line])
   }
   else if (group_version == 1) {
-    say_group_cpu(cpu_group "/cpu.stat", "")
-    if ((line = first_line(usage_group "/cpuacct.usage")) != "") say_group_count("cpu", line, 3)
-    say_group_memory("memory.usage_in_bytes", "total_inactive_file")
+    send_group_cpu(cpu_group "/cpu.stat", "")
+    if ((line = first_line(usage_group "/cpuacct.usage")) != "") send_group_count("cpu", line, 3)
+    send_group_memory("memory.usage_in_bytes", "total_inactive_file")
   }
 }
 
@@ -237,7 +237,7 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
     if (names ~ /(^|,)memory(,|$)/) memory_group = group_at(groups "/" names, where, "memory.limit_in_bytes")
   }
   if (first != "") close(first "/cgroup")
-  # Of a group that has a quota, not what the machine uses.
+  # In a nested group with a quota, the root's counters are those of the machine.
   if (nested && usage_group == root["cpuacct"]) usage_group = ""
   if (nested && memory_group == root["memory"]) memory_group = ""
   group_version = cpu_group == "" ? 0 : 1
@@ -245,19 +245,19 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
     group_version = 2
     memory_group = cpu_group
   }
-  group_anew = 0
+  group_changed = 0
   if (cpu_group != known_group) {
-    # What another group has counted is continued by none of its own, and what was told of it is forgotten.
-    for (line in told) if (index(line, "cgroup ") == 1) delete told[line]
-    group_anew = known_group != "" && cpu_group != ""
+    # Counters of another group do not continue those of this one: forget what was sent.
+    for (line in sent) if (index(line, "cgroup ") == 1) delete sent[line]
+    group_changed = known_group != "" && cpu_group != ""
     known_group = cpu_group
-    if (group_anew) group_version = 0
+    if (group_changed) group_version = 0
   }
-  if (group_version) say_group_limits()
-  say_changed("cgroup", "cgroup.version " group_version)
+  if (group_version) send_group_limits()
+  send_changed("cgroup", "cgroup.version " group_version)
 }
 
-# The directory of a group that has this file, which the root of all has not: a container sees its own as the root.
+# The directory of a group with this file. The machine's root group lacks it; a container sees its own group as root.
 function group_at(root, where, file) {
   if (first_line(root where "/" file) != "") return root where
   return first_line(root "/" file) != "" ? root : ""
@@ -269,35 +269,35 @@ function first_line(path,   line) {
   return line
 }
 
-# Without the last digits: nanoseconds become microseconds.
-function say_group_count(name, number, digits) {
+# Drop the last digits: nanoseconds become microseconds.
+function send_group_count(name, number, digits) {
   number = length(number) > digits ? substr(number, 1, length(number) - digits) : 0
-  say_changed("cgroup", "cgroup." name " " number)
+  send_changed("cgroup", "cgroup." name " " number)
 }
 
-function say_group_cpu(path, usage,   line, word) {
+function send_group_cpu(path, usage,   line, word) {
   while ((getline line < path) > 0) {
     split(line, word, " ")
-    if (word[1] == usage) say_group_count("cpu", word[2], 0)
-    else if (word[1] == "nr_periods") say_group_count("periods", word[2], 0)
-    else if (word[1] == "nr_throttled") say_group_count("throttled", word[2], 0)
+    if (word[1] == usage) send_group_count("cpu", word[2], 0)
+    else if (word[1] == "nr_periods") send_group_count("periods", word[2], 0)
+    else if (word[1] == "nr_throttled") send_group_count("throttled", word[2], 0)
   }
   close(path)
 }
 
-# Without the cache that the kernel would give up first, as docker stats and kubectl top.
-function say_group_memory(file, idle,   line, word, used) {
+# Memory without the inactive page cache, as in docker stats and kubectl top.
+function send_group_memory(file, idle,   line, word, used) {
   if (memory_group == "" || (used = first_line(memory_group "/" file)) == "") return
   while ((getline line < (memory_group "/memory.stat")) > 0) {
     split(line, word, " ")
     if (word[1] == idle) { used -= word[2]; break }
   }
   close(memory_group "/memory.stat")
-  say_group_count("memory", sprintf("%d", (used > 0 ? used : 0) / 1024), 0)
+  send_group_count("memory", sprintf("%d", (used > 0 ? used : 0) / 1024), 0)
 }
 
-# Thousandths of a CPU, and KiB; 0: no limit.
-function say_group_limits(   line, word, most) {
+# Quota in thousandths of a CPU, memory in KiB; 0: no limit.
+function send_group_limits(   line, word, most) {
   if (group_version == 2) {
     split(first_line(cpu_group "/cpu.max"), word, " ")
     most = first_line(memory_group "/memory.max")
@@ -307,21 +307,21 @@ function say_group_limits(   line, word, most) {
     most = memory_group == "" ? "" : first_line(memory_group "/memory.limit_in_bytes")
   }
   line = word[2] > 0 && word[1] > 0 ? int(1000 * word[1] / word[2]) : 0
-  say_changed("cgroup", "cgroup.quota " line)
+  send_changed("cgroup", "cgroup.quota " line)
   line = most ~ /^[0-9]+$/ && length(most) < 18 ? int(most / 1024) : 0
-  say_changed("cgroup", "cgroup.limit " line)
+  send_changed("cgroup", "cgroup.limit " line)
 }
 
-function say_group_waits(resource,   path, line, word) {
+function send_group_waits(resource,   path, line, word) {
   path = cpu_group "/" resource ".pressure"
   while ((getline line < path) > 0) {
     split(line, word, " ")
-    if (word[1] == "some") say_group_count("waits_" resource, substr(word[5], 7), 0)
+    if (word[1] == "some") send_group_count("waits_" resource, substr(word[5], 7), 0)
   }
   close(path)
 }
 
-# Which block devices are disks and which lie upon disks; looked up anew when the kernel lists others than before.
+# Sort block devices into disks and devices layered on disks, again if the kernel lists other devices.
 function sort_disks(   line, word, names, command) {
   names = ""
   while ((getline line < "diskstats") > 0) { split(line, word, " "); names = names " " word[3] }
@@ -337,8 +337,8 @@ function sort_disks(   line, word, names, command) {
   close(command)
 }
 
-# Whether the processes of others are hidden from this one: process 1 always is there.
-function see_hiding(   line) {
+# Whether other users' processes are hidden (hidepid): process 1 always exists.
+function check_hidden(   line) {
   hidden = (getline line < "1/comm") <= 0
   close("1/comm")
 }
@@ -356,27 +356,27 @@ function begin(number, what, own, loop) {
   there = ""; batch = ""; parts = 0
   if (whole) list = ""
   if (what == "all") { placed = ""; split("", stat); split("", statm); split("", title); split("", still) }
-  if (what == "all") { split("", told); split("", user); asked = "all"; group_anew = 1 }
-  if (tick % every == 1) { sort_disks(); see_hiding() }
+  if (what == "all") { split("", sent); split("", user); asked = "all"; group_changed = 1 }
+  if (tick % every == 1) { sort_disks(); check_hidden() }
   put("")
   put("#cockpit begin " number)
   put("#cockpit disks" disks)
   put("#cockpit layered" layered)
   if (hidden) put("#cockpit hidden")
-  say_system()
-  say_speed(loop)
+  send_system()
+  send_speed(loop)
 }
 
-# The loops that measured how fast the CPU is, and the CPU time (us) that they took.
-function say_speed(loop) {
+# Send the number of loops that measured the CPU's speed, and their CPU time (us).
+function send_speed(loop) {
   if (loop > 0) { loops++; loop_us += loop }
   if (!loops) return
-  say_changed("speed", "loops " loops)
-  say_changed("speed", "loop_us " loop_us)
+  send_changed("speed", "loops " loops)
+  send_changed("speed", "loop_us " loop_us)
 }
 
-# Adds a process to the list, by parts: a long text is dear to add to.
-function enlist(pid) {
+# Add a process to the list, in parts: appending to a long string is expensive.
+function add_to_list(pid) {
   part = part " " pid
   if (length(part) > 4000) { list = list part; part = "" }
 }
@@ -384,10 +384,10 @@ function enlist(pid) {
 function finish(   i) {
   list = list part; part = ""
   if (list != placed) place()
-  for (i = 1; i <= listed; i++) if (rest[i] != "" && rests(i)) add(i); else look(i)
-  if (batch != "") say_titles()
-  say_listeners()
-  say_group()
+  for (i = 1; i <= listed; i++) if (rest[i] != "" && is_idle(i)) add(i); else read_process(i)
+  if (batch != "") send_titles()
+  send_listeners()
+  send_group()
   put("#cockpit there" there)
   put("#cockpit end " busy)
   print substr(out, 2); out = ""
@@ -395,36 +395,36 @@ function finish(   i) {
   busy = ""
 }
 
-# Lays the listed processes out: number, what to print, where to look, what that said. mawk finds a place in what
-# split() made at once; for a key of any other array it searches, and that for each process in each tick.
+# Index the listed processes: PID, printed name, path of schedstat and its last line. mawk reads an element of an array
+# made by split() directly, but hashes the keys of other arrays, for each process in each tick.
 function place(   i, pid) {
   placed = list
   listed = split(list, pids, " ")
   split(list, name, " "); split(list, path, " "); split(list, rest, " ")
   for (i = 1; i <= listed; i++) {
     pid = pids[i] += 0
-    if (!(pid in seen)) { known++; met[pid] = tick; find(pid) }
+    if (!(pid in seen)) { known++; met[pid] = tick; make_paths(pid) }
     seen[pid] = tick
     path[i] = ran_at[pid]
     rest[i] = (pid in still) ? still[pid] : ""
   }
-  if (listed < known) forget_the_gone()
+  if (listed < known) forget_ended()
 }
 
-# The paths of a process's files, made once: mawk keeps every name that it opened for ever, but the same text only once.
-function find(pid) {
+# Make the paths of a process's files once: mawk keeps each opened name forever, but equal strings only once.
+function make_paths(pid) {
   comm_at[pid] = pid "/comm"; stat_at[pid] = pid "/stat"; statm_at[pid] = pid "/statm"
   ran_at[pid] = pid "/schedstat"; title_at[pid] = pid "/cmdline"; parts_at[pid] = pid "/smaps_rollup"
   status_at[pid] = pid "/status"
 }
 
-function lose(pid) {
+function forget_paths(pid) {
   delete comm_at[pid]; delete stat_at[pid]; delete statm_at[pid]
   delete ran_at[pid]; delete title_at[pid]; delete parts_at[pid]; delete status_at[pid]
 }
 
-# Whether that is a process, and not known: threads have their numbers from the same row.
-function born(pid,   path, line) {
+# Whether the number is an unknown process: threads take numbers from the same sequence.
+function is_new(pid,   path, line) {
   if (pid in seen) return 0
   path = pid "/status"
   while ((getline line < path) > 0) if (line ~ /^Tgid:/) break
@@ -432,18 +432,18 @@ function born(pid,   path, line) {
   return line == "Tgid:\t" pid
 }
 
-# Whether one that rested did not run since; in turn it is looked at all the same.
-function rests(i,   line, got) {
+# Whether an idle process has not run since the last tick; false at intervals, so that it is read.
+function is_idle(i,   line, got) {
   if (batched || (tick + pids[i]) % seldom == 0) return 0
   got = (getline line < path[i])
   close(path[i])
   return got > 0 && line == rest[i]
 }
 
-function look(i,   pid) {
+function read_process(i,   pid) {
   pid = pids[i]
-  if (pid in head) say_process(pid, i)
-  else if (tick - met[pid] < 3 || (tick + pid) % (tick - met[pid] < seldom ? every : seldom) == 0) meet(pid, i)
+  if (pid in head) send_process(pid, i)
+  else if (tick - met[pid] < 3 || (tick + pid) % (tick - met[pid] < seldom ? every : seldom) == 0) consider(pid, i)
 }
 
 function wanted(pid,   path, comm, got) {
@@ -453,7 +453,7 @@ function wanted(pid,   path, comm, got) {
   return got > 0 && (comm in watched || (regex != "" && comm ~ regex) || (comm ~ /^python/ && is_child(pid)))
 }
 
-# Whether it is a child of a watched process: workers that Python spawns have the name of its interpreter.
+# Whether a process is a child of a watched process: workers spawned by Python are named after the interpreter.
 function is_child(pid,   path, line, word) {
   path = stat_at[pid]
   if ((getline line < path) > 0) { sub(/^.*\) /, "", line); split(line, word, " ") }
@@ -461,29 +461,29 @@ function is_child(pid,   path, line, word) {
   return word[2] in head
 }
 
-function meet(pid, i) {
+function consider(pid, i) {
   if (!wanted(pid)) return
   head[pid] = ""
-  say_process(pid, i)
+  send_process(pid, i)
 }
 
-function say_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
+function send_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
   slow = (tick + pid) % seldom == 0
   first = !(pid in parted) && tick - met[pid] > 1 && parts < most
   rest[i] = ""
   if (pid in still) {
     ran = run_time(pid)
-    if (ran != still[pid]) stir(pid)
+    if (ran != still[pid]) mark_active(pid)
   }
   path = stat_at[pid]
   got = (getline line < path)
   close(path)
-  # What is not told to be there is forgotten at the other end too: should it come back, all of it is told anew.
+  # The reader forgets processes that are not listed: if one returns, all its lines are sent again.
   if (got <= 0) { forget(pid); met[pid] = tick; return }
   turn = slow || batched || ((tick + pid) % every == 0 && pid in moved)
   if (line != stat[pid]) {
     delete still[pid]
-    stir(pid)
+    mark_active(pid)
     if (head[pid] == "" || substr(line, 1, length(head[pid])) != head[pid]) {
       if (head[pid] != "" && !wanted(pid)) { forget(pid); met[pid] = tick; return }
       match(line, /.*\) /)
@@ -497,21 +497,21 @@ function say_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
     if (timed && pid in parted && single(pid)) still[pid] = rest[i] = ran; else delete still[pid]
     if (!turn && !first) { add(i); return }
   }
-  if (!(pid in user) && tick - met[pid] > 1) say_user(pid)
-  say_memory(pid)
+  if (!(pid in user) && tick - met[pid] > 1) send_user(pid)
+  send_memory(pid)
   if (turn) delete moved[pid]
-  if (named || !(pid in title) || (nuls ? turn : batched)) see_title(pid)
-  if (first || slow && (pid in stirred || (tick + pid) % (3 * seldom) == 0)) say_shares(pid)
+  if (named || !(pid in title) || (nuls ? turn : batched)) read_title(pid)
+  if (first || slow && (pid in active || (tick + pid) % (3 * seldom) == 0)) send_shares(pid)
   add(i)
 }
 
-# It did something: what it has of memory is read in turn.
-function stir(pid) {
+# The process ran: read its memory at the next interval.
+function mark_active(pid) {
   moved[pid] = 1
-  stirred[pid] = 1
+  active[pid] = 1
 }
 
-# How long it ran and how often, as the scheduler has it; `none` where the kernel does not count that.
+# The scheduler's run time and number of time slices; `none` if the kernel does not count them.
 function run_time(pid,   path, line) {
   path = ran_at[pid]
   if ((getline line < path) <= 0 || line == "0 0 0") line = "none"
@@ -525,22 +525,22 @@ function single(pid,   field) {
   return field[18] == 1
 }
 
-# A process's part of the pages it shares. The kernel walks all its pages for that, so it is asked seldom; one without
-# memory (defunct, or the kernel's own) has no answer. Of one that rests it is asked in every third such turn, and soon
-# of one that is new (not at once: it still takes pages for itself), but of few in a tick.
-function say_shares(pid,   path, line) {
-  delete stirred[pid]
+# Send a process's proportional share of its shared pages (PSS). The kernel walks all pages for it, so it is read
+# seldom: for an idle process at every third slow interval, for a new one soon (not at once, while it still copies
+# pages), and for few processes per tick. Processes without memory (defunct, kernel threads) have none.
+function send_shares(pid,   path, line) {
+  delete active[pid]
   parted[pid] = 1
   parts++
-  say_user(pid)
+  send_user(pid)
   if (statm[pid] == "" || statm[pid] ~ /^0 /) return
   path = parts_at[pid]
   while ((getline line < path) > 0) if (line ~ /^Pss:/) { put("/proc/" path ":" line); break }
   close(path)
 }
 
-# The effective user. A worker changes its user soon after its start, so it is read some ticks later.
-function say_user(pid,   path, line, word) {
+# Send the effective user. A worker changes its user soon after its start, so read it some ticks later.
+function send_user(pid,   path, line, word) {
   path = status_at[pid]
   while ((getline line < path) > 0) if (line ~ /^Uid:/) break
   close(path)
@@ -557,17 +557,17 @@ function add(i) {
   if (length(there) > 4000) { put("#cockpit there" there); there = "" }
 }
 
-function say_memory(pid,   path, line) {
+function send_memory(pid,   path, line) {
   path = statm_at[pid]
   if ((getline line < path) > 0 && line != statm[pid]) { statm[pid] = line; put("/proc/" path ":" line) }
   close(path)
 }
 
-function see_title(pid,   path, line, more, n) {
+function read_title(pid,   path, line, more, n) {
   if (!nuls) {
     title[pid] = title[pid]
     batch = batch " " pid "/cmdline"
-    if (length(batch) > 4000) say_titles()
+    if (length(batch) > 4000) send_titles()
     return
   }
   path = title_at[pid]
@@ -577,17 +577,17 @@ function see_title(pid,   path, line, more, n) {
   line = substr(line, 1, bytes)
   gsub(/\000/, " ", line)
   sub(/ +$/, "", line)
-  say_title(pid, line)
+  send_title(pid, line)
 }
 
-function say_title(pid, line) {
+function send_title(pid, line) {
   if (line == title[pid]) return
   title[pid] = line
   put("/proc/" pid "/cmdline:" line)
 }
 
-# For an awk that knows no NUL: grep puts the file's name before each argument.
-function say_titles(   command, line, at, pid, found) {
+# For an awk without support of NUL: grep prints the file's name before each argument.
+function send_titles(   command, line, at, pid, found) {
   command = "grep -aHsz -m 1000 '' " batch " | tr '\\n\\000' ' \\n'"
   while ((command | getline line) > 0) {
     at = index(line, "/")
@@ -597,21 +597,21 @@ function say_titles(   command, line, at, pid, found) {
     else if (length(found[pid]) < bytes) found[pid] = found[pid] " " line
   }
   close(command)
-  for (pid in found) say_title(pid, substr(found[pid], 1, bytes))
+  for (pid in found) send_title(pid, substr(found[pid], 1, bytes))
   batch = ""
 }
 
 function forget(pid) {
   delete head[pid]; delete stat[pid]; delete statm[pid]; delete title[pid]; delete still[pid]; delete moved[pid]
-  delete stirred[pid]; delete parted[pid]; delete user[pid]
+  delete active[pid]; delete parted[pid]; delete user[pid]
 }
 
-function forget_the_gone(   pid) {
-  for (pid in seen) if (seen[pid] != tick) { forget(pid); lose(pid); delete met[pid]; delete seen[pid]; known-- }
+function forget_ended(   pid) {
+  for (pid in seen) if (seen[pid] != tick) { forget(pid); forget_paths(pid); delete met[pid]; delete seen[pid]; known-- }
 }
 
-# A word a line: `list NUMBER WHAT OWN LOOP`, the processes there are, `end`; or `more …`, what may be new ones, `end`.
-/[0-9]/ { if (busy != "" && (whole || born($0 + 0))) enlist($0 + 0); next }
+# Input, one word per line: `list NUMBER WHAT OWN LOOP`, all processes, `end`; or `more …`, possibly new ones, `end`.
+/[0-9]/ { if (busy != "" && (whole || is_new($0 + 0))) add_to_list($0 + 0); next }
 /list|more/ {
   whole = ($0 ~ /list/)
   getline number; getline what; getline own; getline loop

@@ -1,10 +1,10 @@
 #!/bin/sh
-# The probe of a host: reads /proc, by awk (probe.awk) if the host has one that can. POSIX sh: dash, bash, busybox ash.
-# Set before it: watch patterns regex port ports sockets reader line_bytes round slow_round most_shares few_numbers
-# queue_round groups steps idle_seconds, and the function idle.
-# A tick is a line on stdin, `NUMBER WHAT [BYTES]`: WHAT is `all` or `changes`, BYTES is where to cut lines; `clock` in
-# place of NUMBER asks for the wall clock, `loop` measures the speed of the CPU. The probe's own processes are read as
-# /proc/./PID, unlike the watched ones.
+# The probe of a host: reads /proc, with awk (probe.awk) if the host's awk is suitable. POSIX sh: dash, bash, busybox ash.
+# Variables set before: watch patterns regex port ports sockets reader line_bytes round slow_round most_shares
+# few_numbers queue_round groups steps idle_seconds, and the function idle.
+# A tick is a line on stdin, `NUMBER WHAT [BYTES]`. WHAT is `all` or `changes`; lines are cut after BYTES. `clock` instead
+# of NUMBER requests the wall clock, `loop` measures the speed of the CPU. The probe's own processes are read as
+# /proc/./PID, to tell them from watched ones.
 # shellcheck disable=SC2154
 LC_ALL=C; export LC_ALL; unset GREP_OPTIONS
 PATH=$PATH:/usr/bin:/bin
@@ -27,18 +27,18 @@ done 2>/dev/null
 one=$(printf '\001')
 newline='
 '
-# Whether a command hands on lines that hold NULs, as command lines do; not every busybox's do.
-passes() {
+# Whether a command passes on lines with NULs, such as command lines; some versions of busybox do not.
+keeps_nul() {
   case $("$@" | tr '\000' '\001') in
     *"$one"-s*) echo y ;;
   esac
 }
-greps=$(passes grep -aHs '' /proc/$$/cmdline)
-cuts=$(grep -aHs '' /proc/$$/cmdline | passes cut -b 1-4096)
+greps=$(keeps_nul grep -aHs '' /proc/$$/cmdline)
+cuts=$(grep -aHs '' /proc/$$/cmdline | keeps_nul cut -b 1-4096)
 
-# How awk answers at once, whether it knows NULs, and whether it can do the reading at all. mawk waits until a block of
-# its input is full: where that is small, each message fills whole blocks. Told to be interactive it would not wait,
-# but read every file through stdio, for twice the system calls.
+# How to get answers from awk at once, whether it supports NULs, and whether it can run the reader at all. mawk waits for
+# a full block of input: if blocks are small, each message is padded to whole blocks. With -W interactive it does not
+# wait, but reads every file through stdio, with twice the system calls.
 interactive= block= nuls= awks=
 if command -v awk >/dev/null; then
   case $(awk -W version 2>&1 </dev/null) in
@@ -62,12 +62,12 @@ if command -v awk >/dev/null; then
   fi
 fi
 
-tell_clock() {
+send_clock() {
   printf '#cockpit clock %s\n' "$(date +%s.%N)"
 }
 
-# A loop that is always the same: its CPU time tells how fast the CPU is now. The kernel brings the counter of this shell
-# up to date when it puts it aside, so that it is read just after a wait for input: before the loop, and at the next line.
+# Run a constant loop, whose CPU time shows the present speed of the CPU. The kernel updates this shell's counter when it
+# deschedules the shell, so the counter is read right after a wait for input: before the loop, and at the next line.
 run_loop() {
   [ "$timed" ] || return
   IFS=' ' read -r ran rest slices < /proc/self/schedstat
@@ -75,7 +75,7 @@ run_loop() {
   while [ $step -lt "$steps" ]; do step=$((step + 1)); done
 }
 
-# Sets loop to the CPU time (us) of the loop since the last tick; 0: there was none, or no wait after it.
+# Set loop to the CPU time (us) of the loop since the last tick; 0: no loop, or no wait after it.
 end_loop() {
   loop=0
   [ "$ran" ] || return
@@ -84,21 +84,21 @@ end_loop() {
   ran=
 }
 
-# Hands awk each tick. Listing /proc is dear: in most ticks it is told only the numbers given since the tick before the
-# last (one that was just being made then is tried twice). The last one given is in loadavg, which counts only where it
-# speaks of the namespace that /proc shows.
-beat() {
+# Pass each tick to awk. Listing /proc is expensive: in most ticks awk gets only the PIDs assigned since the tick before
+# the last, so that a process that was just being created is tried twice. The last PID is in loadavg, which is usable
+# only if it belongs to the PID namespace that /proc shows.
+pass_ticks() {
   cd /proc
   IFS=' ' read -r me rest < /proc/self/stat
   idle "$me" "$idle_seconds" &
   watchdog=$!
   last=$me ran=
-  see_last
+  read_last_pid
   counts= listed=
-  few "$me" "$last" "$few_numbers" && counts=y
+  few_between "$me" "$last" "$few_numbers" && counts=y
   while read -r number what bytes; do
     end_loop
-    if [ "$number" = clock ]; then tell_clock >&3
+    if [ "$number" = clock ]; then send_clock >&3
     elif [ "$number" = loop ]; then run_loop
     elif [ "$watch" ]; then ask_processes
     else ask list "$number" "$what" "$me" "$loop" end
@@ -108,35 +108,36 @@ beat() {
 }
 
 ask_processes() {
-  see_last
-  if [ "$what$counts$listed" = changesyy ] && [ $((number % round)) != 0 ] && few "$since" "$last" "$few_numbers"; then
-    given=
-    while [ "$since" -lt "$last" ]; do given="$given $((since += 1))"; done
-    ask more "$number" "$what" "$me" "$loop" $given end
+  read_last_pid
+  if [ "$what$counts$listed" = changesyy ] && [ $((number % round)) != 0 ] &&
+    few_between "$since" "$last" "$few_numbers"; then
+    new=
+    while [ "$since" -lt "$last" ]; do new="$new $((since += 1))"; done
+    ask more "$number" "$what" "$me" "$loop" $new end
   else
     ask list "$number" "$what" "$me" "$loop" [0-9]* end
     listed=y
   fi
 }
 
-see_last() {
+read_last_pid() {
   since=$before before=$last last=0
   IFS=' ' read -r rest rest rest rest last < loadavg
 }
 
-# Whether it is so few numbers from one to the other, that began not anew between them.
-few() {
+# Whether PIDs advanced by at most $3 from $1 to $2, without a wrap.
+few_between() {
   [ "$1" -le "$2" ] && [ $(($2 - $1)) -le "$3" ]
 }
 
-# A word a line, each of 8 bytes so that none lies across two blocks, and blanks until the last block is full.
+# Print one word per line, 8 bytes each so that none crosses a block, and blanks to the end of the last block.
 ask() {
   printf '%7s\n' "$@"
   [ "$block" ] && printf "%$((block - $# * 8 % block - 1))s\n" ''
 }
 
-# mawk fails where a process ends between the opening of a file of it and the reading; then it begins anew.
-take() {
+# mawk fails if a process ends between opening and reading one of its files; restart it.
+run_awk() {
   until awk $interactive "$reader" 3>&-; do
     printf '\n#cockpit again\n'
   done
@@ -151,7 +152,7 @@ counters() {
   grep -aHsE '^(pg(pgin|pgout|fault|majfault|free|scan|steal)|pswp|Tcp|sockets|TCP|UDP|RAW|FRAG|some|full)' $counted
 }
 
-# Sets u to the name of the parent: workers that Python spawns have the name of its interpreter.
+# Set u to the name of the parent: workers spawned by Python are named after the interpreter.
 parent() {
   IFS= read -r s < "$1" || return
   s=${s##*) } s=${s#* }
@@ -214,7 +215,7 @@ main() {
   printf '#cockpit ready\n'
   if [ "$awks" ]; then
     cd /proc
-    { beat | take; } 3>&1
+    { pass_ticks | run_awk; } 3>&1
     exit 0
   fi
   loops=0 spent=0 ran=
@@ -223,7 +224,7 @@ main() {
   while read -r number what bytes; do
     end_loop
     [ "$loop" -gt 0 ] && loops=$((loops + 1)) spent=$((spent + loop))
-    if [ "$number" = clock ]; then tell_clock
+    if [ "$number" = clock ]; then send_clock
     elif [ "$number" = loop ]; then run_loop
     else frame "$number" "$bytes"
     fi
