@@ -29,7 +29,10 @@ _METHODS = frozenset((b"GET", b"HEAD"))
 # What a request line can carry: printable ASCII; servers escape other bytes, quotes and backslashes in their logs.
 _PATH = re.compile(rb"/[!#-\[\]-~]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?#:@]{1,255})(?::\d{0,5})?(.*)")
-_FORMATS = "common or combined (nginx, Apache, Tomcat, lighttpd), squid's own, HAProxy's httplog, Caddy's JSON"
+_FORMATS = (
+    "common or combined (nginx, Apache, Tomcat, lighttpd, gunicorn, varnishncsa), squid's own, HAProxy's httplog,"
+    " Caddy's JSON"
+)
 
 
 class Omission(StrEnum):
@@ -159,7 +162,9 @@ def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> Logge
     if not np.any(instants % 1):
         instants, spread = _spread(instants, seed), "evenly" if seed is None else "at random"
     offsets = (instants - instants[0]) / replay.speed
-    return LoggedLoad(replay, offsets, np.frombuffer(numbers, np.uint32)[order], requests, lines, omitted, spread, stripped)
+    return LoggedLoad(
+        replay, offsets, np.frombuffer(numbers, np.uint32)[order], requests, lines, omitted, spread, stripped
+    )
 
 
 def _parsed(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[LoggedRequest | None]:

@@ -125,9 +125,10 @@ class ServerKind(NamedTuple):
     nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
     `settings` are its known settings; without a grammar they are keys of its keyvalue files. `keys` are such keys of a
     kind with a grammar. `access_log` parses a line of its access log, `logged_request` the request in it; None: a line
-    of another format; `partial_log` is a log without such requests. `startup` finds a running server's configuration (None: another program of that name); `version`
-    is the option that makes its program print its compiled defaults, `variables` are those of its environment that set
-    more than one setting, `library` is grep's pattern of the one of its libraries that its settings depend on.
+    of another format; `partial_log` is a log without such requests. `startup` finds a running server's configuration
+    (None: another program of that name); `version` is the option that makes its program print its compiled defaults,
+    `variables` are those of its environment that set more than one setting, `library` is grep's pattern of the one of
+    its libraries that its settings depend on.
     `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly quoted),
     `upstream` the addresses of servers to which it passes requests (groups: addresses, or host and port), `own_log` the
     file of its error log (group 1).

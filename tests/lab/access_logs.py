@@ -58,6 +58,42 @@ http {
     }
 }
 """
+_ASGI = """\
+async def app(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"ok"})
+"""
+_FPM = """\
+[global]
+pid = /srv/logs/fpm.pid
+error_log = /srv/logs/fpm-error.log
+[www]
+user = www-data
+group = www-data
+listen = /srv/logs/fpm.sock
+listen.owner = www-data
+pm = static
+pm.max_children = 1
+access.log = /srv/logs/fpm.log
+"""
+_FPM_FRONT = """\
+user www-data;
+pid /srv/logs/fpm-front.pid;
+error_log /srv/logs/fpm-front-error.log;
+events { worker_connections 64; }
+http {
+    access_log off;
+    server {
+        listen 8079;
+        location / {
+            include /etc/nginx/fastcgi_params;
+            fastcgi_param SCRIPT_NAME /index.php;
+            fastcgi_param SCRIPT_FILENAME /srv/logs/index.php;
+            fastcgi_pass unix:/srv/logs/fpm.sock;
+        }
+    }
+}
+"""
 RECEIVER_PORT = 8070
 RECEIVER_LOG = "/srv/logs/received.log"
 # It waits for silent clients, so that no request is repeated on another connection.
@@ -190,6 +226,31 @@ WRITERS = {
             printf %s '{_FRONT}' >/srv/logs/front.conf; nginx -c /srv/logs/front.conf
         """,
         stop=_ended_by("front.pid", "on-socket.pid"),
+    ),
+}
+# Logs without times or without URLs.
+PARTIAL_WRITERS = {
+    "uvicorn": LogWriter(
+        "web1",
+        8078,
+        "/srv/logs/uvicorn.log",
+        start=f"""
+            printf %s '{_ASGI}' >/srv/logs/asgi.py
+            cd /srv/logs && export PYTHONDONTWRITEBYTECODE=1
+            {_in_background("uvicorn", "uvicorn --host 0.0.0.0 --port 8078 asgi:app", "/srv/logs/uvicorn.log")}
+        """,
+        stop=_ended_by("uvicorn.pid"),
+    ),
+    "php-fpm": LogWriter(
+        "web1",
+        8079,
+        "/srv/logs/fpm.log",
+        start=f"""
+            echo ok >/srv/logs/index.php
+            printf %s '{_FPM}' >/srv/logs/fpm.conf; printf %s '{_FPM_FRONT}' >/srv/logs/fpm-front.conf
+            $(ls /usr/sbin/php-fpm?.? | head -n 1) -D -y /srv/logs/fpm.conf && nginx -c /srv/logs/fpm-front.conf
+        """,
+        stop=_ended_by("fpm-front.pid", "fpm.pid"),
     ),
 }
 RECEIVER = LogWriter(

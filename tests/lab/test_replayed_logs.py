@@ -1,4 +1,4 @@
-"""Access logs that real servers write are replayed: which requests, in which order, and when another server gets them."""
+"""Access logs of real servers are replayed: the requests that another server receives, their order and their times."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 import pytest_asyncio
 
 from cockpit.load.log_reader import LoggedLoad, Omission, read_log
+from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
-from tests.lab.access_logs import RECEIVER, WRITERS, LogWriter
+from tests.lab.access_logs import PARTIAL_WRITERS, RECEIVER, WRITERS, LogWriter
 from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host, Lab
 from tests.load.servers import DEADLINE, load
@@ -75,19 +76,30 @@ async def start(host: Host, writer: LogWriter) -> None:
             connection.close()
         return True
 
-    await until(answers)
+    await until(answers, DEADLINE)
+
+
+def stop(host: Host, writer: LogWriter) -> None:
+    host.run(f"{{ {writer.stop or 'true'}\n}} >/dev/null 2>&1", check=False)
+
+
+def content(host: Host, file: str) -> str:
+    """A file of the host; "" if there is none."""
+    path = Path(f"/proc/{host.pid}/root{file}")
+    return path.read_text() if path.exists() else ""
 
 
 def lines(host: Host, writer: LogWriter, file: str = "") -> list[str]:
     """The lines of its log, or of another one, about its numbered requests."""
-    return host.run(f"grep -aF '{writer.path.partition('{')[0]}' {file or writer.log} || true").stdout.splitlines()
+    begin = writer.path.partition("{")[0]
+    return [line for line in content(host, file or writer.log).split("\n")[:-1] if begin in line]
 
 
 async def written(host: Host, writer: LogWriter, file: Path) -> WrittenLog:
     before = len(lines(host, writer))
     sent = await asyncio.to_thread(send, host, writer)
     # lighttpd writes its log some seconds later.
-    await until(lambda: len(lines(host, writer)) >= before + len(sent))
+    await until(lambda: len(lines(host, writer)) >= before + len(sent), DEADLINE)
     found = lines(host, writer)[before:]
     await asyncio.to_thread(file.write_text, "".join(f"{line}\n" for line in found))
     return WrittenLog(file, sent)
@@ -101,13 +113,11 @@ async def logs(whole_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Asyn
     try:
         for server in servers:
             await start(hosts[server.host], server)
-        made = [
-            written(hosts[one.host], one, folder / f"{number}.log") for number, one in enumerate(WRITERS.values())
-        ]
+        made = [written(hosts[one.host], one, folder / f"{number}.log") for number, one in enumerate(WRITERS.values())]
         yield dict(zip(WRITERS, await asyncio.gather(*made), strict=True))
     finally:
         for server in servers:
-            hosts[server.host].run(f"{{ {server.stop or 'true'}\n}} >/dev/null 2>&1", check=False)
+            stop(hosts[server.host], server)
 
 
 def replay_plan(writer: LogWriter, file: Path, host: Host) -> LoadPlan:
@@ -146,7 +156,7 @@ async def test_other_server_receives_requests_of_log_in_order_and_at_their_inter
     outcome = await load(plan)
     replayed = len(GAPS) - 1
     assert outcome.statuses == {200: replayed} and outcome.errors == {}
-    await until(lambda: len(lines(whole_lab.web1, writer, RECEIVER.log)) >= before + replayed)
+    await until(lambda: len(lines(whole_lab.web1, writer, RECEIVER.log)) >= before + replayed, DEADLINE)
     received = [line.split(" ", 2) for line in lines(whole_lab.web1, writer, RECEIVER.log)[before:]]
     # A log of whole seconds has the order in which responses ended, which is that of these requests.
     assert [request for _, _, request in received] == [
@@ -158,3 +168,23 @@ async def test_other_server_receives_requests_of_log_in_order_and_at_their_inter
     # The start of a load process is part of it. At the log's own speed the median would be later by half of that.
     late = [one - min(late) for one in late]
     assert median(late) < log.seconds / 4, (name, late)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("uvicorn", r"cannot be replayed: uvicorn logs no times; replay the log of the proxy in front of it"),
+        ("php-fpm", r"cannot be replayed: PHP-FPM logs scripts in place of URLs; replay the log of the web server"),
+    ],
+)
+async def test_log_without_times_or_urls_is_refused(name: str, words: str, whole_lab: Lab, tmp_path: Path) -> None:
+    writer, host = PARTIAL_WRITERS[name], whole_lab.web1
+    file = tmp_path / "log"
+    try:
+        await start(host, writer)
+        await until(lambda: '"GET /' in content(host, writer.log), DEADLINE)
+        await asyncio.to_thread(file.write_text, content(host, writer.log))
+    finally:
+        stop(host, writer)
+    with pytest.raises(UsageError, match=words):
+        read_log(replay_plan(writer, file, host))
