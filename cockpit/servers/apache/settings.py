@@ -4,6 +4,7 @@ from cockpit.servers.settings import Impact, KnownSetting, choice, integer, lead
 
 _TIME = quantity("a time", "5 or 500ms", "ms s mi min h")
 _ON_OFF = choice("On", "Off")
+_BUFFER = integer(512).or_word("0")
 _WORKERS = "requests served at the same time; more wait in the listen queue, each worker takes memory"
 _PER_CHILD = "connections after which a process is replaced, 0: never; bounds leaks, costs forks"
 
@@ -29,6 +30,28 @@ SETTINGS = {
     ),
     "MaxConnectionsPerChild": KnownSetting(_PER_CHILD, integer()),
     "MaxRequestsPerChild": KnownSetting(_PER_CHILD, integer()),
+    "MaxMemFree": KnownSetting(
+        "KiB of freed memory that a process keeps, 0: all (default 2048); low saves memory after large requests",
+        integer(),
+    ),
+    "ThreadStackSize": KnownSetting(
+        "bytes of a thread's stack (default of the system); matters with many threads per process", integer(16384)
+    ),
+    "SendBufferSize": KnownSetting(
+        "bytes of a connection's send buffer, 0: chosen by the kernel; matters on fast, distant links",
+        _BUFFER,
+        Impact.RESTART,
+    ),
+    "ReceiveBufferSize": KnownSetting(
+        "bytes of a connection's receive buffer, 0: chosen by the kernel; matters for uploads over distant links",
+        _BUFFER,
+        Impact.RESTART,
+    ),
+    "ListenCoresBucketsRatio": KnownSetting(
+        "CPUs per listening socket, 0: one socket for all; matters with 16 CPUs or more and many new connections",
+        integer(),
+        Impact.RESTART,
+    ),
     "AsyncRequestWorkerFactor": KnownSetting(
         "idle connections per idle worker that a process (event) accepts; matters with keep-alive",
         quantity("a number", "2 or 1.5"),
