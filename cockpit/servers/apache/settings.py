@@ -1,9 +1,10 @@
 """Apache's settings: https://httpd.apache.org/docs/2.4/mod/directives.html"""
 
-from cockpit.servers.settings import Impact, KnownSetting, choice, integer, leading, quantity
+from cockpit.servers.settings import Impact, KnownSetting, choice, integer, leading, quantity, word
 
 _TIME = quantity("a time", "5 or 500ms", "ms s mi min h")
 _ON_OFF = choice("On", "Off")
+_LISTEN = word("a port such as 80 or 192.0.2.1:80", r"(?:[^\s:\[\]]+:|\[[^\s\[\]]+\]:)?\d{1,5}(?: \w+)?")
 _BUFFER = integer(512).or_word("0")
 _WORKERS = "requests served at the same time; more wait in the listen queue, each worker takes memory"
 _PER_CHILD = "connections after which a process is replaced, 0: never; bounds leaks, costs forks"
@@ -21,7 +22,7 @@ SETTINGS = {
     "ServerLimit": KnownSetting("upper limit of processes; bounds MaxRequestWorkers", integer(1), Impact.RESTART),
     "ThreadLimit": KnownSetting("upper limit of ThreadsPerChild", integer(1), Impact.RESTART),
     # https://httpd.apache.org/docs/2.4/bind.html: changed Listen directives can need a stop and a start.
-    "Listen": KnownSetting("address and port that accept connections", impact=Impact.RESTART),
+    "Listen": KnownSetting("address and port that accept connections", _LISTEN, Impact.RESTART),
     # The sockets, and with them their queues, are kept over a reload.
     "ListenBacklog": KnownSetting(
         "length of the listen queue, at most net.core.somaxconn; matters when all workers are busy",

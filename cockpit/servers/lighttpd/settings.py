@@ -1,10 +1,11 @@
 """lighttpd's settings: https://redmine.lighttpd.net/projects/lighttpd/wiki/Docs_ConfigurationOptions"""
 
-from cockpit.servers.settings import Impact, KnownSetting, choice, integer, quantity
+from cockpit.servers.settings import Impact, KnownSetting, choice, integer, quantity, word
 
 # doc/initscripts.txt, https://redmine.lighttpd.net/issues/2785: a reload (SIGUSR1) keeps the sockets and the user of
 # the start, and does not work in a chroot.
 _START = Impact.RESTART
+_NAME = word("a name", r"[A-Za-z_][\w.-]{0,31}")
 
 SETTINGS = {
     "server.max-connections": KnownSetting("connections at the same time; at most half of server.max-fds", integer(1)),
@@ -34,8 +35,10 @@ SETTINGS = {
         "load average above which nothing is compressed", quantity("a load average", "4.00")
     ),
     "server.port": KnownSetting("port that accepts connections", integer(0, 65535), _START),
-    "server.bind": KnownSetting("address that accepts connections", impact=_START),
-    "server.username": KnownSetting("user of the server", impact=_START),
-    "server.groupname": KnownSetting("group of the server", impact=_START),
-    "server.chroot": KnownSetting("root directory of the server", impact=_START),
+    "server.bind": KnownSetting(
+        "address that accepts connections", word("an address, or the path of a socket"), _START
+    ),
+    "server.username": KnownSetting("user of the server", _NAME, _START),
+    "server.groupname": KnownSetting("group of the server", _NAME, _START),
+    "server.chroot": KnownSetting("root directory of the server", word("an absolute path", r"/\S*"), _START),
 }

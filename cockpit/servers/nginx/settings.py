@@ -1,6 +1,6 @@
 """nginx's settings: https://nginx.org/en/docs/dirindex.html"""
 
-from cockpit.servers.settings import ON_OFF, KnownSetting, integer, parameters, quantity
+from cockpit.servers.settings import ON_OFF, KnownSetting, integer, parameters, quantity, word
 
 _TIME = quantity("a time", "65s", "ms s m h d w M y")
 _SIZE = quantity("a size", "32k", "k m g")
@@ -40,7 +40,9 @@ SETTINGS = {
         "keeps file descriptors and sizes of served files; saves open and stat with many static files", _FILE_CACHE
     ),
     "access_log": KnownSetting("the access log; buffer= saves a write per request, off all of them", _LOG),
-    "proxy_cache": KnownSetting("the zone (keys_zone of a proxy_cache_path) in which responses are cached, or off"),
+    "proxy_cache": KnownSetting(
+        "the zone (keys_zone of a proxy_cache_path) in which responses are cached, or off", word("a zone, or off")
+    ),
     "keepalive": KnownSetting(
         "idle connections to the upstream per worker; needs proxy_http_version 1.1 and an empty Connection header",
         integer(1),

@@ -3,9 +3,26 @@
 https://tomcat.apache.org/tomcat-10.1-doc/config/http.html
 """
 
+import re
+import shlex
+
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, integer
 
 _COUNT = integer(1)
+_SIZE = re.compile(r"-X(?:m[nsx]|ss)(?:\d{1,15}[kKmMgGtT]?)")
+
+
+def _are_options(value: str) -> bool:
+    """Whether the JVM can take each word for an option, and those of its memory are sizes. catalina.sh has the shell
+    read the value, which may have variables and quotes."""
+    try:
+        words = shlex.split(value)
+    except ValueError:
+        return False
+    sizes = (word for word in words if word.startswith(("-Xmn", "-Xms", "-Xmx", "-Xss")) and "$" not in word)
+    return all(word[:1] in ("-", "@", "$") for word in words) and all(map(_SIZE.fullmatch, sizes))
+
+
 _MILLISECONDS = integer().or_word("-1")
 
 
@@ -16,7 +33,8 @@ def _restart(text: str, form: ValueForm) -> KnownSetting:
 KEYS = {
     "JAVA_OPTS": KnownSetting(
         "options of the JVM: -Xmx bounds the heap; a small heap collects often, a large one takes memory",
-        impact=Impact.RESTART,
+        ValueForm("options such as -Xmx512m -XX:+UseParallelGC", _are_options),
+        Impact.RESTART,
     ),
 }
 SETTINGS = {
