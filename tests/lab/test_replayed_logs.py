@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 
 from cockpit.load.log_reader import LoggedLoad, Omission, read_log
-from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
+from tests.commands import cockpit
 from tests.lab.access_logs import PARTIAL_WRITERS, RECEIVER, WRITERS, LogWriter
 from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host, Lab
@@ -173,8 +173,8 @@ async def test_other_server_receives_requests_of_log_in_order_and_at_their_inter
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("uvicorn", r"cannot be replayed: uvicorn logs no times; replay the log of the proxy in front of it"),
-        ("php-fpm", r"cannot be replayed: PHP-FPM logs scripts in place of URLs; replay the log of the web server"),
+        ("uvicorn", "cannot be replayed: uvicorn logs no times; replay the log of the proxy in front of it"),
+        ("php-fpm", "cannot be replayed: PHP-FPM logs scripts in place of URLs; replay the log of the web server"),
     ],
 )
 async def test_log_without_times_or_urls_is_refused(name: str, words: str, whole_lab: Lab, tmp_path: Path) -> None:
@@ -186,5 +186,20 @@ async def test_log_without_times_or_urls_is_refused(name: str, words: str, whole
         await asyncio.to_thread(file.write_text, content(host, writer.log))
     finally:
         stop(host, writer)
-    with pytest.raises(UsageError, match=words):
-        read_log(replay_plan(writer, file, host))
+    done = await asyncio.to_thread(cockpit, "run", f"http://{host.address}/", "--replay-log", file, "--no-tui")
+    assert (done.returncode, done.stdout) == (2, "") and f"{file}: {words}" in done.stderr
+
+
+async def test_command_replays_log_that_has_urls_of_a_host(logs: dict[str, WrittenLog], whole_lab: Lab) -> None:
+    host, file = whole_lab.web1, logs["squid"].file
+    url = f"http://{host.address}:{RECEIVER.port}/"
+    before = len(lines(host, WRITERS["squid"], RECEIVER.log))
+    options = "--replay-log", file, "--speed", "50", "--no-tui"
+    other = await asyncio.to_thread(cockpit, "run", url, *options)
+    assert other.returncode == 2 and "give the host of its URLs with -H 'Host: NAME'" in other.stderr
+    done = await asyncio.to_thread(cockpit, "run", url, "-H", "Host: origin1", *options)
+    replayed = len(GAPS) - 1
+    assert done.returncode == 0 and f"200 OK {replayed}" in done.stdout, done.stderr
+    assert f"1 of {len(GAPS)} lines are not replayed (methods other than GET and HEAD: 1)" in done.stderr
+    # The first request is also sent before the load.
+    await until(lambda: len(lines(host, WRITERS["squid"], RECEIVER.log)) == before + replayed + 1, DEADLINE)
