@@ -34,16 +34,19 @@ mimetype.assign = ( ".html" => "text/html" )
 accesslog.filename = "/srv/logs/lighttpd.log"
 """
 _CADDY = """\
-{
+{{
 	admin off
-}
-:8073 {
+}}
+:{port} {{
 	root * /var/www/html
 	file_server
-	log {
-		output file /srv/logs/caddy.log
-	}
-}
+	log {{
+		output file /srv/logs/{name}.log
+		format json {{
+			{formats}
+		}}
+	}}
+}}
 """
 # In front of gunicorn on a Unix socket, without a log of its own.
 _FRONT = """\
@@ -148,6 +151,13 @@ def _haproxy(name: str, port: int, to: str, before: str = "") -> str:
     """
 
 
+def _caddy(name: str, port: int, formats: str = "") -> str:
+    return f"""
+        printf %s '{_CADDY.format(name=name, port=port, formats=formats)}' >/srv/logs/{name}.Caddyfile
+        {_in_background(name, f"caddy run --adapter caddyfile --config /srv/logs/{name}.Caddyfile")}
+    """
+
+
 def _gunicorn(name: str, bind: str) -> str:
     return f"""
         printf %s '{_APP}' >/srv/logs/app.py
@@ -197,11 +207,16 @@ WRITERS = {
         8073,
         "/srv/logs/caddy.log",
         resolution=0.001,
-        start=f"""
-            printf %s '{_CADDY}' >/srv/logs/Caddyfile
-            {_in_background("caddy", "caddy run --config /srv/logs/Caddyfile")}
-        """,
+        start=_caddy("caddy", 8073),
         stop=_ended_by("caddy.pid"),
+    ),
+    "caddy with other times": LogWriter(
+        "web1",
+        8069,
+        "/srv/logs/caddy-iso.log",
+        resolution=0.001,
+        start=_caddy("caddy-iso", 8069, "time_format iso8601\n\t\t\tduration_format string"),
+        stop=_ended_by("caddy-iso.pid"),
     ),
     "lighttpd": LogWriter(
         "web1",
