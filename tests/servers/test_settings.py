@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cockpit.model.errors import ChangeRefused
@@ -57,6 +59,7 @@ built\t/usr/sbin/httpd\t -D SERVER_CONFIG_FILE="conf/httpd.conf"
     registry.FILES,
     registry.TEXTS,
 )
+WHEN = re.compile(r"; |\b(?:matters|counts|if|when)\b")
 EVERY = [(kind, name) for kind, table in registry.SETTINGS.items() for name in table]
 
 
@@ -68,6 +71,7 @@ def knob(kind: str, directive: str, **given: str) -> Knob:
 def test_each_setting_has_help_line_and_form(kind: str, name: str) -> None:
     setting = registry.SETTINGS[kind][name]
     assert 10 < len(setting.help) < 120 and "\n" not in setting.help and not setting.help.endswith(".")
+    assert WHEN.search(setting.help), "the line has no word on when the setting matters, or what a value costs"
     assert not setting.accepts("buffer=no such value")
     assert all(setting.accepts(value) for value in setting.form.choices)
     assert not setting.form.words.endswith(".")

@@ -41,10 +41,18 @@ SETTINGS = {
     "maxThreads": _restart("maximum threads that serve requests (200); too few queue, too many take memory", _COUNT),
     "minSpareThreads": _restart("threads that are kept running (10); matters if load arrives in bursts", integer()),
     "acceptCount": _restart("length of the accept queue (100); counts when maxConnections is reached", _COUNT),
-    "maxConnections": _restart("maximum connections at a time (8192), -1: no limit", integer().or_word("-1")),
-    "connectionTimeout": _restart("milliseconds to wait for a request line after the connection", _MILLISECONDS),
-    "keepAliveTimeout": _restart("milliseconds that an idle connection is kept, -1: forever", _MILLISECONDS),
+    "maxConnections": _restart(
+        "maximum connections at a time (8192), -1: no limit; more wait in the accept queue", integer().or_word("-1")
+    ),
+    "connectionTimeout": _restart(
+        "milliseconds to wait for a request line after the connection; short frees it from silent clients",
+        _MILLISECONDS,
+    ),
+    "keepAliveTimeout": _restart(
+        "milliseconds that an idle connection is kept, -1: forever; short frees connections", _MILLISECONDS
+    ),
     "maxKeepAliveRequests": _restart(
-        "requests per connection (100), -1: no limit, 1: no keep-alive", integer().or_word("-1")
+        "requests per connection (100), -1: no limit, 1: no keep-alive; low costs new connections",
+        integer().or_word("-1"),
     ),
 }
