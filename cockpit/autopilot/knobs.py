@@ -77,7 +77,7 @@ def _ordered(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[s
 
 
 def _allowed(knob: Knob, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
-    choices = knob.choices or (knob.known.form.choices if knob.known and knob.known.form else ())
+    choices = knob.choices or (knob.known.form.choices if knob.known else ())
     if choices:
         return _ordered(choices, unit)
     if knob.min is not None and knob.max is not None:

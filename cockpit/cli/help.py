@@ -122,8 +122,9 @@ def _status_row(page: StatusPageKind) -> str:
 
 def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
     """A heading and a table of a kind's known settings."""
-    rows = [f"| `{name}` | {one.help} | {one.form.words if one.form else ''} |" for name, one in table.items()]
-    return "\n".join((f"## {kind}\n", "| setting | effect, and when it matters | value |", "|---|---|---|", *rows))
+    rows = [f"| `{name}` | {one.help} | {one.form.words} | {one.impact} |" for name, one in table.items()]
+    head = "| setting | effect, and when it matters | value | needs |"
+    return "\n".join((f"## {kind}\n", head, "|---|---|---|---|", *rows))
 
 
 def _any_of(names: Iterable[str]) -> str:

@@ -18,8 +18,8 @@ from cockpit.load.request import target_of
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
 from cockpit.model.text import neutral
-from cockpit.servers.access_log import MOST_BYTES, LoggedRequest
-from cockpit.servers.registry import LOGGED_REQUESTS
+from cockpit.servers.access_log import MOST_BYTES, LoggedRequest, PartialLog, without_prefix
+from cockpit.servers.registry import LOGGED_REQUESTS, PARTIAL_LOGS
 
 _MOST_LINES = 20_000_000
 # Distinct requests that are recognized when they come again, so that each is kept once.
@@ -29,7 +29,10 @@ _METHODS = frozenset((b"GET", b"HEAD"))
 # What a request line can carry: printable ASCII; servers escape other bytes, quotes and backslashes in their logs.
 _PATH = re.compile(rb"/[!#-\[\]-~]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?#:@]{1,255})(?::\d{0,5})?(.*)")
-_FORMATS = "common or combined (nginx, Apache, Tomcat, lighttpd), squid's own, HAProxy's httplog, Caddy's JSON"
+_FORMATS = (
+    "common or combined (nginx, Apache, Tomcat, lighttpd, gunicorn, varnishncsa), squid's own, HAProxy's httplog,"
+    " Caddy's JSON"
+)
 
 
 class Omission(StrEnum):
@@ -65,7 +68,8 @@ class DistinctRequests:
 
 class LoggedLoad(NamedTuple):
     """The requests of a log, at their `offsets` (s after the first, at the speed of the replay), each by its number in
-    `requests`. `spread`: the log has whole seconds, so the requests of a second were spread over it."""
+    `requests`. `spread`: the log has whole seconds, so the requests of a second were spread over it. `stripped` is the
+    number of URLs without their query strings."""
 
     replay: LogReplay
     offsets: Any
@@ -74,6 +78,7 @@ class LoggedLoad(NamedTuple):
     lines: int
     omitted: Counter[Omission]
     spread: str
+    stripped: int
 
     @property
     def total(self) -> int:
@@ -100,6 +105,11 @@ class LoggedLoad(NamedTuple):
             found.append(f"{name}: {self.omitted.total()} of {self.lines} lines are not replayed ({self._omissions})")
         if self.spread:
             found.append(f"{name}: times are whole seconds; the requests of a second are spread {self.spread} over it")
+        if self.stripped:
+            found.append(
+                f"{name}: {self.stripped} of {self.total} URLs end at their ?: squid logs no query strings by default"
+                " (strip_query_terms off)"
+            )
         return tuple(found)
 
     @property
@@ -130,36 +140,43 @@ def read_log(plan: LoadPlan) -> LoggedLoad:
 def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> LoggedLoad:
     """`seed` is that of random arrivals, None for even ones."""
     starts, numbers, requests, omitted = array("d"), array("I"), DistinctRequests(), Counter[Omission]()
+    partial_logs, stripped = set[PartialLog](), 0
     try:
         with Path(replay.file).open("rb") as file:
-            for request in _parsed(iter(partial(file.readline, MOST_BYTES), b"")):
+            for request in _parsed(iter(partial(file.readline, MOST_BYTES), b""), partial_logs):
                 path = _path_of(request, hosts)
                 if request is None or isinstance(path, Omission):
                     omitted[path if isinstance(path, Omission) else Omission.MALFORMED] += 1
                     continue
                 starts.append(request.at)
                 numbers.append(requests.number_of(request.method + b" " + path))
+                stripped += path.endswith(b"?")
     except OSError as error:
         raise UsageError(f"{replay.file}: cannot be read: {error.strerror}") from None
     lines = len(starts) + omitted.total()
     if not starts:
-        raise UsageError(_nothing(replay.file, omitted))
+        raise UsageError(_nothing(replay.file, omitted, partial_logs))
     instants = np.frombuffer(starts)
     order = np.argsort(instants, kind="stable")
     instants, spread = instants[order], ""
     if not np.any(instants % 1):
         instants, spread = _spread(instants, seed), "evenly" if seed is None else "at random"
     offsets = (instants - instants[0]) / replay.speed
-    return LoggedLoad(replay, offsets, np.frombuffer(numbers, np.uint32)[order], requests, lines, omitted, spread)
+    return LoggedLoad(
+        replay, offsets, np.frombuffer(numbers, np.uint32)[order], requests, lines, omitted, spread, stripped
+    )
 
 
-def _parsed(lines: Iterable[bytes]) -> Iterable[LoggedRequest | None]:
-    """The request of each line, by the first format that any line has; None: a line without."""
+def _parsed(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[LoggedRequest | None]:
+    """The request of each line, by the first format that any line has; None: a line without. Until then, logs that
+    cannot be replayed are added to `partial_logs`."""
     parse: Callable[[bytes], LoggedRequest | None] | None = None
     for number, line in enumerate(lines):
         if number >= _MOST_LINES:
             raise UsageError(f"the log has more than {_MOST_LINES} lines: replay a part of it")
         parse = parse or next((one for one in LOGGED_REQUESTS if one(line)), None)
+        if not parse:
+            partial_logs |= {one for one in PARTIAL_LOGS if one.pattern.match(without_prefix(line))}
         yield parse(line) if parse else None
 
 
@@ -189,10 +206,13 @@ def _spread(instants: Any, seed: int | None) -> Any:
     return instants + place / np.repeat(counts, counts)
 
 
-def _nothing(file: str, omitted: Counter[Omission]) -> str:
+def _nothing(file: str, omitted: Counter[Omission], partial_logs: set[PartialLog]) -> str:
     """The error for a log without a single request that can be sent."""
     if not omitted:
         return f"{file}: is empty; give an access log with requests"
+    if omitted.keys() == {Omission.MALFORMED} and partial_logs:
+        one = min(partial_logs, key=lambda log: log.lacks)
+        return f"{file}: cannot be replayed: {one.lacks}; {one.instead}"
     reason, _ = omitted.most_common(1)[0]
     ways_out = {
         Omission.METHOD: "only GET and HEAD are sent",

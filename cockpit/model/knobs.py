@@ -150,7 +150,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return f"{self.min:g} or more{unit}"
         if self.max is not None:
             return f"at most {self.max:g}{unit}"
-        return self.known.form.words if self.known and self.known.form else ""
+        return self.known.form.words if self.known else ""
 
     @property
     def price(self) -> str:
@@ -184,7 +184,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def malformed(self, value: str) -> str:
         """Return why the server cannot take a value of this form; "" if it may."""
         variable = GRAMMARS[self.kind].variable if self.kind in GRAMMARS else None
-        if self.known is None or self.known.form is None or (variable and variable.fullmatch(value)):
+        if self.known is None or (variable and variable.fullmatch(value)):
             return ""
         if self.known.accepts(value):
             return ""

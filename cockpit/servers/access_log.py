@@ -12,12 +12,14 @@ MOST_BYTES = 16384
 _QUOTED = rb'"(?:[^"\\]|\\.)*"'
 # Common and combined format, also behind a virtual host: client, identity, user, [time], "request", status, bytes, then
 # "referer" and "user agent", which the client chooses, then the fields of the server's own format.
+# A client on a Unix socket has no name in gunicorn's log.
+_CLIENT = rb"[^\s\[\"]* (?:[^\s\[\"]+ ){2,3}"
 _COMBINED = re.compile(
-    rb"(?:[^\s\[\"]+ ){3,4}\[[^\]]{1,64}\] " + _QUOTED + rb" (\d{3}) (?:\d+|-)(?: " + _QUOTED + rb" " + _QUOTED + rb")?"
+    _CLIENT + rb"\[[^\]]{1,64}\] " + _QUOTED + rb" (\d{3}) (?:\d+|-)(?: " + _QUOTED + rb" " + _QUOTED + rb")?"
 )
-
-
-_REQUEST = re.compile(rb"(?:[^\s\[\"]+ ){3,4}\[([^\]]{1,64})\] \"((?:[^\"\\]|\\.)*)\" \d{3} ")
+_REQUEST = re.compile(_CLIENT + rb"\[([^\]]{1,64})\] \"((?:[^\"\\]|\\.)*)\" \d{3} ")
+# The end of a syslog daemon's or journalctl's prefix: `Nov 23 04:57:52 web1 gunicorn[12]: `.
+_TAGGED = re.compile(rb"[\w./-]\[\d{1,10}$")
 # 23/Nov/2026:06:51:03 +0100, also with a fraction of the second, and without a zone.
 _STAMP = re.compile(rb"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)(?: ([+-])(\d\d)(\d\d))?")
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
@@ -31,10 +33,26 @@ class AccessLine(NamedTuple):
     hit: bool | None = None
 
 
+class PartialLog(NamedTuple):
+    """A log of requests that cannot be replayed: a `pattern` of its lines, what it `lacks`, and another log to use."""
+
+    pattern: re.Pattern[bytes]
+    lacks: str
+    instead: str
+
+
+def without_prefix(line: bytes) -> bytes:
+    """The line without the prefix of a syslog daemon or of journalctl, up to MOST_BYTES."""
+    line = line[:MOST_BYTES]
+    head, _, body = line.partition(b"]: ")
+    return body if b'"' not in head and _TAGGED.search(head) else line
+
+
 def combined(line: bytes) -> tuple[int, bytes] | None:
     """The status of a line in common or combined format, and the fields behind it; None: another format."""
-    found = _COMBINED.match(line, 0, MOST_BYTES)
-    return (int(found[1]), line[found.end() : MOST_BYTES].strip()) if found else None
+    line = without_prefix(line)
+    found = _COMBINED.match(line)
+    return (int(found[1]), line[found.end() :].strip()) if found else None
 
 
 class LoggedRequest(NamedTuple):
@@ -70,5 +88,5 @@ def logged_request(stamp: bytes, request: bytes) -> LoggedRequest | None:
 
 def combined_request(line: bytes) -> LoggedRequest | None:
     """The request of a line in common or combined format; None: another format, or no request."""
-    found = _REQUEST.match(line, 0, MOST_BYTES)
+    found = _REQUEST.match(without_prefix(line))
     return logged_request(found[1], found[2]) if found else None

@@ -40,7 +40,9 @@ SETTINGS = {
         Impact.LIVE,
     ),
     "vm.swappiness": KnownSetting(
-        "0 to 200: how readily memory is swapped out instead of dropping the page cache", integer(0, 200), Impact.LIVE
+        "0 to 200: how readily memory is swapped out instead of dropping the page cache; matters if memory is short",
+        integer(0, 200),
+        Impact.LIVE,
     ),
 }
 CANDIDATES = tuple(CandidateKnob(name=key.rpartition(".")[2], kind="sysctl", key=key) for key in SETTINGS)

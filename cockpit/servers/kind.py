@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from cockpit.servers import blocks
-from cockpit.servers.access_log import AccessLine, LoggedRequest
+from cockpit.servers.access_log import AccessLine, LoggedRequest, PartialLog
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.settings import KnownSetting
@@ -125,9 +125,10 @@ class ServerKind(NamedTuple):
     nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
     `settings` are its known settings; without a grammar they are keys of its keyvalue files. `keys` are such keys of a
     kind with a grammar. `access_log` parses a line of its access log, `logged_request` the request in it; None: a line
-    of another format. `startup` finds a running server's configuration (None: another program of that name); `version`
-    is the option that makes its program print its compiled defaults, `variables` are those of its environment that set
-    more than one setting, `library` is grep's pattern of the one of its libraries that its settings depend on.
+    of another format; `partial_log` is a log without such requests. `startup` finds a running server's configuration
+    (None: another program of that name); `version` is the option that makes its program print its compiled defaults,
+    `variables` are those of its environment that set more than one setting, `library` is grep's pattern of the one of
+    its libraries that its settings depend on.
     `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly quoted),
     `upstream` the addresses of servers to which it passes requests (groups: addresses, or host and port), `own_log` the
     file of its error log (group 1).
@@ -153,6 +154,7 @@ class ServerKind(NamedTuple):
     keys: Mapping[str, KnownSetting] = {}
     access_log: Callable[[bytes], AccessLine | None] | None = None
     logged_request: Callable[[bytes], LoggedRequest | None] | None = None
+    partial_log: PartialLog | None = None
     startup: Callable[[Process, Inventory], Startup | None] | None = None
     version: str = ""
     variables: tuple[str, ...] = ()
@@ -166,7 +168,9 @@ class ServerKind(NamedTuple):
     at_start: tuple[StartSetting, ...] = ()
 
 
-def on_command_line(title: str, name: str, *processes: str, at_start: tuple[StartSetting, ...]) -> ServerKind:
+def on_command_line(
+    title: str, name: str, *processes: str, at_start: tuple[StartSetting, ...], partial_log: PartialLog | None = None
+) -> ServerKind:
     """A kind of server that is configured by what starts it alone: its command line and its environment."""
 
     def startup(process: Process, inventory: Inventory) -> Startup:
@@ -179,7 +183,14 @@ def on_command_line(title: str, name: str, *processes: str, at_start: tuple[Star
             if inventory.ports_of(master.pid):
                 yield running(title, master.name, inventory, master, startup(master, inventory), ())
 
-    return ServerKind(name=name, processes=processes, discover=discover, startup=startup, at_start=at_start)
+    return ServerKind(
+        name=name,
+        processes=processes,
+        discover=discover,
+        partial_log=partial_log,
+        startup=startup,
+        at_start=at_start,
+    )
 
 
 class ConfigFile(NamedTuple):

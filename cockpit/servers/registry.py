@@ -58,6 +58,7 @@ SETTINGS[systemd.KIND] |= {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))
+PARTIAL_LOGS = tuple(kind.partial_log for kind in KINDS if kind.partial_log)
 # Regular expressions for lines of logs and commands; see ServerKind.
 FAILURE = "|".join(kind.failure for kind in KINDS if kind.failure)
 CORRECTION = "|".join(kind.correction for kind in KINDS if kind.correction)

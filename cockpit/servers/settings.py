@@ -38,20 +38,20 @@ class ValueForm(NamedTuple):
 
 
 class KnownSetting(NamedTuple):
-    """`help` is one line: the effect of the setting, and when it matters. `form`: None if any value may be right.
+    """`help` is one line: the effect of the setting, and when it matters; `form` is that of its values.
 
     `printed` is a value as the running server prints it: `268435456` for `256M`.
     """
 
     help: str
-    form: ValueForm | None = None
+    form: ValueForm
     impact: Impact = Impact.RELOAD
     printed: Callable[[str], str] = str
 
     def accepts(self, value: str) -> bool:
         """Whether the server may take the value, quoted or not."""
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-        return self.form is None or self.form.takes(value[1:-1] if quoted else value)
+        return self.form.takes(value[1:-1] if quoted else value)
 
 
 def integer(least: int = 0, most: int | None = None) -> ValueForm:
@@ -78,6 +78,12 @@ def whole_size(example: str, units: str) -> ValueForm:
         return bool(_WHOLE.fullmatch(value[:-1] if value[-1:].upper() in units else value))
 
     return ValueForm(f"a size such as {example}", takes)
+
+
+def word(what: str, pattern: str = r"\S+") -> ValueForm:
+    """A value without spaces, which the pattern matches."""
+    known = re.compile(pattern)
+    return ValueForm(what, lambda value: known.fullmatch(value) is not None)
 
 
 def choice(*values: str) -> ValueForm:

@@ -1,44 +1,28 @@
-"""Think time on a real Apache, and access logs of real servers replayed on the same servers."""
+"""Users as in life, on real servers: think time, reconnects, cookies, sockets and chains, by the servers' own logs."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from cockpit.load.log_reader import read_log
-from cockpit.model.load import LoadPlan, LogReplay, PathList, ThinkTime
+from cockpit.model.load import LoadPlan, Request, Take, ThinkTime
 from cockpit.model.study import located
 from cockpit.profiles.reader import read_profile
-from tests.lab import state
 from tests.lab.cpus import generator_cpu
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Host, Lab
-from tests.load.servers import load
+from tests.lab.sessions import PORT, START, STOP, Visit, visits
+from tests.load.servers import DEADLINE, Outcome, load
+from tests.tuning.conftest import until
 
-REQUESTS = 60
-
-
-class Site(NamedTuple):
-    """A server of the lab with an access log: host, port, log, paths, and Host header."""
-
-    host: str
-    port: int
-    log: str
-    paths: str = "/img/{00001..00020}.jpg"
-    site: str = ""
-
-
-SITES = {
-    "apache": Site("web1", 80, "/var/log/apache2/access.log"),
-    "nginx": Site("proxy1", 8080, "/var/log/nginx/access.log"),
-    "squid": Site("proxy1", 80, "/var/log/squid/access.log", site="origin1"),
-    "tomcat": Site("app1", 8080, "/var/log/tomcat10/access.log", paths="/hello.html?n={1..20}"),
-}
+TOKEN = Take(name="token", source="regex", expression='name="csrf" value="([0-9a-f]+)"')
+ORDER = Take(name="id", source="json", expression="order.id")
+FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 
 
 async def test_think_time_and_reconnects(plain_web1: Host) -> None:
@@ -56,40 +40,91 @@ async def test_think_time_and_reconnects(plain_web1: Host) -> None:
     }
 
 
-@pytest.mark.parametrize("name", SITES)
-async def test_log_of_real_server_is_replayed(name: str, whole_lab: Lab, tmp_path: Path) -> None:
-    site = SITES[name]
-    host = whole_lab.hosts[site.host]
-    plan = LoadPlan(
-        url=f"http://{site.host}:{site.port}/",
-        connect_to=f"{host.address}:{site.port}",
-        headers=(("Host", site.site),) if site.site else (),
-        concurrency=3,
-        requests=REQUESTS,
-        cpus=(generator_cpu(),),
-    )
-    first = await logged(host, site, replace(plan, paths=PathList(pattern=site.paths)), tmp_path / "first.log")
-    again = await logged(host, site, replace(plan, requests=None, replay=first), tmp_path / "again.log")
-    assert requests_of(plan, first) == requests_of(plan, again)
-    assert sum(requests_of(plan, again).values()) == REQUESTS
+@pytest.fixture(scope="module")
+def site(whole_lab: Lab) -> Iterator[Host]:
+    """web1 with the page that has sessions."""
+    try:
+        whole_lab.web1.run(f"{{ set -e; {START}\n}} >/dev/null 2>&1")
+        yield whole_lab.web1
+    finally:
+        whole_lab.web1.run(f"{{ {STOP}\n}} >/dev/null 2>&1", check=False)
 
 
-async def logged(host: Host, site: Site, plan: LoadPlan, file: Path) -> LogReplay:
-    """Load the site, and return its log of that load for a replay at speed 2."""
-    before = length(host, site)
+async def visited(site: Host, **values: Any) -> tuple[Outcome, list[Visit]]:
+    """Load the page, and return the requests that nginx logged."""
+    before = len(visits(site))
+    plan = LoadPlan(url=f"http://{site.address}:{PORT}/", timeout=DEADLINE, cpus=(generator_cpu(),), **values)
     outcome = await load(plan)
-    assert outcome.statuses == {200: REQUESTS} and outcome.errors == {}
-    assert state.wait_for(lambda: length(host, site) - before >= REQUESTS)
-    text = host.run(f"tail -n {length(host, site) - before} {site.log}").stdout
-    await asyncio.to_thread(file.write_text, text)
-    return LogReplay(file=str(file), speed=2.0)
+    await until(lambda: len(visits(site)) - before >= outcome.total("completed"), DEADLINE)
+    found = visits(site)[before:]
+    assert outcome.errors == {} and len(found) == outcome.total("sent") == plan.requests
+    return outcome, found
 
 
-def length(host: Host, site: Site) -> int:
-    return int(host.run(f"wc -l <{site.log} || echo 0").stdout.split()[0])
+def by_connection(found: list[Visit]) -> dict[int, list[Visit]]:
+    connections: dict[int, list[Visit]] = {}
+    for visit in found:
+        connections.setdefault(visit.connection, []).append(visit)
+    return connections
 
 
-def requests_of(plan: LoadPlan, replay: LogReplay) -> Counter[bytes]:
-    log = read_log(replace(plan, replay=replay))
-    assert log.lines == log.total
-    return Counter(log.requests.line(number) for number in log.numbers.tolist())
+def chain(site: Host) -> tuple[Request, ...]:
+    base = f"http://{site.address}:{PORT}"
+    return (
+        Request(name="form", url=f"{base}/form", take=(TOKEN,)),
+        Request(name="order", url=f"{base}/order", method="POST", headers=FORM, body="csrf={token}", take=(ORDER,)),
+        Request(name="show", url=f"{base}/orders/{{id}}"),
+    )
+
+
+async def test_chain_sends_token_of_form_and_shows_order_of_its_session(site: Host) -> None:
+    outcome, found = await visited(site, concurrency=5, requests=300, cookies=True, mix=chain(site))
+    assert outcome.unexpected == {} and set(outcome.statuses) == {200, 201}
+    users = by_connection(found)
+    assert len(users) == 5 == len({visit.session for visit in found})
+    for user in users.values():
+        steps = [visit.path.split("/")[1] for visit in user]
+        assert steps == [("form", "order", "orders")[number % 3] for number in range(len(user))]
+        assert [visit.path for visit in user[2::3]] == [f"/orders/{visit.order}" for visit in user[1:-1:3]]
+    created = [visit.order for visit in found if visit.order != "-"]
+    assert len(set(created)) == len(created) >= 300 // 3 - 5
+    completed = {name: sum(group.completed for group in groups) for name, groups in outcome.groups.items()}
+    assert completed == {
+        "form": sum(visit.path == "/form" for visit in found),
+        "order": sum(visit.path == "/order" for visit in found),
+        "show": sum(visit.path.startswith("/orders/") for visit in found),
+    }
+
+
+async def test_token_of_a_form_is_refused_without_its_cookie(site: Host) -> None:
+    outcome, found = await visited(site, concurrency=4, requests=80, mix=chain(site))
+    # A user starts over after each refusal, and each form is a new session.
+    paths = Counter(visit.path for visit in found)
+    assert paths.keys() == {"/form", "/order"} and 0 <= paths["/form"] - paths["/order"] <= 4
+    assert outcome.statuses == {200: paths["/form"], 403: paths["/order"]}
+    assert len({visit.session for visit in found}) == 80 and {visit.cookie for visit in found} == {"-"}
+
+
+async def test_each_user_has_a_session_over_all_its_connections(site: Host) -> None:
+    _, found = await visited(site, concurrency=4, requests=100, cookies=True, requests_per_connection=7)
+    connections = by_connection(found)
+    assert all([visit.nth for visit in one] == list(range(1, len(one) + 1)) for one in connections.values())
+    sizes = Counter(map(len, connections.values()))
+    # The last connection of each user may have fewer.
+    assert max(sizes) == 7 and sum(count for size, count in sizes.items() if size < 7) <= 4
+    assert len({visit.session for visit in found}) == 4
+    first = [visit for visit in found if visit.cookie == "-"]
+    assert len(first) == 4 and {visit.nth for visit in first} == {1}
+    assert all(visit.cookie in (visit.session, "-") for visit in found)
+
+
+async def test_sockets_of_a_user_share_its_cookies_and_pause_between_requests(site: Host) -> None:
+    think = ThinkTime(distribution="uniform", seconds=0.1, most=0.3)
+    _, found = await visited(site, concurrency=6, requests=120, cookies=True, sockets_per_user=3, think_time=think)
+    connections = by_connection(found)
+    assert len(connections) == 6
+    # All begin without a cookie. The session of the last of a user's first responses remains.
+    sessions = Counter(one[-1].cookie for one in connections.values())
+    assert sorted(sessions.values()) == [3, 3] and "-" not in sessions
+    gaps = [after.at - before.at for one in connections.values() for before, after in pairwise(one)]
+    assert len(gaps) == 120 - 6 and min(gaps) > 0.1 - 0.02

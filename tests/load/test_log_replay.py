@@ -120,6 +120,29 @@ def test_log_without_requests_is_refused_with_hint(write: Write, tmp_path: Path)
         read(LogReplay(file=str(tmp_path / "none")))
 
 
+UVICORN = 'INFO:     127.0.0.1:52846 - "GET /x HTTP/1.1" 200 OK'
+FPM = '127.0.0.1 -  23/Nov/2026:01:10:00 +0000 "GET /index.php" 200'
+
+
+def test_log_of_uvicorn_or_php_fpm_is_refused_with_what_it_lacks(write: Write) -> None:
+    with pytest.raises(UsageError, match=r"log: cannot be replayed: uvicorn logs no times; replay the log of the prox"):
+        read(write("INFO:     Started server process [1]", UVICORN))
+    with pytest.raises(UsageError, match=r"cannot be replayed: PHP-FPM logs scripts in place of URLs; replay the log"):
+        read(write(FPM, FPM))
+    assert read(write(FPM, line(1.5), UVICORN)).omitted.total() == 2
+    with pytest.raises(UsageError, match="only GET and HEAD are sent"):
+        read(write(FPM, line(1.5, "POST / HTTP/1.1"), line(1.5, "POST / HTTP/1.1")))
+
+
+def test_urls_without_their_query_strings_are_counted(write: Write) -> None:
+    squid = "1795396200.25{} 250 10.0.0.9 TCP_MISS/200 3456 GET http://www.example.org/{} - HIER_DIRECT/o -"
+    log = read(write(squid.format(0, "a?"), squid.format(1, "b"), squid.format(2, "a?")))
+    assert requests_of(log) == [b"GET /a?", b"GET /b", b"GET /a?"]
+    assert log.warnings[0].endswith(
+        ": 2 of 3 URLs end at their ?: squid logs no query strings by default (strip_query_terms off)"
+    )
+
+
 def test_shares_of_workers_cover_log_and_round_trip_json(write: Write) -> None:
     log = read(write(*(line(number + 0.5, f"GET /{number % 3} HTTP/1.1") for number in range(11))))
     load_plan = LoadPlan(url="http://a/", replay=log.replay)

@@ -7,10 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.servers.access_log import AccessLine, LoggedRequest, instant
-from cockpit.servers.registry import LOGGED_REQUESTS, parse_access
+from cockpit.servers.registry import LOGGED_REQUESTS, PARTIAL_LOGS, parse_access
 
 HAPROXY = b"127.0.0.1:45844 [23/Nov/2026:04:57:52.228] f"
 CLIENT = b'10.0.0.9 - - [23/Nov/2026:01:10:00 +0000] "GET /img/00001.jpg HTTP/1.1"'
+
+# gunicorn's clients on a Unix socket have no name.
+ON_SOCKET = CLIENT.removeprefix(b"10.0.0.9")
+JOURNAL = b"Nov 23 01:10:00 web1 gunicorn[4711]: "
 
 
 @pytest.mark.parametrize(
@@ -35,6 +39,9 @@ CLIENT = b'10.0.0.9 - - [23/Nov/2026:01:10:00 +0000] "GET /img/00001.jpg HTTP/1.
          AccessLine(200, 0.002, True)),
         (b"1700000000.123      0 10.0.0.9 TCP_DENIED/403 3 GET http://o/1 - HIER_NONE/- -", AccessLine(403, 0.0, None)),
         (b"1700000000.123      0 10.0.0.9 NONE_NONE/000 0 - error:x - HIER_NONE/- -", None),
+        (ON_SOCKET + b' 200 5 "-" "x"', AccessLine(200)),
+        (JOURNAL + CLIENT + b' 200 3072 "-" "x" 0.003 HIT', AccessLine(200, 0.003, True)),
+        (b'Nov 23 01:10:00 web1 app[12]: "quoted" ' + CLIENT + b" 200 3072", None),
         (HAPROXY + b' b/s1 0/0/0/4/4 200 601 - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1"', AccessLine(200, 0.004)),
         (b"Nov 23 04:57:52 lb haproxy[12]: " + HAPROXY + b"~ b/s1 0/0/0/4/+31 302 601 - -", AccessLine(302, 0.031)),
         (b"2026-11-23T04:57:52.231+00:00 lb haproxy[12]: " + HAPROXY + b" f/<CACHE> 0/0/0/0/0 200 605 - - LR-- ",
@@ -75,6 +82,8 @@ IMAGE = LoggedRequest(AT, b"GET", b"/img/00001.jpg")
     [
         (CLIENT + b" 200 3072", IMAGE),
         (b"www.example.org:80 " + CLIENT + b' 404 12 "-" "x"', IMAGE),
+        (ON_SOCKET + b" 200 3", IMAGE),
+        (JOURNAL + ON_SOCKET + b" 200 3", IMAGE),
         (CLIENT.replace(b"01:10:00 +0000", b"02:40:00.250 +0130") + b' 200 3 "-" "x" 0.003 HIT',
          LoggedRequest(AT + 0.25, b"GET", b"/img/00001.jpg")),
         (CLIENT.replace(b"01:10:00 +0000", b"00:10:00 -0100") + b" 200 3", IMAGE),
@@ -101,6 +110,24 @@ def test_logged_request_is_parsed(line: bytes, found: LoggedRequest | None) -> N
     assert logged(line) == found
 
 
+@pytest.mark.parametrize(
+    ("line", "lacks"),
+    [
+        (b'INFO:     127.0.0.1:52846 - "GET /x?n=1 HTTP/1.1" 200 OK', "uvicorn logs no times"),
+        (b'INFO:      - "GET /x HTTP/1.1" 404 Not Found', "uvicorn logs no times"),
+        (b'127.0.0.1 -  23/Nov/2026:01:10:00 +0000 "GET /index.php" 200', "PHP-FPM logs scripts in place of URLs"),
+        (b'- - www 23/Nov/2026:01:10:00 -0130 "POST /a.php?b=1" 500 /srv/a.php 3.1 2048 9.9%',
+         "PHP-FPM logs scripts in place of URLs"),
+        (b"INFO:     Started server process [19602]", ""),
+        (CLIENT + b" 200 3", ""),
+        (HAPROXY + b' b/s1 0/0/0/4/4 200 601 - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1"', ""),
+    ],
+)  # fmt: skip
+def test_log_without_times_or_urls_is_recognized(line: bytes, lacks: str) -> None:
+    assert [one.lacks for one in PARTIAL_LOGS if one.pattern.match(line)] == ([lacks] if lacks else [])
+    assert not lacks or logged(line) is None
+
+
 def test_timestamp_without_zone_is_utc_invalid_is_none() -> None:
     assert instant(b"23/Nov/2026:01:10:00.125") == AT + 0.125
     assert instant(b"23/Nov/2026:25:10:00 +0000") is None and instant(b"2026-11-23T01:10:00Z") is None
@@ -108,6 +135,6 @@ def test_timestamp_without_zone_is_utc_invalid_is_none() -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_logged_request_or_none(tail: bytes) -> None:
-    for line in (tail, CLIENT + tail, CLIENT + b" 200 1 " + tail, b"1700000000.123 1 " + tail, HAPROXY + tail):
+    for line in (tail, CLIENT + tail, JOURNAL + tail, b"1700000000.123 1 " + tail, HAPROXY + tail):
         found = logged(line)
         assert found is None or (found.at > 0 and found.method and found.target)

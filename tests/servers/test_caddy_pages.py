@@ -73,6 +73,29 @@ def test_access_log_line_is_parsed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stamp", "at"),
+    [
+        (b'"2026-11-23T01:10:00.500Z"', 1795396200.25),
+        (b'"2026-11-23T02:40:00.500+0130"', 1795396200.25),
+        (b'"2026-11-23T01:10:00.500000107Z"', 1795396200.25),
+        (b'"2026/11/23 01:10:00.500"', 1795396200.25),
+        (b"1795396200500.0", 1795396200.25),
+        (b"1795396200500000000", 1795396200.25),
+        # Times in whole seconds are spread over their second by a replay.
+        (b'"2026-11-23T01:10:00Z"', 1795396200),
+        (b'"2026/11/23 01:10:00"', 1795396200),
+        (b'"23/Nov/2026:02:10:00 +0100"', 1795396200),
+    ],
+)
+def test_each_format_of_time_and_duration_is_read(stamp: bytes, at: float) -> None:
+    for duration in (b"0.25", b'"250ms"', b'"0m0.25s"', '"249999.999µs1ns"'.encode()):
+        line = LINE.replace(b"1795396200.5", stamp).replace(b"0.25", duration)
+        access, request = parse_access(line), parse_request(line)
+        assert access is not None and access.seconds == pytest.approx(0.25)
+        assert request is not None and request.at == pytest.approx(at, abs=1e-5, rel=0)
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         (b"http.log.access.log0", b"http.log.error"),
@@ -80,7 +103,11 @@ def test_access_log_line_is_parsed() -> None:
         (b'"status":200', b'"status":true'),
         (b"0.25", b"-1"),
         (b"0.25", b"1e400"),
-        (b"1795396200.5", b'"2026/11/23 01:10:00"'),
+        (b"1795396200.5", b'"2026/13/23 01:10:00"'),
+        (b"1795396200.5", b'"noon"'),
+        (b"0.25", b'"soon"'),
+        (b"0.25", b'"5ms and more"'),
+        (b"0.25", b'""'),
         (b"1795396200.5", b"1e300"),
         (b'"GET"', b"null"),
         (b'{"X":["y"]}', b"[" * 5000),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cockpit.model.errors import ChangeRefused
@@ -57,6 +59,7 @@ built\t/usr/sbin/httpd\t -D SERVER_CONFIG_FILE="conf/httpd.conf"
     registry.FILES,
     registry.TEXTS,
 )
+WHEN = re.compile(r"; |\b(?:matters|counts|if|when)\b")
 EVERY = [(kind, name) for kind, table in registry.SETTINGS.items() for name in table]
 
 
@@ -68,10 +71,10 @@ def knob(kind: str, directive: str, **given: str) -> Knob:
 def test_each_setting_has_help_line_and_form(kind: str, name: str) -> None:
     setting = registry.SETTINGS[kind][name]
     assert 10 < len(setting.help) < 120 and "\n" not in setting.help and not setting.help.endswith(".")
-    if setting.form is not None:
-        assert not setting.accepts("buffer=no such value")
-        assert all(setting.accepts(value) for value in setting.form.choices)
-        assert not setting.form.words.endswith(".")
+    assert WHEN.search(setting.help), "the line has no word on when the setting matters, or what a value costs"
+    assert not setting.accepts("buffer=no such value")
+    assert all(setting.accepts(value) for value in setting.form.choices)
+    assert not setting.form.words.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -101,6 +104,18 @@ def test_each_setting_has_help_line_and_form(kind: str, name: str) -> None:
         ("caddy", "idle", ("30s", "1m30s", "1.5h", "0", "1d"), ("30", "soon", "-5s", "5 s")),
         ("caddy", "max_header_size", ("16KB", "1MiB", "8192", "1.5mb"), ("big", "16 KB", "-1")),
         ("caddy", "keepalive", ("off", "2m"), ("on", "30")),
+        ("apache", "listen", ("80", "192.0.2.1:8080", "[2001:db8::1]:443 https"), ("http", "192.0.2.1", ":", "80:x")),
+        ("apache", "sendbuffersize", ("0", "65536"), ("100", "64K")),
+        ("nginx", "proxy_cache", ("off", "zone-1"), ("zone 1", "")),
+        ("lighttpd", "server.bind", ("127.0.0.1", "/run/lighttpd.sock", "[::]"), ("a b", "")),
+        ("lighttpd", "server.username", ("www-data",), ("33", "a/b")),
+        ("lighttpd", "server.chroot", ("/srv",), ("srv",)),
+        (
+            "keyvalue",
+            "java_opts",
+            ("-Xmx512m -Xss1M", '-Dname="a b" $MORE', "-Xmx${HEAP} @file", ""),
+            ("-Xmx512mb", "-Xmx", "Xmx512m", '-Dname="a'),
+        ),
         ("squid", "cache_mem", ("256 MB", "1 GB", "1048576"), ("256 TBs", "much")),
         ("squid", "cache_replacement_policy", ("lru", "heap GDSF"), ("heap", "fifo")),
         ("squid", "cache_dir", ("rock /var/spool/squid 300", "ufs /x 100 16 256"), ("/var/spool/squid",)),

@@ -6,13 +6,18 @@ https://caddyserver.com/docs/caddyfile/directives/log
 from __future__ import annotations
 
 import math
+import re
+from datetime import UTC, datetime
 
 import msgspec
 
-from cockpit.servers.access_log import MOST_BYTES, AccessLine, LoggedRequest
+from cockpit.servers.access_log import MOST_BYTES, AccessLine, LoggedRequest, instant
 
 _BEGIN, _ACCESS = b'{"', b"http.log.access"
 _LONGEST, _STATUS, _LATEST = 1e7, 1000, 1e11
+# Go's notation, as 1m2.5s or 65.263\u00b5s, and its units in seconds.
+_DURATION = re.compile(r"(\d{1,10}(?:\.\d{1,9})?)(ns|us|\u00b5s|ms|s|m|h)")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class _Request(msgspec.Struct):
@@ -21,16 +26,27 @@ class _Request(msgspec.Struct):
 
 
 class _Line(msgspec.Struct):
-    ts: float
+    """`ts` and `duration` in any of Caddy's formats: https://caddyserver.com/docs/caddyfile/directives/log#json"""
+
+    ts: float | str
     logger: str
     request: _Request
+    duration: float | str
+    status: int
+
+
+class _Entry(msgspec.Struct):
+    """A line with its times in seconds."""
+
+    at: float
     duration: float
     status: int
+    request: _Request
 
     @property
     def is_valid(self) -> bool:
-        times = 0 <= self.duration < _LONGEST and self.duration < self.ts < _LATEST
-        return times and math.isfinite(self.ts) and 0 <= self.status < _STATUS
+        times = 0 <= self.duration < _LONGEST and self.duration < self.at < _LATEST
+        return times and 0 <= self.status < _STATUS
 
 
 def parse(line: bytes) -> AccessLine | None:
@@ -40,14 +56,15 @@ def parse(line: bytes) -> AccessLine | None:
 
 
 def parse_request(line: bytes) -> LoggedRequest | None:
-    """The request of a line, which Caddy writes at its end: its duration is subtracted."""
+    """The request of a line, which Caddy writes at its end: its duration is subtracted, except from whole seconds."""
     found = _decoded(line)
     if found is None or not found.request.method or not found.request.uri:
         return None
-    return LoggedRequest(found.ts - found.duration, found.request.method.encode(), found.request.uri.encode())
+    at = found.at if found.at.is_integer() else found.at - found.duration
+    return LoggedRequest(at, found.request.method.encode(), found.request.uri.encode())
 
 
-def _decoded(line: bytes) -> _Line | None:
+def _decoded(line: bytes) -> _Entry | None:
     begin = line.find(_BEGIN, 0, MOST_BYTES)
     if begin < 0 or len(line) > MOST_BYTES or _ACCESS not in line:
         return None
@@ -55,4 +72,31 @@ def _decoded(line: bytes) -> _Line | None:
         found = msgspec.json.decode(line[begin:].rstrip(), type=_Line)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    return found if found.is_valid and found.logger.encode().startswith(_ACCESS) else None
+    if not found.logger.encode().startswith(_ACCESS):
+        return None
+    entry = _Entry(_seconds_at(found.ts), _seconds(found.duration), found.status, found.request)
+    return entry if entry.is_valid else None
+
+
+def _seconds_at(stamp: float | str) -> float:
+    """Seconds since the epoch; NaN for another format. A stamp without a zone is taken for UTC."""
+    if isinstance(stamp, str):
+        common = instant(stamp.encode())
+        if common is not None:
+            return common
+        try:
+            moment = datetime.fromisoformat(stamp.replace("/", "-"))
+        except ValueError:
+            return math.nan
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    # Milliseconds and nanoseconds are far above the latest second.
+    return stamp / 1e9 if stamp > _LATEST * 1e4 else stamp / 1e3 if stamp > _LATEST else stamp
+
+
+def _seconds(duration: float | str) -> float:
+    """The seconds of a duration; NaN for another format."""
+    if not isinstance(duration, str):
+        return duration
+    parts = _DURATION.findall(duration)
+    whole = "".join(map("".join, parts)) == duration
+    return sum(float(number) * _UNITS[unit] for number, unit in parts) if parts and whole else math.nan

@@ -24,7 +24,8 @@ SETTINGS = {
         ValueForm("gzip, zstd or both, the preferred one first", lambda value: bool(_ENCODINGS.fullmatch(value))),
     ),
     "protocols": KnownSetting(
-        "HTTP versions offered to clients (default h1 h2 h3)", ValueForm("some of h1 h2 h2c h3, each once", _protocols)
+        "HTTP versions offered to clients (default h1 h2 h3); h2 and h3 matter with many requests per page",
+        ValueForm("some of h1 h2 h2c h3, each once", _protocols),
     ),
     "idle": KnownSetting(
         "maximum idle time of a client connection (default 5m); short frees connections, long saves handshakes", _TIME
@@ -40,7 +41,9 @@ SETTINGS = {
     "keepalive": KnownSetting(
         "idle time of connections to the upstream (default 2m); off: each request is a new one", _TIME.or_word("off")
     ),
-    "keepalive_idle_conns": KnownSetting("idle connections to all upstreams, 0: no limit", integer()),
+    "keepalive_idle_conns": KnownSetting(
+        "idle connections to all upstreams, 0: no limit; fewer than clients cost new connections", integer()
+    ),
     "keepalive_idle_conns_per_host": KnownSetting(
         "idle connections kept per upstream (default 32); fewer than clients cost new connections", integer(1)
     ),

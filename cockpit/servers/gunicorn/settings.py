@@ -13,16 +13,27 @@ _CLASS = ValueForm(
 SETTINGS = {
     "workers": KnownSetting("processes that serve requests; about 2 per CPU, each takes memory", integer(1)),
     "threads": KnownSetting("threads of a worker (gthread); matters if requests wait for I/O", integer(1)),
-    "worker_class": KnownSetting("how a worker serves requests: sync one at a time, gthread with threads", _CLASS),
-    "worker_connections": KnownSetting("maximum connections of a worker (gthread, gevent, eventlet)", integer(1)),
+    "worker_class": KnownSetting(
+        "how a worker serves requests: sync one at a time, gthread with threads; matters if they wait for I/O", _CLASS
+    ),
+    "worker_connections": KnownSetting(
+        "maximum connections of a worker (gthread, gevent, eventlet); more wait in the accept queue", integer(1)
+    ),
     "keepalive": KnownSetting(
         "seconds that an idle connection is kept (not by sync); matters with few, busy clients", _SECONDS
     ),
     "max_requests": KnownSetting("requests after which a worker is replaced, 0: never; bounds leaks", integer()),
-    "max_requests_jitter": KnownSetting("random share of max_requests, so that workers end one by one", integer()),
-    "timeout": KnownSetting("seconds of silence after which a worker is killed, 0: never", _SECONDS),
+    "max_requests_jitter": KnownSetting(
+        "random share of max_requests; without it all workers end at the same time", integer()
+    ),
+    "timeout": KnownSetting(
+        "seconds of silence after which a worker is killed, 0: never; short cuts slow requests off", _SECONDS
+    ),
     "graceful_timeout": KnownSetting("seconds that a worker may take to end; a reload lasts as long", _SECONDS),
-    "preload_app": KnownSetting("loads the application before the workers fork: less memory", choice("True", "False")),
+    "preload_app": KnownSetting(
+        "loads the application before the workers fork; saves memory, and time at the start of a worker",
+        choice("True", "False"),
+    ),
     "backlog": KnownSetting(
         "length of the accept queue; matters when all workers are busy", integer(1), Impact.RESTART
     ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.access_log import MOST_BYTES, AccessLine, LoggedRequest, logged_request
+from cockpit.servers.access_log import AccessLine, LoggedRequest, logged_request, without_prefix
 
 # client [time] frontend backend/server TR/Tw/Tc/Tr/Ta status: the last of the timers (ms) is the whole request.
 _LINE = re.compile(
@@ -18,7 +18,7 @@ _CACHE, _ABORTED = b"<CACHE>", b"-1"
 
 def parse(line: bytes) -> AccessLine | None:
     """One request; None: another format. A client that gave up before the status has 499, as nginx logs it."""
-    found = _LINE.match(_without_prefix(line))
+    found = _LINE.match(without_prefix(line))
     if found is None:
         return None
     _, server, milliseconds, status = found.groups()
@@ -27,14 +27,7 @@ def parse(line: bytes) -> AccessLine | None:
 
 def parse_request(line: bytes) -> LoggedRequest | None:
     """The request of a line, at the instant of its first byte: the line's last field, in quotes."""
-    line = _without_prefix(line).rstrip()
+    line = without_prefix(line).rstrip()
     found = _LINE.match(line)
     _, quote, request = line.removesuffix(b'"').rpartition(b' "')
     return logged_request(found[1], request) if found and quote else None
-
-
-def _without_prefix(line: bytes) -> bytes:
-    """The line without the prefix of a syslog daemon, up to MOST_BYTES."""
-    line = line[:MOST_BYTES]
-    head, _, body = line.partition(b"]: ")
-    return body if b"haproxy[" in head else line

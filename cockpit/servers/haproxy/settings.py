@@ -18,7 +18,9 @@ SETTINGS = {
         "maximum time between two requests of a connection; short frees connections", _TIME
     ),
     "timeout http-request": KnownSetting("maximum time to receive a request's headers; stops slow clients", _TIME),
-    "timeout queue": KnownSetting("maximum wait for a free connection to a server, then 503", _TIME),
+    "timeout queue": KnownSetting(
+        "maximum wait for a free connection to a server, then 503; matters with maxconn of a server", _TIME
+    ),
     "retries": KnownSetting(
         "further attempts to connect to a server; each costs time with a server that is down", integer()
     ),

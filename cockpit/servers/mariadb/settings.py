@@ -34,7 +34,11 @@ SETTINGS = {
     "query_cache_size": KnownSetting(
         "memory for cached results; counts if query_cache_type is ON", _SIZE, _LIVE, _in_bytes
     ),
-    "query_cache_limit": KnownSetting("larger results are not cached", _SIZE, _LIVE, _in_bytes),
-    "max_allowed_packet": KnownSetting("largest packet: rows and statements beyond it fail", _SIZE, _LIVE, _in_bytes),
-    "wait_timeout": KnownSetting("seconds after which an idle connection is closed", integer(1, 31536000), _LIVE),
+    "query_cache_limit": KnownSetting(
+        "larger results are not cached; matters if query_cache_type is ON", _SIZE, _LIVE, _in_bytes
+    ),
+    "max_allowed_packet": KnownSetting("largest packet; rows and statements beyond it fail", _SIZE, _LIVE, _in_bytes),
+    "wait_timeout": KnownSetting(
+        "seconds after which an idle connection is closed; short frees max_connections", integer(1, 31536000), _LIVE
+    ),
 }

@@ -1,6 +1,6 @@
 """nginx's settings: https://nginx.org/en/docs/dirindex.html"""
 
-from cockpit.servers.settings import ON_OFF, KnownSetting, integer, parameters, quantity
+from cockpit.servers.settings import ON_OFF, KnownSetting, integer, parameters, quantity, word
 
 _TIME = quantity("a time", "65s", "ms s m h d w M y")
 _SIZE = quantity("a size", "32k", "k m g")
@@ -31,16 +31,23 @@ SETTINGS = {
         "files go from the page cache to the socket without a copy; matters for static files", ON_OFF
     ),
     "tcp_nopush": KnownSetting("headers and the start of a file share a packet; works with sendfile on", ON_OFF),
-    "tcp_nodelay": KnownSetting("sends small packets at once on keep-alive connections", ON_OFF),
-    "gzip": KnownSetting("compresses responses: less bandwidth, more CPU/request", ON_OFF),
+    "tcp_nodelay": KnownSetting(
+        "sends small packets at once on keep-alive connections; off delays short responses", ON_OFF
+    ),
+    "gzip": KnownSetting(
+        "compresses responses: less bandwidth, more CPU/request; matters for text on slow links", ON_OFF
+    ),
     "gzip_comp_level": KnownSetting(
-        "compression effort: above 3 to 5 CPU/request grows faster than bytes shrink", integer(1, 9)
+        "compression effort; above 3 to 5 CPU/request grows faster than bytes shrink", integer(1, 9)
     ),
     "open_file_cache": KnownSetting(
         "keeps file descriptors and sizes of served files; saves open and stat with many static files", _FILE_CACHE
     ),
     "access_log": KnownSetting("the access log; buffer= saves a write per request, off all of them", _LOG),
-    "proxy_cache": KnownSetting("the zone (keys_zone of a proxy_cache_path) in which responses are cached, or off"),
+    "proxy_cache": KnownSetting(
+        "the zone (keys_zone of a proxy_cache_path) that caches responses; matters if the upstream is slow",
+        word("a zone, or off"),
+    ),
     "keepalive": KnownSetting(
         "idle connections to the upstream per worker; needs proxy_http_version 1.1 and an empty Connection header",
         integer(1),

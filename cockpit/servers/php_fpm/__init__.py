@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from cockpit.servers.inventory import Inventory, Process, safe_path
 from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind, running
 from cockpit.servers.php_fpm.editor import PhpFpmGrammar
+from cockpit.servers.php_fpm.logs import PARTIAL_LOG
 from cockpit.servers.php_fpm.settings import SETTINGS
 from cockpit.servers.php_fpm.status import STATUS
 from cockpit.servers.startup import Startup, command, doubt, signal_command
@@ -106,6 +107,7 @@ KIND = ServerKind(
     texts=_TEXTS,
     grammar=PhpFpmGrammar(),
     status=(STATUS,),
+    partial_log=PARTIAL_LOG,
     error_logs=_LOGS,
     failure=r"\[\d\d-\w{3}-\d{4} [\d:]{8}\] (?:ERROR|ALERT): (.*)",
     reload_replaces=("php-fpm",),

@@ -17,18 +17,24 @@ SETTINGS = {
     "pm.min_spare_servers": KnownSetting("idle processes kept ready (dynamic); more absorb bursts", integer(1)),
     "pm.max_spare_servers": KnownSetting("idle processes above it end (dynamic); too low means forks", integer(1)),
     "pm.max_requests": KnownSetting("requests after which a process is replaced, 0: never; bounds leaks", integer()),
-    "pm.process_idle_timeout": KnownSetting("idle time after which a process ends (ondemand)", _TIME),
+    "pm.process_idle_timeout": KnownSetting(
+        "idle time after which a process ends (ondemand); short saves memory, long saves forks", _TIME
+    ),
     # The sockets, and with them their queues, are kept over a reload.
     "listen.backlog": KnownSetting(
         "length of the listen queue; matters when all processes are busy", integer(1), Impact.RESTART
     ),
     "request_terminate_timeout": KnownSetting("maximum time of a request, 0: none; its process is killed", _TIME),
-    "request_slowlog_timeout": KnownSetting("time after which a request is logged in the slow log, 0: never", _TIME),
+    "request_slowlog_timeout": KnownSetting(
+        "time after which a request is logged in the slow log, 0: never; shows where slow scripts wait", _TIME
+    ),
     "opcache.enable": KnownSetting("keeps compiled scripts in memory; without it each request compiles", _BOOLEAN),
     "opcache.memory_consumption": KnownSetting(
         "MiB for compiled scripts; further ones are compiled each time", integer(8)
     ),
-    "opcache.interned_strings_buffer": KnownSetting("MiB for strings that all processes share", integer(0, 32767)),
+    "opcache.interned_strings_buffer": KnownSetting(
+        "MiB for strings that all processes share; too few are copied into each process", integer(0, 32767)
+    ),
     "opcache.max_accelerated_files": KnownSetting(
         "scripts that can be kept; more than the application has", integer(200, 1000000)
     ),

@@ -7,13 +7,17 @@ _POLICY = choice("lru", "heap GDSF", "heap LFUDA", "heap LRU")
 
 SETTINGS = {
     "cache_mem": KnownSetting("memory for hot objects, beside that of squid itself; matters for the hit time", _SIZE),
-    "maximum_object_size_in_memory": KnownSetting("larger objects are not kept in memory", _SIZE),
+    "maximum_object_size_in_memory": KnownSetting(
+        "larger objects are not kept in memory; matters if popular objects come from disk", _SIZE
+    ),
     "maximum_object_size": KnownSetting("larger objects are not cached on disk; before cache_dir in the file", _SIZE),
     "cache_replacement_policy": KnownSetting(
         "the objects on disk that are removed first: GDSF for hit rate, LFUDA for byte hit rate; before cache_dir",
         _POLICY,
     ),
-    "memory_replacement_policy": KnownSetting("the objects in memory that are removed first", _POLICY),
+    "memory_replacement_policy": KnownSetting(
+        "the objects in memory that are removed first; matters if cache_mem is full", _POLICY
+    ),
     "cache_dir": KnownSetting(
         "store on disk, as `ufs /var/spool/squid 100 16 256` (MB); aufs and rock do not block",
         leading("ufs", "aufs", "diskd", "rock"),

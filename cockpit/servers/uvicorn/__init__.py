@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cockpit.servers.kind import StartSetting, on_command_line
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, choice, integer
+from cockpit.servers.uvicorn.logs import PARTIAL_LOG
 
 
 def _setting(
@@ -39,4 +40,4 @@ AT_START = (
         "http", "auto", "HTTP parser; httptools is quicker if it is installed", choice("auto", "h11", "httptools")
     ),
 )
-KIND = on_command_line("uvicorn", "uvicorn", "uvicorn", at_start=AT_START)
+KIND = on_command_line("uvicorn", "uvicorn", "uvicorn", at_start=AT_START, partial_log=PARTIAL_LOG)

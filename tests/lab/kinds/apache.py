@@ -46,6 +46,14 @@ _START_OWN = f"apache2 -f {_SECOND_CONFIG}"
 _END_OWN = "kill $(cat /run/apache2-own.pid); while [ -e /run/apache2-own.pid ]; do sleep 0.02; done"
 _UP_OWN = f"until curl -sS --fail {_OWN} >/dev/null 2>&1; do sleep 0.02; done"
 _LIMIT = f"{_RESTART}; curl -sS localhost/server-status?auto | awk '/^Scoreboard/ {{ print length($2) }}'"
+_SOCKETS = f"{_RESTART}; ss -ltnmH sport = :80"
+_PREFORK_CONF = "/etc/apache2/mods-available/mpm_prefork.conf"
+# Whether the newest child has a mapping of 1 MiB for the stack of each of its five workers.
+_STACKS = f"""
+    awk -F '[- ]' '/ rw-p / {{ print "0x" $1, "0x" $2 }}' /proc/$({_OWN_CHILDREN} -n)/maps |
+        while read -r start end; do echo $((end - start)); done |
+        awk '$1 == 1048576 {{ n += 1 }} END {{ print (n < 5 ? "no" : "yes") }}'
+"""
 # The scoreboard is shared memory, for ServerLimit times ThreadLimit workers.
 _SCOREBOARD = f"""
     {_END_OWN}; until {_START_OWN} >/dev/null 2>&1; do sleep 0.1; done; {_UP_OWN}
@@ -98,6 +106,8 @@ CASE = KindCase(
             KindChange("EnableMMAP", "Off", copied(_CHILDREN, "http://localhost"), "read"),
             KindChange("DeflateCompressionLevel", "1", larger(110, "http://localhost"), "larger"),
             KindChange("MinSpareServers", "7", _COUNT, "7"),
+            # Apache does not print it.
+            KindChange("MaxMemFree", "512", written("^[[:space:]]*MaxMemFree +512$", _PREFORK_CONF), "1"),
         ),
         (KindChange("MaxRequestWorkers", "3", _COUNT, "3"),),
         (
@@ -115,7 +125,18 @@ CASE = KindCase(
         (
             KindChange("ServerLimit", "300", _LIMIT, "280"),
             KindChange("MaxRequestWorkers", "280", _LIMIT, "280"),
-            KindChange("ListenBacklog", "77", f"{_RESTART}; ss -ltnH sport = :80 | awk '{{ print $3 }}'", "77"),
+            KindChange(
+                "ListenBacklog", "77", f"{_RESTART}; ss -ltnH sport = :80 | awk '{{ print $3 }}' | sort -u", "77"
+            ),
+            # The kernel doubles both.
+            KindChange("SendBufferSize", "65536", f"{_SOCKETS} | grep -o ',tb131072,' | sort -u", ",tb131072,"),
+            KindChange("ReceiveBufferSize", "32768", f"{_SOCKETS} | grep -o ',rb65536,' | sort -u", ",rb65536,"),
+            KindChange(
+                "ListenCoresBucketsRatio",
+                "1",
+                f"{_SOCKETS} | grep -c LISTEN | sed 's/^1$/one/; s/^[0-9].*/more/'",
+                "more",
+            ),
         ),
     ),
     malformed=("KeepAlive", "yes", "KeepAlive takes On or Off, not 'yes'"),
@@ -125,6 +146,7 @@ CASE = KindCase(
         KindChange("ThreadsPerChild", "5", f"ls /proc/$({_OWN_CHILDREN} -o)/task | wc -l", "7"),
         KindChange("MinSpareThreads", "12", _OWN_COUNT, "3"),
         KindChange("MaxSpareThreads", "20", _OWN_COUNT, "3"),
+        KindChange("ThreadStackSize", "1048576", _STACKS, "yes"),
         # Apache does not print these.
         KindChange("MaxConnectionsPerChild-8095", "500", written("^MaxConnectionsPerChild 500$", _SECOND_CONFIG), "1"),
         KindChange("MaxRequestWorkers-8095", "35", written("^MaxRequestWorkers 35$", _SECOND_CONFIG), "1"),

@@ -1,0 +1,205 @@
+"""Access logs of real servers are replayed: the requests that another server receives, their order and their times."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from cockpit.load.log_reader import LoggedLoad, Omission, read_log
+from cockpit.model.load import LoadPlan, LogReplay
+from tests.commands import cockpit
+from tests.lab.access_logs import PARTIAL_WRITERS, RECEIVER, WRITERS, LogWriter
+from tests.lab.cpus import generator_cpu
+from tests.lab.lab import Host, Lab
+from tests.load.servers import DEADLINE, load
+from tests.tuning.conftest import until
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+# Seconds before each request: uneven, with a pause in the middle.
+GAPS = (0.02, 0.3, 0.11, 0.05, 0.45, 0.2) * 2 + (1.7,) + (0.03, 0.25, 0.4, 0.07, 0.13) * 2
+SPEED = 2.0
+POSTED = 7
+METHODS = ["POST" if number == POSTED else "HEAD" if number % 5 == 4 else "GET" for number in range(len(GAPS))]
+
+
+class Sent(NamedTuple):
+    """Instants (s since the epoch) right before a request and after its response."""
+
+    before: float
+    after: float
+
+
+class WrittenLog(NamedTuple):
+    """The lines that a server wrote, and the requests that it got."""
+
+    file: Path
+    sent: list[Sent]
+
+
+def send(host: Host, writer: LogWriter) -> list[Sent]:
+    """Send the requests one after the other, each after its gap."""
+    connection, sent = HTTPConnection(host.address, writer.port, timeout=DEADLINE), list[Sent]()
+    due = time.time()
+    for number, (gap, method) in enumerate(zip(GAPS, METHODS, strict=True)):
+        due += gap
+        time.sleep(max(0.0, due - time.time()))
+        before = time.time()
+        site = writer.site or f"{writer.host}:{writer.port}"
+        connection.request(method, writer.path.format(number), headers={"Host": site, "User-Agent": 'a "quoted" one'})
+        connection.getresponse().read()
+        sent.append(Sent(before, time.time()))
+    connection.close()
+    return sent
+
+
+async def start(host: Host, writer: LogWriter) -> None:
+    """Start the server, and wait until it answers."""
+    await asyncio.to_thread(host.run, f"install -d -m 777 /srv/logs; {{ {writer.start or 'true'}\n}} >/dev/null 2>&1")
+
+    def answers() -> bool:
+        connection = HTTPConnection(host.address, writer.port, timeout=DEADLINE)
+        try:
+            connection.request("GET", "/ready", headers={"Host": writer.site or writer.host})
+            connection.getresponse().read()
+        except (OSError, HTTPException):
+            return False
+        finally:
+            connection.close()
+        return True
+
+    await until(answers, DEADLINE)
+
+
+def stop(host: Host, writer: LogWriter) -> None:
+    host.run(f"{{ {writer.stop or 'true'}\n}} >/dev/null 2>&1", check=False)
+
+
+def content(host: Host, file: str) -> str:
+    """A file of the host; "" if there is none."""
+    path = Path(f"/proc/{host.pid}/root{file}")
+    return path.read_text() if path.exists() else ""
+
+
+def lines(host: Host, writer: LogWriter, file: str = "") -> list[str]:
+    """The lines of its log, or of another one, about its numbered requests."""
+    begin = writer.path.partition("{")[0]
+    return [line for line in content(host, file or writer.log).split("\n")[:-1] if begin in line]
+
+
+async def written(host: Host, writer: LogWriter, file: Path) -> WrittenLog:
+    before = len(lines(host, writer))
+    sent = await asyncio.to_thread(send, host, writer)
+    # lighttpd writes its log some seconds later.
+    await until(lambda: len(lines(host, writer)) >= before + len(sent), DEADLINE)
+    found = lines(host, writer)[before:]
+    await asyncio.to_thread(file.write_text, "".join(f"{line}\n" for line in found))
+    return WrittenLog(file, sent)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def logs(whole_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, WrittenLog]]:
+    """The log of each server after the same requests, which all get at the same time; and the receiver runs."""
+    folder, servers = tmp_path_factory.mktemp("logs"), [*WRITERS.values(), RECEIVER]
+    hosts = whole_lab.hosts
+    try:
+        for server in servers:
+            await start(hosts[server.host], server)
+        made = [written(hosts[one.host], one, folder / f"{number}.log") for number, one in enumerate(WRITERS.values())]
+        yield dict(zip(WRITERS, await asyncio.gather(*made), strict=True))
+    finally:
+        for server in servers:
+            stop(hosts[server.host], server)
+
+
+def replay_plan(writer: LogWriter, file: Path, host: Host) -> LoadPlan:
+    """One connection, so that the server gets the requests in the order in which they are sent."""
+    return LoadPlan(
+        url=f"http://{writer.host}:{RECEIVER.port}/",
+        connect_to=f"{host.address}:{RECEIVER.port}",
+        headers=(("Host", writer.site),) if writer.site else (),
+        max_in_flight=1,
+        cpus=(generator_cpu(),),
+        replay=LogReplay(file=str(file), speed=SPEED),
+    )
+
+
+def check_offsets(log: LoggedLoad, sent: list[Sent], resolution: float) -> None:
+    """The offsets of the log agree with the instants at which the requests were sent and answered."""
+    offsets = (log.offsets * SPEED).tolist()
+    assert offsets == sorted(offsets)
+    first = sent[0]
+    for offset, one in zip(offsets, sent, strict=True):
+        assert one.before - first.after - resolution <= offset <= one.after - first.before + resolution
+
+
+@pytest.mark.parametrize("name", WRITERS)
+async def test_other_server_receives_requests_of_log_in_order_and_at_their_intervals(
+    name: str, logs: dict[str, WrittenLog], whole_lab: Lab
+) -> None:
+    writer, written_log = WRITERS[name], logs[name]
+    plan = replay_plan(writer, written_log.file, whole_lab.web1)
+    log = read_log(plan)
+    assert log.lines == len(GAPS) and log.omitted == {Omission.METHOD: 1}
+    assert bool(log.spread) == (writer.resolution == 1.0)
+    sent = [one for number, one in enumerate(written_log.sent) if number != POSTED]
+    check_offsets(log, sent, writer.resolution)
+    before, began = len(lines(whole_lab.web1, writer, RECEIVER.log)), time.time()
+    outcome = await load(plan)
+    replayed = len(GAPS) - 1
+    assert outcome.statuses == {200: replayed} and outcome.errors == {}
+    await until(lambda: len(lines(whole_lab.web1, writer, RECEIVER.log)) >= before + replayed, DEADLINE)
+    received = [line.split(" ", 2) for line in lines(whole_lab.web1, writer, RECEIVER.log)[before:]]
+    # A log of whole seconds has the order in which responses ended, which is that of these requests.
+    assert [request for _, _, request in received] == [
+        f"{method} {writer.path.format(number)}" for number, method in enumerate(METHODS) if number != POSTED
+    ]
+    instants = [float(instant) for instant, *_ in received]
+    late = [instant - began - offset for instant, offset in zip(instants, log.offsets.tolist(), strict=True)]
+    assert min(late) > -0.02, "no request is early"
+    # The start of a load process is part of it. At the log's own speed the median would be later by half of that.
+    late = [one - min(late) for one in late]
+    assert median(late) < log.seconds / 4, (name, late)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("uvicorn", "cannot be replayed: uvicorn logs no times; replay the log of the proxy in front of it"),
+        ("php-fpm", "cannot be replayed: PHP-FPM logs scripts in place of URLs; replay the log of the web server"),
+    ],
+)
+async def test_log_without_times_or_urls_is_refused(name: str, words: str, whole_lab: Lab, tmp_path: Path) -> None:
+    writer, host = PARTIAL_WRITERS[name], whole_lab.web1
+    file = tmp_path / "log"
+    try:
+        await start(host, writer)
+        await until(lambda: '"GET /' in content(host, writer.log), DEADLINE)
+        await asyncio.to_thread(file.write_text, content(host, writer.log))
+    finally:
+        stop(host, writer)
+    done = await asyncio.to_thread(cockpit, "run", f"http://{host.address}/", "--replay-log", file, "--no-tui")
+    assert (done.returncode, done.stdout) == (2, "") and f"{file}: {words}" in done.stderr
+
+
+async def test_command_replays_log_that_has_urls_of_a_host(logs: dict[str, WrittenLog], whole_lab: Lab) -> None:
+    host, file = whole_lab.web1, logs["squid"].file
+    url = f"http://{host.address}:{RECEIVER.port}/"
+    before = len(lines(host, WRITERS["squid"], RECEIVER.log))
+    options = "--replay-log", file, "--speed", "50", "--no-tui"
+    other = await asyncio.to_thread(cockpit, "run", url, *options)
+    assert other.returncode == 2 and "give the host of its URLs with -H 'Host: NAME'" in other.stderr
+    done = await asyncio.to_thread(cockpit, "run", url, "-H", "Host: origin1", *options)
+    replayed = len(GAPS) - 1
+    assert done.returncode == 0 and f"200 OK {replayed}" in done.stdout, done.stderr
+    assert f"1 of {len(GAPS)} lines are not replayed (methods other than GET and HEAD: 1)" in done.stderr
+    # The first request is also sent before the load.
+    await until(lambda: len(lines(host, WRITERS["squid"], RECEIVER.log)) == before + replayed + 1, DEADLINE)
