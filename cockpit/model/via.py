@@ -52,6 +52,17 @@ def name_of(via: str) -> str:
     return name if sort in _SHORT else ""
 
 
+def split_chain(destination: str) -> tuple[str | None, str]:
+    """Split `root@vm1/docker:web1` into the SSH destination and the short name; without SSH it is None, without a
+    short name that is ""."""
+    if name_of(destination):
+        return None, destination
+    ssh, slash, via = destination.partition("/")
+    if slash and ssh and name_of(via):
+        return ssh, via
+    return destination, ""
+
+
 def _kubectl(parts: dict[str, str]) -> str:
     namespace = f"-n {shlex.quote(parts['namespace'])} " if "namespace" in parts else ""
     container = f" -c {shlex.quote(parts['container'])}" if "container" in parts else ""
