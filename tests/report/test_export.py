@@ -22,10 +22,13 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.metrics import run_result
 from cockpit.report.gauges import gauge_of
 from cockpit.report.openmetrics import openmetrics
 from cockpit.report.parquet import series_parquet
+from cockpit.report.run_json import run_json
 from cockpit.report.series import host_metrics_at, series_csv
+from cockpit.report.summary import summary
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
@@ -101,6 +104,12 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
         assert found[gauge.name] == pytest.approx(gauge.value(value), rel=0.05)
         assert latest[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
         assert table.column(f"web1.cgroup.{name}")[10].as_py() == pytest.approx(value, rel=0.05)
+    result = run_result(state, 1)
+    assert result is not None
+    metrics = run_json(result).hosts["web1"]
+    for name, value in {"cpu": 50, "quota": 150, "throttled": 20, "scpu": 25, "kbmemory": 256, "memory": 25}.items():
+        assert metrics[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
+    assert "tasks waited for CPU 25" in summary(result)
     page = tmp_path / "x.html"
     assert main(["report", str(file), "-o", str(page)]) == 0
     for title in ("CPU (% of one CPU)", "memory", "tasks waited for (% of the time)"):
