@@ -18,7 +18,8 @@ _SHORT = {
     "podman": "podman exec -i {}",
     "lxc": "lxc exec {} --",
     "incus": "incus exec {} --",
-    "machine": "systemd-run -M {} --pipe --wait -q",
+    # As root with its HOME. The end of a command ends no program that it left in the background, as a change's guard.
+    "machine": "systemd-run -M {} --uid=root -p KillMode=process --pipe --wait --collect -q",
     "unit": f"sh -c {shlex.quote(_ENTER_UNIT.replace('{', '{{').replace('}', '}}'))} {{}}",
 }
 _POD = re.compile(r"kubectl:(?:(?P<namespace>[^/]+)/)?(?P<pod>[^/]+)(?:/(?P<container>[^/]+))?")
