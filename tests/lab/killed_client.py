@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from cockpit.hosts.shell import SH, Completed, Shell
 from cockpit.model.errors import CockpitError, HostError
@@ -41,8 +41,10 @@ async def check_every_kill(
     *,
     state: Callable[[], object],
     rolled_back: Callable[[], bool],
+    serves: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
-    """Kill the client during each command of a change: the host restores `state` by itself, once `rolled_back`."""
+    """Kill the client during each command of a change: the host restores `state` by itself, once `rolled_back`, and
+    then `serves`."""
     before = state()
     for step in itertools.count(1):
         killed = KilledClient(shell, step)
@@ -58,6 +60,8 @@ async def check_every_kill(
             newest = (await tuner.history(shell, "web1"))[0]
             await tuner.undo(shell, await tuner.kept(shell, "web1", newest))
         assert state() == before
+        assert serves is None or await serves()
     assert killed.left and step > FEWEST_STEPS
     await tuner.undo(shell, applied)
     assert state() == before
+    assert serves is None or await serves()

@@ -167,14 +167,18 @@ async def test_change_outside_is_rolled_back_if_client_is_killed(
 ) -> None:
     """The guard runs outside: a restart of the container does not end it."""
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
+
+    async def serves() -> bool:
+        return await probe_of(nginx)() == "" and len(nginx.processes) == 2
+
     await check_every_kill(
         outer,
         Tuner(probe_of(nginx), Patience(reach=0.05, lease=30), port_on=unknown_port),
         (restarting(nginx), "2"),
-        state=lambda: (nginx.file.read_bytes(), len(nginx.processes)),
+        state=nginx.file.read_bytes,
         rolled_back=lambda: expire(tmp_path / "state" / "cockpit" / "changes"),
+        serves=serves,
     )
-    assert await probe_of(nginx)() == ""
 
 
 async def test_single_mounted_file_needs_restart_from_outside(lab_allowed: None, outer: Shell, tmp_path: Path) -> None:
