@@ -155,8 +155,9 @@ def _add_new(parser: CommandParser) -> None:
         "--host",
         action="append",
         default=[],
-        metavar="SSH",
-        help="user@host or an ssh alias; . is this machine; may be repeated",
+        metavar="HOST",
+        help="user@host or an ssh alias, docker:NAME, or both: user@host/docker:NAME; . is this machine; "
+        "may be repeated",
     )
     add("-c", "--concurrency", type=positive, default=20, metavar="N", help="connections (default 20)")
     add("-z", "--duration", type=seconds, default=30.0, metavar="T", help="duration of a run (default 30s)")

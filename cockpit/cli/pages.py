@@ -140,6 +140,7 @@ SET_UP = _pages("""\
 # new URL | write a profile by inspecting hosts | 3 | profile hosts
 Write a profile: cockpit inspects the hosts for servers and settings that can be changed.
   cockpit new http://web1/ --host root@web1
+  cockpit new http://vm1:8080/ --host root@vm1/docker:web1      # a container
   cockpit new http://127.0.0.1:8080/ --host . -o local.toml     # this machine
 # doctor PROFILE|URL | check that a profile can be used | 3 | hosts knobs
 Check this machine, the target, the hosts and the knobs of a profile, each finding with its fix.

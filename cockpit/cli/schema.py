@@ -14,6 +14,7 @@ from cockpit.profiles.sections import ProfileFile
 from cockpit.report.check_result import CheckJson
 from cockpit.report.comparison import CompareJson
 from cockpit.report.encoding import to_json
+from cockpit.report.gauges import Group, descriptions
 from cockpit.report.run_json import RunJson
 from cockpit.report.study_json import StudyJson
 from cockpit.stream.lines import AnyLine
@@ -31,6 +32,21 @@ def profile_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "a profile of cockpit", **found}
 
 
+def ndjson_schema() -> dict[str, Any]:
+    """Return the schema of the lines, with the metrics of a second and their descriptions."""
+    found = msgspec.json.schema(AnyLine)
+    second = found["$defs"]["SecondLine"]["properties"]
+    second["load"] = _metrics("load")
+    second["hosts"]["additionalProperties"] = _metrics("host")
+    return found
+
+
+def _metrics(group: Group) -> dict[str, Any]:
+    """Return the schema of an object that has some of the metrics of a group and no others."""
+    known = {column: {"type": "number", "description": words} for column, words in descriptions(group)}
+    return {"type": "object", "properties": known, "additionalProperties": False}
+
+
 def _of(reference: str) -> str:
     return reference.rpartition("/")[2]
 
@@ -42,10 +58,11 @@ def _refers(schema: Any) -> str:
     return str(schema["$ref"])
 
 
-_OUTPUTS = {"run": RunJson, "ndjson": AnyLine, "check": CheckJson, "compare": CompareJson, "study": StudyJson}
+_OUTPUTS = {"run": RunJson, "check": CheckJson, "compare": CompareJson, "study": StudyJson}
 
 
 def schema(options: Namespace) -> int:
-    found = profile_schema() if options.of == "profile" else msgspec.json.schema(_OUTPUTS[options.of])
-    emit(to_json(found))
+    described = {"profile": profile_schema, "ndjson": ndjson_schema}
+    make = described.get(options.of)
+    emit(to_json(make() if make else msgspec.json.schema(_OUTPUTS[options.of])))
     return EXIT_GOOD

@@ -18,7 +18,8 @@ _SHORT = {
     "podman": "podman exec -i {}",
     "lxc": "lxc exec {} --",
     "incus": "incus exec {} --",
-    "machine": "systemd-run -M {} --pipe --wait -q",
+    # As root with its HOME. The end of a command ends no program that it left in the background, as a change's guard.
+    "machine": "systemd-run -M {} --uid=root -p KillMode=process --pipe --wait --collect -q",
     "unit": f"sh -c {shlex.quote(_ENTER_UNIT.replace('{', '{{').replace('}', '}}'))} {{}}",
 }
 _POD = re.compile(r"kubectl:(?:(?P<namespace>[^/]+)/)?(?P<pod>[^/]+)(?:/(?P<container>[^/]+))?")
@@ -50,6 +51,17 @@ def name_of(via: str) -> str:
     if pod := _POD.fullmatch(via):
         return pod["pod"]
     return name if sort in _SHORT else ""
+
+
+def split_chain(destination: str) -> tuple[str | None, str]:
+    """Split `root@vm1/docker:web1` into the SSH destination and the short name; without SSH it is None, without a
+    short name that is ""."""
+    if name_of(destination):
+        return None, destination
+    ssh, slash, via = destination.partition("/")
+    if slash and ssh and name_of(via):
+        return ssh, via
+    return destination, ""
 
 
 def _kubectl(parts: dict[str, str]) -> str:

@@ -19,6 +19,7 @@ _CPU = ("user", "nice", "system", "iowait", "steal", "idle", "other")
 _IO = ("tps", "rtps", "wtps", "bread", "bwrtn")
 _DISK = ("tps", "rkb", "wkb", "areq_sz", "aqu_sz", "await", "util")
 _NET = ("rxpck", "txpck", "rxkb", "txkb", "errors", "drops")
+_GROUP_WAITS = {"cgroup.scpu": "CPU", "cgroup.sio": "I/O", "cgroup.smem": "memory"}
 _MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
 
 
@@ -83,7 +84,7 @@ def _load(found: Mapping[str, float]) -> list[str]:
 
 
 def control_group(found: Mapping[str, float]) -> list[str]:
-    """The line of the control group of the server, from a host's means; [] if it has none of its own."""
+    """The lines of the control group of the server, from a host's means; [] if it has none of its own."""
     if "cgroup.cpu" not in found:
         return []
     words = [f"{found['cgroup.cpu']:.1f}% of a CPU"]
@@ -93,7 +94,9 @@ def control_group(found: Mapping[str, float]) -> list[str]:
     if "cgroup.kbmemory" in found:
         limit = f" of {size(found['cgroup.kblimit'] * 1024)}" if "cgroup.kblimit" in found else ""
         words.append(f"memory {size(found['cgroup.kbmemory'] * 1024)}{limit}")
-    return [f"    {'cgroup':<{_NAME}}{'; '.join(words)}"]
+    lines = [f"    {'cgroup':<{_NAME}}{'; '.join(words)}"]
+    waits = [f"{words} {found[name]:.1f}%" for name, words in _GROUP_WAITS.items() if name in found]
+    return [*lines, f"    {'':<{_NAME}}tasks waited for {', '.join(waits)} of the time"] if waits else lines
 
 
 def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:

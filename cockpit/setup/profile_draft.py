@@ -16,7 +16,7 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
-from cockpit.model.via import name_of
+from cockpit.model.via import name_of, split_chain
 from cockpit.profiles import catalogue
 from cockpit.profiles.writing import Draft
 from cockpit.servers.kind import RunningServer
@@ -103,7 +103,8 @@ def _described(server: RunningServer) -> str:
 
 
 def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
-    """A host per destination (`root@web1`, an alias, `docker:web1`, HERE), each with a unique valid name."""
+    """A host per destination (`root@vm1`, an alias, `docker:web1`, `root@vm1/docker:web1`, HERE), each with a unique
+    valid name."""
     made: dict[str, HostConfig] = {}
     for text in texts:
         destination = text.strip()
@@ -113,18 +114,16 @@ def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
         number = 2
         while name in made:
             name, number = f"{host_name(destination)}-{number}", number + 1
-        if name_of(destination):
-            made[name] = HostConfig(name=name, via=destination)
-        else:
-            made[name] = HostConfig(name=name, ssh=None if destination == HERE else destination)
+        ssh, via = split_chain(destination)
+        made[name] = HostConfig(name=name, ssh=None if ssh == HERE else ssh, via=via)
     return list(made.values())
 
 
 def host_name(destination: str) -> str:
-    """A short name: web1 for `root@web1.example.com:2222`, the digits of an address."""
+    """A short name: web1 for `root@web1.example.com:2222` and `root@vm1/docker:web1`, the digits of an address."""
     if destination == HERE:
         return "here"
-    host = name_of(destination) or bare_host(destination)
+    host = name_of(split_chain(destination)[1]) or bare_host(destination)
     short = host if re.fullmatch(r"[0-9a-fA-F:.]+", host) else host.partition(".")[0]
     return _ODD.sub("-", short).strip("-_") or "host"
 

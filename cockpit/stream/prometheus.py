@@ -1,6 +1,6 @@
 """A Prometheus endpoint on loopback: the newest whole second as gauges, the session's responses as counters.
 
-Gauges have the names of the CSV (report.series) after `cockpit_load_` and `cockpit_host_`, with `_` for the dots.
+Names are in base units: seconds, bytes, ratios. Gauges are the metrics of the CSV (report.gauges).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cockpit.model.counts import Counts, add
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
-from cockpit.report.openmetrics import metric_name
+from cockpit.report.gauges import gauge_of
 from cockpit.report.series import host_metrics_at, load_metrics_at
 from cockpit.stream.lines import LATE
 
@@ -64,15 +64,17 @@ class PrometheusStream:
 
         state = self._state
         second = int(state.t) - LATE - 1
-        for name, value in load_metrics_at(state, second).items():
-            yield GaugeMetricFamily(metric_name("load", name), f"load: {name}", value=value)
+        for column, value in load_metrics_at(state, second).items():
+            gauge = gauge_of("load", column)
+            yield GaugeMetricFamily(gauge.name, gauge.help, value=gauge.value(value))
         readings = {host: host_metrics_at(known, second) for host, known in state.hosts.items()}
-        for name in dict.fromkeys(name for metrics in readings.values() for name in metrics):
-            gauge = GaugeMetricFamily(metric_name("host", name), f"of a host: {name}", labels=["host"])
+        for column in dict.fromkeys(column for metrics in readings.values() for column in metrics):
+            gauge = gauge_of("host", column)
+            family = GaugeMetricFamily(gauge.name, gauge.help, labels=["host"])
             for host, metrics in readings.items():
-                if name in metrics:
-                    gauge.add_metric([host], metrics[name])
-            yield gauge
+                if column in metrics:
+                    family.add_metric([host], gauge.value(metrics[column]))
+            yield family
         counts = _counts(state)
         responses = CounterMetricFamily("cockpit_responses", "complete responses by status", labels=["status"])
         for status, number in sorted(counts.statuses.items()):

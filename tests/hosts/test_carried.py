@@ -31,7 +31,7 @@ from tests.load.servers import SMALL, always, serving
         ("kubectl:shop/web-0/nginx", "kubectl exec -i -n shop web-0 -c nginx --", "web-0"),
         ("lxc:web1", "lxc exec web1 --", "web1"),
         ("incus:web1", "incus exec web1 --", "web1"),
-        ("machine:web1", "systemd-run -M web1 --pipe --wait -q", "web1"),
+        ("machine:web1", "systemd-run -M web1 --uid=root -p KillMode=process --pipe --wait --collect -q", "web1"),
         ("sudo -n docker exec -i 'a b'", "sudo -n docker exec -i 'a b'", ""),
         ("env A=$(id) ;", "env 'A=$(id)' ';'", ""),
     ],

@@ -9,6 +9,7 @@ import os
 import secrets
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,6 +104,33 @@ def container(directory: Path, *, whole: bool = True) -> Iterator[Container]:
         yield Container(name, port, file, inside)
     finally:
         podman("rm", "--force", "--time=1", name, check=False)
+
+
+@contextmanager
+def docker_api(directory: Path) -> Iterator[str]:
+    """Serve Docker's API by podman, without a daemon, and yield its address (DOCKER_HOST)."""
+    address = directory / "docker.sock"
+    with (directory / "service.log").open("wb") as log:
+        service = subprocess.Popen(
+            [*_PODMAN, "system", "service", "--time=0", f"unix://{address}"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        while not _accepts(address):
+            if service.poll() is not None:
+                raise RuntimeError(f"podman system service: {(directory / 'service.log').read_text().strip()}")
+            time.sleep(0.02)
+        yield f"unix://{address}"
+    finally:
+        service.terminate()
+        service.wait(timeout=60)
+
+
+def _accepts(address: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(address)) == 0
 
 
 async def response_from(url: str) -> httpx.Response:

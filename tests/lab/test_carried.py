@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,14 +10,13 @@ from cockpit.hosts.probe import Probe
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
-from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.lab.command_host import by_command
-from tests.lab.killed_client import KilledClient
+from tests.lab.killed_client import check_every_kill
 from tests.lab.lab import Host
-from tests.lab.test_transaction_faults import FEWEST_STEPS, KINDS, LEVEL_FILE, LOCK, STATE, TIME_PASSED
+from tests.lab.test_transaction_faults import KINDS, LEVEL_FILE, LOCK, STATE, TIME_PASSED
 from tests.tuning.conftest import until
 
 
@@ -54,23 +52,16 @@ async def test_change_is_rolled_back_if_client_is_killed_at_any_step(
 ) -> None:
     """The host rolls the change back by itself, for a kill during each command."""
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
-    before, (knob, value) = fresh_web1.run(STATE).stdout, KINDS["directive"]
-    for step in itertools.count(1):
-        killed = KilledClient(shell, step)
-        try:
-            applied = await Tuner(patience=Patience(reach=0.05, lease=30)).apply(killed, "web1", [(knob, value)])
-        except CockpitError:
-            pass
-        else:
-            break
+
+    def rolled_back() -> bool:
         fresh_web1.run(TIME_PASSED, check=False)
-        await until(lambda: fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
-        if fresh_web1.run(STATE).stdout != before:
-            # The confirmation arrived and only its response was lost.
-            newest = (await Tuner().history(shell, "web1"))[0]
-            await Tuner().undo(shell, await Tuner().kept(shell, "web1", newest))
-        assert fresh_web1.run(STATE).stdout == before
-    assert killed.left and step > FEWEST_STEPS
-    await Tuner().undo(shell, applied)
-    assert fresh_web1.run(STATE).stdout == before
+        return fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1
+
+    await check_every_kill(
+        shell,
+        Tuner(patience=Patience(reach=0.05, lease=30)),
+        KINDS["directive"],
+        state=lambda: fresh_web1.run(STATE).stdout,
+        rolled_back=rolled_back,
+    )
     await until(lambda: fresh_web1.run("apachectl -t && pgrep -x apache2", check=False).returncode == 0)

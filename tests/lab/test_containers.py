@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from msgspec.structs import replace
 
@@ -15,20 +13,18 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
 from cockpit.model import sar
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
+from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option
 from cockpit.tuning.change_options import Patience
-from cockpit.tuning.effect import Probe
 from cockpit.tuning.tuner import Tuner
 from tests.lab import quotas
-from tests.lab.containers import Container, container, response_from
-from tests.lab.killed_client import KilledClient
-from tests.lab.test_transaction_faults import FEWEST_STEPS, LOCK, TIME_PASSED
-from tests.tuning.conftest import until
+from tests.lab.containers import Container, container
+from tests.lab.killed_client import check_every_kill
+from tests.lab.reached_container import STATE, connections, probe_of
+from tests.lab.test_transaction_faults import LOCK, TIME_PASSED
 
 LEVEL = "/srv/level"
-STATE = "cat /srv/level; cd /etc/nginx-mounted && find . -printf '%p %y %m %u %g %l\\n' | sort; sha256sum *; ls /tmp"
 
 
 @pytest.fixture
@@ -48,34 +44,6 @@ async def shell(nginx: Container) -> AsyncIterator[Shell]:
 
 def inside(nginx: Container) -> HostConfig:
     return HostConfig(name="web1", via=f"podman:{nginx.name}", processes=("nginx",))
-
-
-def probe_of(nginx: Container) -> Probe:
-    """Return a probe that requests a page from nginx."""
-
-    async def probe() -> str:
-        try:
-            response = await response_from(nginx.url)
-        except httpx.HTTPError as error:
-            return type(error).__name__
-        return "" if response.status_code == 200 else str(response.status_code)
-
-    return probe
-
-
-def connections(nginx: Container) -> Knob:
-    """Return a knob that a reload in the container activates."""
-    return Knob(
-        name="worker_connections",
-        host="web1",
-        kind="nginx",
-        file=nginx.inside,
-        section="events {",
-        directive="worker_connections",
-        test=f"nginx -t -c {nginx.inside}",
-        reload=f"nginx -s reload -c {nginx.inside}",
-        workers="nginx",
-    )
 
 
 KINDS = {
@@ -123,25 +91,14 @@ async def test_change_inside_is_rolled_back_if_client_is_killed(
 ) -> None:
     """The container rolls the change back by itself, for a kill during each command."""
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
-    before, knob = nginx.run(STATE), connections(nginx)
-    for step in itertools.count(1):
-        killed = KilledClient(shell, step)
-        try:
-            applied = await Tuner(patience=Patience(reach=0.05, lease=30)).apply(killed, "web1", [(knob, "128")])
-        except CockpitError:
-            pass
-        else:
-            break
-        # A command that outlives its client renews the lease at its end.
-        await until(lambda: not nginx.run(f"{TIME_PASSED}; ls {LOCK} 2>/dev/null", check=False), 60)
-        if nginx.run(STATE) != before:
-            # The confirmation arrived and only its response was lost.
-            newest = (await Tuner().history(shell, "web1"))[0]
-            await Tuner().undo(shell, await Tuner().kept(shell, "web1", newest))
-        assert nginx.run(STATE) == before
-    assert killed.left and step > FEWEST_STEPS
-    await Tuner().undo(shell, applied)
-    assert nginx.run(STATE) == before
+    # A command that outlives its client renews the lease at its end.
+    await check_every_kill(
+        shell,
+        Tuner(patience=Patience(reach=0.05, lease=30)),
+        (connections(nginx), "128"),
+        state=lambda: nginx.run(STATE),
+        rolled_back=lambda: not nginx.run(f"{TIME_PASSED}; ls {LOCK} 2>/dev/null", check=False),
+    )
     assert await probe_of(nginx)() == ""
 
 
@@ -210,26 +167,18 @@ async def test_change_outside_is_rolled_back_if_client_is_killed(
 ) -> None:
     """The guard runs outside: a restart of the container does not end it."""
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
-    before, knob = nginx.file.read_bytes(), restarting(nginx)
-    changes = tmp_path / "state" / "cockpit" / "changes"
-    tuner = Tuner(probe_of(nginx), Patience(reach=0.05, lease=30), port_on=unknown_port)
-    for step in itertools.count(1):
-        killed = KilledClient(outer, step)
-        try:
-            applied = await tuner.apply(killed, "web1", [(knob, "2")])
-        except CockpitError:
-            pass
-        else:
-            break
-        await until(lambda: expire(changes), 60)
-        if nginx.file.read_bytes() != before:
-            newest = (await tuner.history(outer, "web1"))[0]
-            await tuner.undo(outer, await tuner.kept(outer, "web1", newest))
-        assert nginx.file.read_bytes() == before
-        assert await probe_of(nginx)() == "" and len(nginx.processes) == 2
-    assert killed.left and step > FEWEST_STEPS
-    await tuner.undo(outer, applied)
-    assert nginx.file.read_bytes() == before and len(nginx.processes) == 2
+
+    async def serves() -> bool:
+        return await probe_of(nginx)() == "" and len(nginx.processes) == 2
+
+    await check_every_kill(
+        outer,
+        Tuner(probe_of(nginx), Patience(reach=0.05, lease=30), port_on=unknown_port),
+        (restarting(nginx), "2"),
+        state=nginx.file.read_bytes,
+        rolled_back=lambda: expire(tmp_path / "state" / "cockpit" / "changes"),
+        serves=serves,
+    )
 
 
 async def test_single_mounted_file_needs_restart_from_outside(lab_allowed: None, outer: Shell, tmp_path: Path) -> None:

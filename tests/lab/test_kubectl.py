@@ -12,15 +12,12 @@ import pytest
 from cockpit.hosts import watchdog
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.shell import Shell
-from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
-from cockpit.model.hosts import HostConfig, StatusPage
-from cockpit.tuning.tuner import Tuner
+from cockpit.model.hosts import HostConfig
 from tests.lab.containers import Container, container
 from tests.lab.kubernetes import CONTAINER, NAMESPACE, POD, KubernetesApi
-from tests.lab.test_containers import STATE, connections, probe_of
-from tests.processes import newer_children
+from tests.lab.reached_container import check_change, check_readings, check_signalled_client, programs
 from tests.tuning.conftest import until
 
 WEB1 = HostConfig(name="web1", via=f"kubectl:{NAMESPACE}/{POD}/{CONTAINER}", processes=("nginx",))
@@ -68,22 +65,12 @@ async def test_exit_status_is_that_of_the_program(api: KubernetesApi, shell: She
 
 
 async def test_processes_and_status_pages_are_read(nginx: Container, shell: Shell) -> None:
-    probe = await Probe.start(shell, WEB1)
-    reading = await probe.read()
-    assert {process.pid for process in reading.processes} == nginx.processes
-    page = await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{nginx.port}/status"))
-    assert page.values["Active connections"] >= 1
-    probe.close()
-    await until(lambda: not programs(nginx))
+    await check_readings(nginx, shell, WEB1)
 
 
 @pytest.mark.parametrize("api", ["websocket"], indirect=True)
 async def test_setting_is_changed_and_undone(nginx: Container, shell: Shell) -> None:
-    before, tuner = nginx.run(STATE, check=False), Tuner(probe_of(nginx))
-    applied = await tuner.apply(shell, "web1", [(connections(nginx), "128")])
-    assert await tuner.read(shell, connections(nginx)) == "128"
-    await tuner.undo(shell, applied)
-    assert nginx.run(STATE, check=False) == before
+    await check_change(nginx, shell)
 
 
 async def test_cut_connection_is_an_error_and_ends_the_program(
@@ -101,22 +88,7 @@ async def test_cut_connection_is_an_error_and_ends_the_program(
 
 
 async def test_program_of_a_stopped_client_ends(
-    nginx: Container, api: KubernetesApi, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    nginx: Container, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "IDLE", 2)
-    clients = newer_children()
-    probe = await Probe.start(shell, HostConfig(name="web1", via=WEB1.via, processes=("nginx",), interval=0.2))
-    await probe.read()
-    client = next(one for one in clients() if one.name() == "kubectl")
-    client.send_signal(signal.SIGSTOP)
-    await until(lambda: not programs(nginx))
-    client.send_signal(signal.SIGCONT)
-    with pytest.raises(HostError, match="web1: the probe ended"):
-        await probe.read()
-    probe.close()
-
-
-def programs(nginx: Container) -> list[str]:
-    """List the processes in the container that are not its server's."""
-    listed = nginx.run("for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || cat $p/comm; done 2>/dev/null", check=False)
-    return [name for name in listed.split() if name not in ("nginx", "cat")]
+    await check_signalled_client(nginx, shell, WEB1, signal.SIGSTOP)

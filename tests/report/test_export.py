@@ -22,9 +22,13 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.metrics import run_result
+from cockpit.report.gauges import gauge_of
 from cockpit.report.openmetrics import openmetrics
 from cockpit.report.parquet import series_parquet
+from cockpit.report.run_json import run_json
 from cockpit.report.series import host_metrics_at, series_csv
+from cockpit.report.summary import summary
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
@@ -96,9 +100,16 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
     latest = host_metrics_at(state.hosts["web1"], 10)
     table = parquet.read_table(io.BytesIO(series_parquet(state)))
     for name, value in expected.items():
-        assert found[f"cockpit_host_cgroup_{name}"] == pytest.approx(value, rel=0.05)
+        gauge = gauge_of("host", f"cgroup.{name}")
+        assert found[gauge.name] == pytest.approx(gauge.value(value), rel=0.05)
         assert latest[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
         assert table.column(f"web1.cgroup.{name}")[10].as_py() == pytest.approx(value, rel=0.05)
+    result = run_result(state, 1)
+    assert result is not None
+    metrics = run_json(result).hosts["web1"]
+    for name, value in {"cpu": 50, "quota": 150, "throttled": 20, "scpu": 25, "kbmemory": 256, "memory": 25}.items():
+        assert metrics[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
+    assert "tasks waited for CPU 25" in summary(result)
     page = tmp_path / "x.html"
     assert main(["report", str(file), "-o", str(page)]) == 0
     for title in ("CPU (% of one CPU)", "memory", "tasks waited for (% of the time)"):
@@ -138,9 +149,11 @@ def test_openmetrics_have_csv_values_at_end_of_each_second(file: Path, tmp_path:
     wall = 1_700_000_000
     for title in ("rate_per_s", "generator.saturated", "web1.cpu.idle_percent", "web1.processes.count"):
         of_host = title.startswith("web1.")
-        name = f"cockpit_host_{title[5:]}" if of_host else f"cockpit_load_{title}"
-        samples = families[name.replace(".", "_").lower()].samples
-        expected = [(wall + int(row["t_s"]) + 1, float(row[title])) for row in rows if row[title]]
+        gauge = gauge_of("host", title[5:]) if of_host else gauge_of("load", title)
+        family = families[gauge.name]
+        assert (family.unit, family.documentation) == (gauge.unit, gauge.help)
+        samples = family.samples
+        expected = [(wall + int(row["t_s"]) + 1, gauge.value(float(row[title]))) for row in rows if row[title]]
         assert [(float(sample.timestamp), sample.value) for sample in samples] == expected and len(expected) > 30
         labels = [{"host": "web1"} if of_host else {"run": row["run"], "row": row["row"]} for row in rows if row[title]]
         session = next(small_session())

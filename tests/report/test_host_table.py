@@ -18,7 +18,11 @@ USED = {"cgroup.cpu": 46.5, "cgroup.kbmemory": 21 * 1024.0}
             USED | {"cgroup.quota": 50.0, "cgroup.throttled": 85.6, "cgroup.kblimit": 256 * 1024.0},
             ["46.5% of a CPU; its quota is 50%, used up in 85.6% of the periods; memory 21M of 256M"],
         ),
+        (
+            USED | {"cgroup.scpu": 60.25, "cgroup.sio": 1.0, "cgroup.smem": 0.0},
+            ["46.5% of a CPU; memory 21M", "tasks waited for CPU 60.2%, I/O 1.0%, memory 0.0% of the time"],
+        ),
     ],
 )
 def test_control_group_of_container(metrics: dict[str, float], expected: list[str]) -> None:
-    assert [line.split(maxsplit=1)[1] for line in control_group(metrics)] == expected
+    assert [line.removeprefix("    cgroup").strip() for line in control_group(metrics)] == expected

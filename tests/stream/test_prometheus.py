@@ -12,6 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
+from cockpit.report.gauges import Group, descriptions, gauge_of
+from cockpit.report.series import host_metrics_at, load_metrics_at, series_columns
 from cockpit.stream.prometheus import PrometheusStream
 from tests.session.events import small_session
 
@@ -26,25 +28,69 @@ async def endpoint() -> AsyncIterator[PrometheusStream]:
     await stream.close(State())
 
 
-async def scrape(stream: PrometheusStream) -> dict[tuple[str, str], float]:
+async def page_of(stream: PrometheusStream) -> str:
     async with httpx.AsyncClient(trust_env=False) as client:
         response = await client.get(f"http://127.0.0.1:{stream.port}/metrics")
     assert response.status_code == 200
-    samples = [sample for family in text_string_to_metric_families(response.text) for sample in family.samples]
+    return response.text
+
+
+async def scrape(stream: PrometheusStream) -> dict[tuple[str, str], float]:
+    families = text_string_to_metric_families(await page_of(stream))
+    samples = [sample for family in families for sample in family.samples]
     return {(sample.name, ",".join(sample.labels.values())): sample.value for sample in samples}
 
 
 async def test_latest_complete_second_and_counters_are_exported(endpoint: PrometheusStream) -> None:
     await endpoint.take(STATE)
     found = await scrape(endpoint)
-    assert found["cockpit_load_rate_per_s", ""] == pytest.approx(200, rel=0.01)
-    assert found["cockpit_host_cpu_idle_percent", "web1"] == pytest.approx(50, abs=1)
+    assert found["cockpit_load_responses_per_second", ""] == pytest.approx(200, rel=0.01)
+    assert found["cockpit_host_cpu_idle_ratio", "web1"] == pytest.approx(0.5, abs=0.01)
     completed = sum(segment.counts.completed for segment in STATE.segments)
     assert found["cockpit_responses_total", "200"] == found["cockpit_response_seconds_count", ""] == completed > 0
     assert found["cockpit_response_seconds_bucket", "+Inf"] == completed
     cumulative = [value for (name, _), value in found.items() if name == "cockpit_response_seconds_bucket"]
     assert cumulative == sorted(cumulative) and 0 < found["cockpit_response_seconds_sum", ""] < completed
     assert found["cockpit_changes_total", ""] == 0
+
+
+async def test_names_have_base_units_types_and_help(endpoint: PrometheusStream) -> None:
+    await endpoint.take(STATE)
+    families = list(text_string_to_metric_families(await page_of(endpoint)))
+    assert {family.type for family in families} == {"gauge", "counter", "histogram"}
+    assert all(family.documentation for family in families)
+    for family in families:
+        words = family.name.split("_")
+        assert not {"ms", "s", "percent", "kib", "kb", "mib", "blocks"} & set(words), family.name
+        assert all(sample.name.endswith("_total") == (family.type == "counter") for sample in family.samples)
+        assert family.type == "histogram" or words[-1] not in ("count", "sum", "bucket"), family.name
+    exported = {family.name for family in families}
+    for group, metrics in (("load", load_metrics_at(STATE, 10)), ("host", host_metrics_at(STATE.hosts["web1"], 10))):
+        assert metrics and {gauge_of(group, column).name for column in metrics} <= exported
+
+
+def test_every_column_of_the_csv_has_a_gauge_of_its_own() -> None:
+    columns = [column for column in series_columns(STATE) if column.name not in ("t_s", "utc", "run", "row")]
+    gauges = [gauge_of("host" if column.host else "load", column.name) for column in columns]
+    assert len({gauge.name for gauge in gauges}) == len(gauges)
+    described = [*descriptions("load"), *descriptions("host")]
+    assert [name for name, _ in described] == [column.name for column in columns]
+
+
+@pytest.mark.parametrize(
+    ("group", "column", "cell", "name", "value"),
+    [
+        ("load", "p99_ms", 1.2345, "cockpit_load_p99_seconds", 0.0012345),
+        ("load", "generator.cpu_percent", 70.3, "cockpit_load_generator_cpu_ratio", 0.703),
+        ("host", "cgroup.quota_percent", 150, "cockpit_host_cgroup_cpu_quota_ratio", 1.5),
+        ("host", "net.rxkb_KiB_per_s", 1.5, "cockpit_host_net_receive_bytes_per_second", 1536),
+        ("host", "io.bread_blocks_per_s", 8, "cockpit_host_io_read_bytes_per_second", 4096),
+        ("host", "memory.used_bytes", 4096, "cockpit_host_memory_used_bytes", 4096),
+    ],
+)
+def test_values_are_in_base_units(group: Group, column: str, cell: float, name: str, value: float) -> None:
+    gauge = gauge_of(group, column)
+    assert (gauge.name, gauge.value(cell)) == (name, value)
 
 
 async def test_scrape_before_session_start_returns_zeros(endpoint: PrometheusStream) -> None:

@@ -216,8 +216,12 @@ def test_host_names_are_valid_and_unique() -> None:
         ("here", None),
     ]
     assert host_name("...") == "host"
-    (inside,) = hosts_named(["kubectl:shop/web-0/nginx"])
-    assert (inside.name, inside.ssh, inside.via) == ("web-0", None, "kubectl:shop/web-0/nginx")
+    inside = hosts_named(["kubectl:shop/web-0/nginx", "root@vm1/docker:web1", "root@[::1]:2222/kubectl:shop/web-1"])
+    assert [(host.name, host.ssh, host.via) for host in inside] == [
+        ("web-0", None, "kubectl:shop/web-0/nginx"),
+        ("web1", "root@vm1", "docker:web1"),
+        ("web-1", "root@[::1]:2222", "kubectl:shop/web-1"),
+    ]
 
 
 async def test_new_command_writes_tunable_profile(workdir: Path) -> None:
