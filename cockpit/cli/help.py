@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 
 from cockpit.cli.arguments import make_parser
+from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.cli.pager import page
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
@@ -103,6 +104,7 @@ def _lists() -> Iterator[tuple[str, str]]:
             if table
         ),
     )
+    yield "{export formats}", "\n".join(f"    {one.example}" for one in EXPORT_FORMATS.values())
     yield "{kinds of status pages}", _any_of(STATUS_PAGES)
     yield "{kinds of knobs}", _any_of(KNOB_KINDS)
     yield "{kinds of directives}", ", ".join(DIRECTIVES)
