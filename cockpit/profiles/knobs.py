@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.knobs import ATIME_OPTIONS, Knob
+from cockpit.model.knobs import Knob
+from cockpit.model.live_knobs import LIVE_KNOBS
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.sections import AUTO, Host, KnobSection
 from cockpit.servers import systemd
@@ -17,15 +18,11 @@ NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(DIRECTIVES, _DIRECTIVE),
     "keyvalue": ("file", "key"),
     systemd.KIND: ("file", "directive", "get", "reload"),
-    "sysctl": ("key",),
-    "choice": ("option",),
-    "mount": ("mount",),
-    "command": ("get", "set"),
+    **{kind.name: kind.needs for kind in LIVE_KNOBS.values()},
 }
 _MAY: dict[str, tuple[str, ...]] = {
     **{kind: ("section", "get") if grammar.sections else ("get",) for kind, grammar in GRAMMARS.items()},
-    "sysctl": ("file",),
-    "choice": ("get",),
+    **{kind.name: kind.may for kind in LIVE_KNOBS.values()},
 }
 _OF_KINDS = ("file", "section", "directive", "key", "mount", "option", "get", "set")
 
@@ -46,7 +43,7 @@ def to_knob(section: KnobSection, host: Host) -> Knob:
         if getattr(section, name) and name not in allowed:
             raise Wrong(f"{key}.{name}", f"found in a knob of kind {section.kind}; allowed: {', '.join(allowed)}")
     _check_values(key, section)
-    if section.kind == "choice":
+    if section.option:
         _check_options(key, section)
     workers = _workers(section, host) if section.workers == AUTO else section.workers
     return replace(msgspec.convert(section, Knob, from_attributes=True), workers=workers)
@@ -54,12 +51,13 @@ def to_knob(section: KnobSection, host: Host) -> Knob:
 
 def _check_values(key: str, section: KnobSection) -> None:
     ranged = section.min is not None or section.max is not None
-    if section.values and (ranged or section.kind == "choice"):
+    if section.values and (ranged or section.option):
         raise Wrong(f"{key}.values", "found beside min, max or option; allowed: one way to say what may be set")
     if section.min is not None and section.max is not None and section.min > section.max:
         raise Wrong(f"{key}.min", f"found {section.min:g}; allowed: at most max, {section.max:g}")
-    if section.kind == "mount" and not set(section.values) <= set(ATIME_OPTIONS):
-        raise Wrong(f"{key}.values", f"found {', '.join(section.values)}; allowed: {', '.join(ATIME_OPTIONS)}")
+    every = LIVE_KNOBS[section.kind].values if section.kind in LIVE_KNOBS else ()
+    if every and not set(section.values) <= set(every):
+        raise Wrong(f"{key}.values", f"found {', '.join(section.values)}; allowed: {', '.join(every)}")
 
 
 def _check_options(key: str, section: KnobSection) -> None:
