@@ -17,6 +17,7 @@ from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.knobs import KNOB_KINDS
 from cockpit.model.live_knobs import LIVE_KNOBS
+from cockpit.model.load import LOAD_OPTIONS
 from cockpit.model.text import neutral
 from cockpit.profiles.knobs import NEEDS
 from cockpit.servers import kernel, systemd
@@ -109,6 +110,7 @@ def _lists() -> Iterator[tuple[str, str]]:
     yield "{export formats}", "\n".join(f"    {one.example}" for one in EXPORT_FORMATS.values())
     yield "{kinds of status pages}", _any_of(STATUS_PAGES)
     yield "{kinds of knobs}", _any_of(KNOB_KINDS)
+    yield "{load options}", "\n".join(f"| `{one.name}` | {one.meaning} |" for one in LOAD_OPTIONS.values())
     for key in ("key", "mount"):
         yield f"{{kinds with {key}}}", ", ".join(kind for kind, keys in NEEDS.items() if key in keys)
     yield (

@@ -40,8 +40,6 @@ def check(plan: LoadPlan) -> None:
         return
     if plan.requests is not None and plan.requests > paths:
         raise UsageError(f"{plan.requests} requests for {paths} paths, each used once: request at most {paths}")
-    if plan.warmup:
-        raise UsageError("paths that are used once allow no warm-up: leave one of the two out")
 
 
 def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:

@@ -154,10 +154,10 @@ URL = "http://127.0.0.1:9/"
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"mix": (Request(name="a", url=URL), Request(name="a", url=URL))}, "a name of its own"),
+        ({"mix": (Request(name="a", url=URL), Request(name="a", url=URL))}, "each name once"),
         ({"mix": (Request(name="a", url=URL), Request(name="b", url="http://web2/"))}, "one target"),
-        ({"mix": (Request(name="a", url=URL, weight=0),)}, "weight is 0"),
-        ({"mix": (Request(name="a", url=URL),), "paths": PathList(pattern="/a")}, "either a mix or paths"),
+        ({"mix": (Request(name="a", url=URL, weight=0),)}, "weight: found 0"),
+        ({"mix": (Request(name="a", url=URL),), "paths": PathList(pattern="/a")}, "one of the two"),
         ({"paths": PathList()}, "either a pattern or a list"),
         ({"paths": PathList(pattern="/{5..2}")}, "ends before it begins"),
         ({"paths": PathList(pattern="/{1..99999}{1..99999}")}, "is the most"),
