@@ -31,6 +31,7 @@ FLAGS = {
     "load.stages": "--ladder",
     "load.think_time": "--think-time",
     "load.workers": "-w",
+    "target.expect.status": "--expect-status",
     "target.url": "URL",
     "target.urls": "--urls",
     "target.unix": "--unix-socket",

@@ -31,7 +31,6 @@ def check(plan: LoadPlan) -> None:
     requests = requests_of(plan)
     for request in requests:
         request_parts(request, keepalive=plan.keepalive)
-        Expectation(request.expect)
     rotation([request.weight for request in requests])
     if plan.paths is None:
         return

@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LOAD_OPTIONS, LoadPlan, Request, Stage
+from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Request, Stage, Take
 from cockpit.model.load_options import KINDS, METHOD
 
 # A header's name is made of these (RFC 9110, token).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _EXPECTED = re.compile(r"^Expected |(, got | - at `).*$")
 _TYPES = {
     "int": "a whole number",
@@ -63,12 +65,16 @@ def check_plan(plan: LoadPlan) -> None:
     for stage in plan.stages:
         _check_stage(stage)
     _check_headers("load.headers", plan.headers)
+    _check_expect("target.expect", plan.expect)
     check_unique("request.name", [request.name for request in plan.mix])
     for request in plan.mix:
         key = f"request {request.name}"
         _check_value(f"{key}.method", request.method, LOAD_OPTIONS["method"].limits)
         _check_value(f"{key}.weight", request.weight, KINDS["positive"].limits)
         _check_headers(f"{key}.headers", request.headers)
+        _check_expect(f"{key}.expect", request.expect)
+        for take in request.take:
+            _check_take(f"{key}.take", take)
     for key, problem in _conflicts(plan):
         raise Invalid(key, problem)
 
@@ -92,6 +98,32 @@ def _check_headers(key: str, headers: Sequence[tuple[str, str]]) -> None:
             value.encode("latin-1")
         except UnicodeError:
             raise Invalid(key, f"found {name!r} with a value that is not Latin-1 text") from None
+
+
+def _check_expect(key: str, expect: Expect | None) -> None:
+    if expect is None:
+        return
+    if expect.matches is not None:
+        _check_pattern(f"{key}.matches", expect.matches)
+    if expect.sha256 and not _SHA256.fullmatch(expect.sha256):
+        raise Invalid(f"{key}.sha256", f"found {expect.sha256!r}; allowed: 64 hexadecimal digits")
+    for status in expect.statuses:
+        if not 200 <= status <= 999:
+            raise Invalid(f"{key}.status", f"found {status}; allowed: a final status such as 200 or 404")
+
+
+def _check_take(key: str, take: Take) -> None:
+    if not _IDENTIFIER.fullmatch(take.name):
+        raise Invalid(key, f"found the name {take.name!r}; allowed: letters, digits and _")
+    if take.source == "regex":
+        _check_pattern(key, take.expression)
+
+
+def _check_pattern(key: str, pattern: str) -> None:
+    try:
+        re.compile(pattern.encode())
+    except re.error as error:
+        raise Invalid(key, f"found {pattern!r} ({error}); allowed: a regular expression") from None
 
 
 def _check_stage(stage: Stage) -> None:
