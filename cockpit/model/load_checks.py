@@ -12,7 +12,7 @@ import msgspec
 
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Request, Stage, Take
-from cockpit.model.load_options import KINDS, METHOD
+from cockpit.model.load_options import KINDS, LONGEST, METHOD
 
 # A header's name is made of these (RFC 9110, token).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -45,7 +45,7 @@ def allowed_values(problem: str) -> str:
     """Return the allowed values in words, by msgspec's message about another one."""
     if repr(METHOD) in problem:
         return "a word in capitals, as GET or M-SEARCH"
-    words = _EXPECTED.sub("", problem)
+    words = _EXPECTED.sub("", problem).replace(f"<= {LONGEST}", "of seconds, at most 7 days")
     for name, meaning in _TYPES.items():
         words = words.replace(f"`{name}`", meaning)
     return words.replace(" | ", " or ").replace("matching regex", "matching")

@@ -17,6 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from cockpit.cli import main
+from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.model.events import AnyEvent, HostSample, SessionStarted, decode
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
@@ -252,7 +253,7 @@ def test_cast_covers_idle_time_range(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "which format? --format jsonl|csv|parquet|openmetrics|hlog|cast|svg"),
+        ((), f"which format? --format {'|'.join(EXPORT_FORMATS)}, or"),
         (("--format", "parquet"), "--format parquet: is binary; name a file: -o FILE.parquet"),
         (("--format", "openmetrics", "--keys", "p"), "--keys: is an option of cast, svg, not of openm"),
         (("--format", "csv", "--at", "3s"), "--at: is an option of cast, svg, not of csv"),
