@@ -183,12 +183,17 @@ def _shared(of: RunResult | Segment) -> list[RunWarning]:
         found.append(warning_of(WarningKind.PARTIAL, of.partial))
     if of.reason == "stopped":
         found.append(warning_of(WarningKind.STOPPED))
+    return found + _of_counts(counts, of.plan.max_in_flight)
+
+
+def _of_counts(counts: Counts, limit: int) -> list[RunWarning]:
+    found = []
     if counts.dropped:
         found.append(warning_of(WarningKind.DROPPED, count=counts.dropped))
     if counts.unsent:
-        found.append(warning_of(WarningKind.UNSENT, count=counts.unsent, limit=of.plan.max_in_flight))
+        found.append(warning_of(WarningKind.UNSENT, count=counts.unsent, limit=limit))
     if counts.queued:
-        found.append(warning_of(WarningKind.QUEUED, count=counts.queued, limit=of.plan.max_in_flight))
+        found.append(warning_of(WarningKind.QUEUED, count=counts.queued, limit=limit))
     if counts.unclosed > UNFINISHED * counts.completed:
         found.append(warning_of(WarningKind.UNCLOSED, count=counts.unclosed))
     return found

@@ -10,6 +10,7 @@ from typing import Any
 
 from cockpit import __version__
 from cockpit.cli.appearance_options import add_appearance
+from cockpit.cli.export_formats import EXPORT_FORMATS, takers
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
@@ -17,7 +18,6 @@ from cockpit.cli.values import age, count, named_file, port, positive, recording
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
-EXPORT_FORMATS = ("jsonl", "csv", "parquet", "openmetrics", "hlog", "cast", "svg")
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
 # Functions with another name than their command, and modules.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
@@ -258,14 +258,25 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("file", metavar="FILE", help="a recording; for hlog FILE#2 is its second run")
-    add("--format", choices=EXPORT_FORMATS, help="default: by the suffix of -o")
+    add("file", metavar="FILE", help=f"a recording; for {takers('run')} FILE#2 is its second run")
+    add("--format", choices=tuple(EXPORT_FORMATS), help="default: by the suffix of -o")
     add("-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: stdout)")
     add("--at", metavar="T", help="svg: instant (default: the end); cast: start; e.g. 90s, -30s, 14:05")
-    add("--until", metavar="T", help="cast: end (default: the end of the recording)")
-    add("--every", type=seconds, default=1.0, metavar="T", help="cast: session time between frames (default 1s)")
-    add("--size", default="120x40", metavar="COLSxROWS", help="cast, svg: size of the screen (default 120x40)")
-    add("--keys", default="", metavar="LIST", help="cast, svg: keys to press first, as Textual names them: p,s,down")
+    add("--until", metavar="T", help=f"{takers('until')}: end (default: the end of the recording)")
+    add(
+        "--every",
+        type=seconds,
+        default=1.0,
+        metavar="T",
+        help=f"{takers('every')}: session time between frames (default 1s)",
+    )
+    add("--size", default="120x40", metavar="COLSxROWS", help=f"{takers('size')}: size of the screen (default 120x40)")
+    add(
+        "--keys",
+        default="",
+        metavar="LIST",
+        help=f"{takers('keys')}: keys to press first, as Textual names them: p,s,down",
+    )
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterator
 
-from cockpit.cli.arguments import EXPORT_FORMATS
+from cockpit.cli.export_formats import EXPORT_FORMATS, ExportFormat, takers
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import put, put_bytes
 from cockpit.model.errors import EXIT_GOOD, UsageError
@@ -25,83 +24,81 @@ _MOST_PICTURES = 20_000
 def export(options: Namespace) -> int:
     form = _format(options)
     source = parse_source(options.file)
-    if source.time_range is not None or (source.run is not None and form != "hlog"):
-        raise UsageError(f"{options.file}: only --format hlog takes a part of a recording: FILE#2")
+    if source.time_range is not None or (source.run is not None and "run" not in (form.options or ())):
+        raise UsageError(f"{options.file}: only --format {takers('run')} takes a part of a recording: FILE#2")
+    if form.binary and options.output is None:
+        raise UsageError(f"--format {form.name}: is binary; name a file: -o FILE.{form.name}")
     with recording_at(source.path) as recording:
-        if form == "parquet":
-            _put_parquet(recording, options.output)
-            return EXIT_GOOD
-        if form == "jsonl":
-            made: Iterable[str] = (f"{escaped(encode(event).decode())}\n" for event in recording.events())
-        elif form == "csv":
-            from cockpit.report.series import series_csv
-
-            made = series_csv(last_state(recording))
-        elif form == "openmetrics":
-            from cockpit.report.openmetrics import openmetrics
-
-            made = openmetrics(last_state(recording))
-        elif form == "hlog":
-            made = _hlog(recording, source.run, options.file)
+        made = form.made_of(recording, vars(options) | {"run": source.run})
+        if form.binary:
+            put_bytes(made, options.output)
         else:
-            made = (asyncio.run(_picture(recording, options, form)),)
-        put(made, options.output)
+            put(made, options.output)
     return EXIT_GOOD
 
 
-def _format(options: Namespace) -> str:
+def _format(options: Namespace) -> ExportFormat:
     ending = options.output.suffix.lower().removeprefix(".") if options.output else ""
-    form = options.format or ending
-    if form not in EXPORT_FORMATS:
+    form = EXPORT_FORMATS.get(options.format or ending)
+    if form is None:
         raise UsageError(
             f"export: which format? --format {'|'.join(EXPORT_FORMATS)}, or an -o that ends in one of them"
         )
-    if form not in ("cast", "svg"):
-        given = [f"--{name}" for name in ("at", "until", "keys") if getattr(options, name)]
-        if given:
-            raise UsageError(f"{', '.join(given)}: of a picture of the screen (cast, svg), not of {form}")
-    return str(form)
+    for name in ("at", "until", "keys"):
+        if getattr(options, name) and name not in (form.options or ()):
+            raise UsageError(f"--{name}: is an option of {takers(name)}, not of {form.name}")
+    return form
 
 
-def _put_parquet(recording: Recording, output: Path | None) -> None:
-    from cockpit.report.parquet import series_parquet
-
-    if output is None:
-        raise UsageError("--format parquet: is binary; name a file: -o FILE.parquet")
-    put_bytes((series_parquet(last_state(recording)),), output)
+def event_lines(recording: Recording) -> Iterator[str]:
+    return (f"{escaped(encode(event).decode())}\n" for event in recording.events())
 
 
-def _hlog(recording: Recording, run: int | None, text: str) -> Iterable[str]:
-    """Return the log of one run; of several runs, one must be named."""
+def run_histograms(recording: Recording, run: int | None) -> Iterator[str]:
+    """Return the HdrHistogram log of one run; of several runs, one must be named."""
     from cockpit.report.hlog import run_log
 
     runs = range(1, last_state(recording).runs + 1)
     if run is None and len(runs) != 1:
-        raise UsageError(f"{text}: has {len(runs)} runs; name one as FILE#1")
+        raise UsageError(f"the recording has {len(runs)} runs; name one as FILE#1")
     if run is not None and run not in runs:
-        raise UsageError(f"{text}: no such run; it has {len(runs)}")
+        raise UsageError(f"no run {run}; the recording has {len(runs)}")
     return run_log(recording.events(), run or runs[0])
 
 
-async def _picture(recording: Recording, options: Namespace, form: str) -> str:
-    from cockpit.tui.terminal.picture import cast, svg_at
+def screen_svg(recording: Recording, at: str | None, size: str, keys: str) -> Iterator[str]:
+    from cockpit.tui.terminal.picture import svg_at
 
-    size = _size(options.size)
-    keys = [key for key in options.keys.split(",") if key]
+    instant = parse_instant(at, recording.end, recording.started.wall) if at else recording.end
+    _check_within(recording, instant)
+    yield asyncio.run(svg_at(recording, instant, _size(size), _keys(keys)))
+
+
+def screen_cast(
+    recording: Recording, at: str | None, until: str | None, every: float, size: str, keys: str
+) -> Iterator[str]:
     wall = recording.started.wall
-    if form == "svg":
-        at = parse_instant(options.at, recording.end, wall) if options.at else recording.end
-        _check_within(recording, at)
-        return await svg_at(recording, at, size, keys)
-    start = parse_instant(options.at, recording.end, wall) if options.at else 0.0
-    end = parse_instant(options.until, recording.end, wall, start) if options.until else recording.end
+    start = parse_instant(at, recording.end, wall) if at else 0.0
+    end = parse_instant(until, recording.end, wall, start) if until else recording.end
     _check_within(recording, start)
     if not start < end:
-        raise UsageError(f"--until {options.until}: is not after the beginning")
+        raise UsageError(f"--until {until}: is not after the beginning")
     end = min(end, recording.end)
-    if (end - start) / options.every > _MOST_PICTURES:
+    if (end - start) / every > _MOST_PICTURES:
         raise UsageError(f"--every: makes more than {_MOST_PICTURES} pictures; write it longer, or --at and --until")
-    return "".join([line async for line in cast(recording, (start, end), options.every, size, keys)])
+    yield asyncio.run(_cast(recording, (start, end), every, _size(size), _keys(keys)))
+
+
+async def _cast(
+    recording: Recording, time_range: tuple[float, float], every: float, size: tuple[int, int], keys: list[str]
+) -> str:
+    from cockpit.tui.terminal.picture import cast
+
+    return "".join([line async for line in cast(recording, time_range, every, size, keys)])
+
+
+def _keys(text: str) -> list[str]:
+    return [key for key in text.split(",") if key]
 
 
 def _check_within(recording: Recording, at: float) -> None:

@@ -11,11 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 
 from cockpit.cli.arguments import make_parser
+from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.cli.pager import page
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.knobs import KNOB_KINDS
+from cockpit.model.live_knobs import LIVE_KNOBS
+from cockpit.model.load import LOAD_OPTIONS
 from cockpit.model.text import neutral
+from cockpit.profiles.knobs import NEEDS
 from cockpit.servers import kernel, systemd
 from cockpit.servers.kind import ServerKind, StatusPageKind
 from cockpit.servers.registry import DIRECTIVES, KINDS, STATUS_PAGES
@@ -103,8 +107,16 @@ def _lists() -> Iterator[tuple[str, str]]:
             if table
         ),
     )
+    yield "{export formats}", "\n".join(f"    {one.example}" for one in EXPORT_FORMATS.values())
     yield "{kinds of status pages}", _any_of(STATUS_PAGES)
     yield "{kinds of knobs}", _any_of(KNOB_KINDS)
+    yield "{load options}", "\n".join(f"| `{one.name}` | {one.meaning} |" for one in LOAD_OPTIONS.values())
+    for key in ("key", "mount"):
+        yield f"{{kinds with {key}}}", ", ".join(kind for kind, keys in NEEDS.items() if key in keys)
+    yield (
+        "{live knobs}",
+        "\n".join(f"| `{kind.name}` | {kind.setting} | {kind.keys} |" for kind in LIVE_KNOBS.values()),
+    )
     yield "{kinds of directives}", ", ".join(DIRECTIVES)
     yield "{kinds of directives, as code}", " ".join(f"`{kind}`" for kind in DIRECTIVES)
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from cockpit.cli.values import count, cpus, factor, names, positive, rate, seconds, statuses, wait, workers
+from cockpit.cli import values
+from cockpit.cli.values import count, factor, names, positive, seconds, statuses, workers
+from cockpit.model.load import LOAD_OPTIONS
 
 
 def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
@@ -58,53 +60,24 @@ def add_ssh_config(add: Callable[..., object], **settings: object) -> None:
 
 
 def _add_amount(group: argparse._ArgumentGroup) -> None:
+    for option in LOAD_OPTIONS.values():
+        if option.flags and option.parser:
+            parse = getattr(values, option.parser)
+            group.add_argument(*option.flags, dest=option.name, type=parse, metavar=option.metavar, help=option.help)
+        elif option.flags:
+            action = "store_false" if option.default else "store_true"
+            group.add_argument(*option.flags, dest=option.name, action=action, default=None, help=option.help)
     add = group.add_argument
-    add(
-        "-c",
-        "--concurrency",
-        type=positive,
-        metavar="N",
-        help="connections, one request in flight on each (default 1); with -q the maximum in flight",
-    )
-    add("-n", "--requests", type=positive, metavar="N", help="requests, exact, e.g. 200, 10k, 1m")
-    add(
-        "-z",
-        "--duration",
-        type=seconds,
-        metavar="T",
-        help="duration, e.g. 10s, 3m, 1h (default 10s); with -n the run ends with whichever comes first",
-    )
-    add("-q", "--rate", type=rate, metavar="R", help="open load: requests/s over all connections, e.g. 500, 2k")
     add("--poisson", action="store_true", help="open load: random (Poisson) arrivals, not evenly spaced ones")
-    add(
-        "--max-in-flight",
-        type=positive,
-        metavar="N",
-        help="open load: queue arrivals above N in flight (default 8192)",
-    )
     add("--replay-log", metavar="FILE", help="open load: the GET and HEAD requests of an access log, at its intervals")
     add("--speed", dest="replay_speed", type=factor, metavar="X", help="replay the log X times as fast (default 1)")
     add("--ladder", metavar="LIST:T", help="load levels, each for T, e.g. 1,2,4:30s or 500/s,1k/s:30s")
-    add("--warmup", type=seconds, metavar="T", help="load before the measurement, not counted (default 0)")
-    add(
-        "--extend",
-        type=wait,
-        metavar="T",
-        help="after a change, extend the run until its verdict, by T at most; 0: never (default 3m)",
-    )
-    add("--timeout", type=seconds, metavar="T", help="timeout of a request, connect to last byte (default 30s)")
-    words = "open a new connection for each request"
-    add("--disable-keepalive", dest="keepalive", action="store_false", default=None, help=words)
-    add("--requests-per-connection", type=positive, metavar="N", help="open a new connection after N requests")
-    add("--cookies", action="store_true", default=None, help="each connection keeps the cookies of its responses")
-    add("--sockets-per-user", type=positive, metavar="K", help="K connections share the cookies of a user (default 1)")
     add(
         "--think-time",
         metavar="T",
         help="closed load: pause before the next request of a connection, e.g. 0.5s, '0.2s to 2s', '1s exponential'",
     )
     add("-w", "--workers", type=workers, metavar="N|auto", help="load processes; auto: one per CPU (default 1)")
-    add("--cpus", metavar="LIST", type=cpus, help="pin load processes to these CPUs, e.g. 1 or 1,2")
 
 
 def _add_request(group: argparse._ArgumentGroup) -> None:

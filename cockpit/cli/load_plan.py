@@ -14,40 +14,29 @@ from msgspec.structs import replace
 
 from cockpit.cli.load_arguments import given_flags
 from cockpit.model.errors import UsageError
-from cockpit.model.load import Expect, LoadPlan, Stage
+from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Stage
+from cockpit.model.load_checks import Invalid
 from cockpit.model.units import parse_count, parse_duration, parse_rate
-from cockpit.profiles.plan import (
-    NAMED,
-    NO_BODY,
-    Wrong,
-    body_of,
-    checked_url,
-    headers_of,
-    paths_of,
-    replay_of,
-    think_time_of,
-)
+from cockpit.profiles.plan import NAMED, NO_BODY, body_of, checked_url, headers_of, paths_of, replay_of, think_time_of
 
 # Flags by the profile's key, for errors.
 FLAGS = {
     "load": "-n, -z and --ladder",
     "load.auth": "-a",
     "load.body_file": "-D",
-    "load.cookies": "--cookies",
     "load.headers": "-H",
     "load.method": "-m",
     "load.replay_log": "--replay-log",
     "load.replay_speed": "--speed",
-    "load.requests": "-n",
-    "load.requests_per_connection": "--requests-per-connection",
-    "load.sockets_per_user": "--sockets-per-user",
     "load.stages": "--ladder",
     "load.think_time": "--think-time",
     "load.workers": "-w",
+    "target.expect.status": "--expect-status",
     "target.url": "URL",
     "target.urls": "--urls",
+    "target.unix": "--unix-socket",
     "tls.key": "--key",
-}
+} | {f"load.{option.name}": option.flags[0] for option in LOAD_OPTIONS.values() if option.flags}
 
 # Flags that would apply to only one of several requests.
 _OF_A_REQUEST = ("method", "header", "auth", "data", "data_file", "content_type", "expect_status", "expect_body")
@@ -55,17 +44,17 @@ _OF_A_REQUEST = ("method", "header", "auth", "data", "data_file", "content_type"
 
 @contextmanager
 def errors_name_flags(flags: Mapping[str, str] = FLAGS) -> Iterator[None]:
-    """Raise Wrong as a UsageError that names the flag in place of the profile's key."""
+    """Raise Invalid as a UsageError that names the flag in place of the profile's key."""
     try:
         yield
-    except Wrong as error:
+    except Invalid as error:
         raise UsageError(error.problem, subject=flags.get(error.key, error.key)) from None
 
 
 def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
     """Return the plan with the given flags applied; a flag with the name of a field of the plan replaces that field.
 
-    Raises Wrong, UsageError."""
+    Raises Invalid, UsageError."""
     same = {name: getattr(options, name) for name in given_flags(options) if name in plan.__struct_fields__}
     if options.workers == "auto":
         same["workers"] = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import Any, NamedTuple
 
+from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.cli.parser import CommandParser
 
 # Maximum width of text.
@@ -89,7 +90,8 @@ Run a profile's study: its variants in rounds, in random order, with an A/A cont
   cockpit study mpm -o out         # results and recordings in ./out
   cockpit study mpm --resume       # continue an interrupted study
 """)
-ANALYZE = _pages("""\
+ANALYZE = _pages(
+    """\
 # replay FILE|NAME | show a recording on the same screen |  | recordings screen
 Show a recording on the same screen: pause, step, seek, change speed; follow one that is being written.
   cockpit replay spare-servers-20261121-140502      # name in `recordings list`
@@ -106,13 +108,8 @@ Write a report of a recording, or of a study's directory, as text, Markdown, JSO
   cockpit report before.cockpit -o before.html     # one page that loads nothing
   cockpit report studies/mpm-full-1 -o mpm.html    # a study; also .csv
 # export FILE | export a recording's raw data or its screen |  | report
-Export events (jsonl), metrics per second (csv, parquet, openmetrics), histograms (hlog), the screen (cast, svg).
-  cockpit export before.cockpit -o before.csv      # one line per second
-  cockpit export before.cockpit -o before.parquet  # with types; needs pyarrow
-  cockpit export before.cockpit -o before.openmetrics    # for Prometheus
-  cockpit export 'before.cockpit#2' -o run2.hlog   # HdrHistogram log of run 2
-  cockpit export before.cockpit -o before.cast --every 2s
-  cockpit export before.cockpit -o before.svg --at 14:05
+Export a recording in a format of other tools, chosen by the suffix of -o, or by --format.
+{export formats}
 # import FILE | record the results of other tools |  | import report
 Record the result of another load generator, or samples of sysstat, to replay, compare and report them here.
   cockpit import ab.tsv --target http://web1/      # ab -g
@@ -135,7 +132,8 @@ Manage baselines: named results that `cockpit check --baseline NAME` compares ru
   cockpit baseline set spring mon.cockpit tue.cockpit    # the last run of each
   cockpit baseline add spring wed.cockpit
   cockpit baseline show spring
-""")
+""".replace("{export formats}", "\n".join(f"  {one.example}" for one in EXPORT_FORMATS.values()))
+)
 SET_UP = _pages("""\
 # new URL | write a profile by inspecting hosts | 3 | profile hosts
 Write a profile: cockpit inspects the hosts for servers and settings that can be changed.

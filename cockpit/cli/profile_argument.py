@@ -18,11 +18,12 @@ from cockpit.cli.trusting import require_trust
 from cockpit.model.errors import NoProfile, ProfileError, UsageError
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_checks import check_plan
 from cockpit.model.metrics import is_host_metric
 from cockpit.model.study import located
 from cockpit.model.text import neutral
 from cockpit.profiles import catalogue
-from cockpit.profiles.plan import check_plan, is_address, make_plan, without_credentials
+from cockpit.profiles.plan import is_address, make_plan, without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.sections import LoadSection, TargetSection

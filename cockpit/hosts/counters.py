@@ -8,28 +8,21 @@ from itertools import pairwise
 
 from cockpit.hosts.frames import Frame
 from cockpit.hosts.numbers import count, shown
+from cockpit.model import sar
 
 # Ports of which the accept queue is kept, and the limit of a port's number and of a queue.
 _PORTS, _PORT_LIMIT, _QUEUE_LIMIT = 256, 1 << 16, 1 << 32
 _LISTEN = "/proc/net/tcp"
 _BACKLOG = "/proc/net/backlog"
-_PAGING = ("pgpgin", "pgpgout", "pgfault", "pgmajfault", "pgfree", "pswpin", "pswpout")
-_RECLAIM = ("kswapd", "direct", "khugepaged", "proactive")
 _MEMORY = ("SwapCached", "Active", "Inactive", "Dirty", "Slab", "Committed_AS")
-_TCP = ("ActiveOpens", "PassiveOpens", "AttemptFails", "EstabResets", "InSegs", "OutSegs", "RetransSegs", "InErrs")
 KNOWN = frozenset(
     (
-        *_PAGING,
-        *(f"pg{verb}_{by}" for verb in ("scan", "steal") for by in _RECLAIM),
+        *sar.COUNTED,
         *_MEMORY,
-        *(f"Tcp.{name}" for name in (*_TCP, "OutRsts")),
-        *("TcpExt.ListenOverflows", "TcpExt.ListenDrops"),
         *("sockets.used", "TCP.inuse", "TCP.tw", "UDP.inuse", "RAW.inuse", "FRAG.inuse"),
-        *(f"{resource}.{share}" for resource in ("cpu", "io", "memory") for share in ("some", "full")),
-        *("ctxt", "runnable", "tasks"),
+        *("runnable", "tasks"),
         *("loops", "loop_us"),
         *(f"cgroup.{name}" for name in ("version", "cpu", "periods", "throttled", "quota", "memory", "limit")),
-        *(f"cgroup.waits_{resource}" for resource in ("cpu", "io", "memory")),
     )
 )
 

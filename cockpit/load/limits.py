@@ -1,4 +1,4 @@
-"""Limits of machines for load: file descriptors, CPUs and local ports; and invalid plans."""
+"""Limits of machines for load: file descriptors, CPUs and local ports."""
 
 from __future__ import annotations
 
@@ -20,14 +20,11 @@ from cockpit.load.protocol import assignments, most_connections
 from cockpit.load.request import target_of_plan
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_checks import check_plan
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # Seconds a closed connection keeps its port: TIME_WAIT on Linux.
 _TIME_WAIT = 60
-_POSITIVE = (
-    *("concurrency", "rate", "max_in_flight", "requests", "duration", "timeout", "workers", "tick"),
-    "requests_per_connection",
-)
 
 
 class Capacity(NamedTuple):
@@ -48,11 +45,8 @@ def check(plan: LoadPlan, capacity: Capacity | None = None) -> None:
     """Check a plan. Raises UsageError if it is invalid, or if the machines (default: this one) lack resources for its
     workers. CPUs and local addresses are known of this machine alone."""
     capacity = capacity or capacity_here()
-    _check_numbers(plan)
-    _check_stages(plan)
+    check_plan(plan)
     request_order.check(plan)
-    if plan.unix and (plan.connect_to or plan.local_addresses):
-        raise UsageError("a Unix socket has no addresses: leave out where to connect to and where from")
     for address in plan.local_addresses:
         _check_address(address, capacity.here)
     if target_of_plan(plan).secure:
@@ -156,30 +150,6 @@ def _length(plan: LoadPlan) -> float:
         return plan.warmup + sum(stage.duration for stage in plan.stages)
     by_requests = plan.requests / plan.rate if plan.rate and plan.requests else inf
     return plan.warmup + min(by_requests, inf if plan.duration is None else plan.duration)
-
-
-def _check_numbers(plan: LoadPlan) -> None:
-    for name in _POSITIVE:
-        value = getattr(plan, name)
-        if value is not None and not 0 < value < inf:
-            raise UsageError(f"{name} is {value}; it must be more than 0")
-    if not 0 <= plan.warmup < inf:
-        raise UsageError(f"warmup is {plan.warmup}; it must be 0 or more seconds")
-
-
-def _check_stages(plan: LoadPlan) -> None:
-    if not plan.stages:
-        return
-    if plan.requests is not None or plan.duration is not None:
-        raise UsageError("stages have durations of their own: leave out the number of requests and the duration")
-    for number, stage in enumerate(plan.stages, 1):
-        value = stage.rate if plan.open else stage.concurrency
-        kind = "rate" if plan.open else "concurrency"
-        other = stage.concurrency if plan.open else stage.rate
-        if value is None or other is not None:
-            raise UsageError(f"stage {number}: write a {kind} and nothing else, as in the other stages")
-        if not 0 < value < inf or not 0 < stage.duration < inf:
-            raise UsageError(f"stage {number}: {kind} {value:g} for {stage.duration:g} s; both must be more than 0")
 
 
 def _check_address(address: str, here: bool) -> None:

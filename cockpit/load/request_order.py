@@ -31,7 +31,6 @@ def check(plan: LoadPlan) -> None:
     requests = requests_of(plan)
     for request in requests:
         request_parts(request, keepalive=plan.keepalive)
-        Expectation(request.expect)
     rotation([request.weight for request in requests])
     if plan.paths is None:
         return
@@ -40,8 +39,6 @@ def check(plan: LoadPlan) -> None:
         return
     if plan.requests is not None and plan.requests > paths:
         raise UsageError(f"{plan.requests} requests for {paths} paths, each used once: request at most {paths}")
-    if plan.warmup:
-        raise UsageError("paths that are used once allow no warm-up: leave one of the two out")
 
 
 def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:

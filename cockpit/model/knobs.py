@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
+from cockpit.model.live_knobs import LIVE_KNOBS
 from cockpit.model.text import neutral
 from cockpit.servers import systemd
 from cockpit.servers.registry import GRAMMARS, SETTINGS
 from cockpit.servers.settings import Impact, KnownSetting
 
-KNOB_KINDS = (*GRAMMARS, "sysctl", "choice", "mount", "command")
+KNOB_KINDS = (*GRAMMARS, *LIVE_KNOBS)
 if TYPE_CHECKING:
     KnobKind = str
 else:
@@ -22,11 +23,8 @@ else:
 Cost = Literal["written", "live", "graceful", "restart", "remount"]
 COSTS: tuple[str, ...] = get_args(Cost)
 
-# Kinds whose value is in a file; `sysctl` has one if the profile names it.
-FILE_KINDS = frozenset(GRAMMARS)
 # Stands for a value that must not be shown.
 SECRET = "(secret)"
-ATIME_OPTIONS = ("strictatime", "relatime", "noatime")
 _NUMBER = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?)(.*)", re.DOTALL)
 _RESTARTS = re.compile(r"\b(restart|start|stop|shutdown)\b")
 
@@ -45,9 +43,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     a kind of server (apache, nginx, …): `directive` in `file`, in `section` (`IfModule mpm_prefork_module`;
     `http { server {`); None is the top level; `get` and `set`: it is also set in the running server.
     systemd: `directive` in `file`, a drop-in of its unit. `get` alone: it prints the value that `reload` made active.
-    keyvalue: `key` in `file`, in the ini `section` if it has several. sysctl: `key`, and its line in `file` if there is
-    one. choice: `option`s and one `get`, or a `when` each. mount: the atime option of the mount point `mount`.
-    command: `get` prints the value, `set` takes it as "$1".
+    keyvalue: `key` in `file`, in the ini `section` if it has several. Kinds without a file: see LIVE_KNOBS.
 
     `test` checks the whole configuration, `reload` activates it: shell commands for the host.
     `values` are the allowed values; `min` and `max` a range of numbers, with an optional `unit`.
@@ -82,7 +78,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def in_file(self) -> bool:
         """Return whether a file holds its value."""
-        return self.kind in FILE_KINDS or (self.kind == "sysctl" and bool(self.file))
+        return self.kind in GRAMMARS or bool(self.file)
 
     @property
     def creates(self) -> bool:
@@ -90,17 +86,17 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.kind == systemd.KIND:
             return systemd.is_drop_in(self.file)
         directory, _, name = self.file.rpartition("/")
-        return self.kind in ("keyvalue", "sysctl") and directory.endswith("/sysctl.d") and name.endswith(".conf")
+        return bool(self.key) and directory.endswith("/sysctl.d") and name.endswith(".conf")
 
     @property
     def live(self) -> bool:
         """Return whether its active value is asked of the host itself, beside its file if it has one."""
-        return self.kind not in FILE_KINDS or bool(self.get)
+        return self.kind not in GRAMMARS or bool(self.get)
 
     @property
     def set_by_reload(self) -> bool:
         """Return whether `reload` makes the value in its file active, and `get` reads that."""
-        return self.kind in FILE_KINDS and bool(self.get) and not self.set
+        return self.kind in GRAMMARS and bool(self.get) and not self.set
 
     @property
     def written_only(self) -> bool:
@@ -116,7 +112,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def known(self) -> KnownSetting | None:
         """Its entry in the table of known settings."""
-        return SETTINGS.get(self.kind, {}).get((self.directive or self.key).lower())
+        settings = LIVE_KNOBS[self.kind].settings if self.kind in LIVE_KNOBS else SETTINGS.get(self.kind, {})
+        return settings.get((self.directive or self.key).lower())
 
     @property
     def help(self) -> str:
@@ -132,11 +129,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        if self.kind == "choice":
-            return tuple(option.name for option in self.option)
-        if self.kind == "mount":
-            return self.values or ATIME_OPTIONS
-        return self.values
+        options = tuple(option.name for option in self.option)
+        return options or self.values or (LIVE_KNOBS[self.kind].values if self.kind in LIVE_KNOBS else ())
 
     @property
     def allowed(self) -> str:
@@ -155,11 +149,9 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def price(self) -> str:
         """Return the cost of a change: by the profile, else by its kind and its reload command."""
-        if self.cost:
-            return self.cost
-        if self.kind == "mount":
-            return "remount"
-        if self.kind == "choice" or _RESTARTS.search(self.reload):
+        if cost := self.cost or (LIVE_KNOBS[self.kind].cost if self.kind in LIVE_KNOBS else ""):
+            return cost
+        if _RESTARTS.search(self.reload):
             return "restart"
         if self.written_only:
             return "written"
@@ -179,6 +171,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def printed(self, value: str) -> str:
         """Return a value as the running server prints it."""
+        if self.kind in LIVE_KNOBS:
+            return LIVE_KNOBS[self.kind].printed(value)
         return self.known.printed(value) if self.known else value
 
     def malformed(self, value: str) -> str:

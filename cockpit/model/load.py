@@ -9,6 +9,8 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import msgspec
 
+from cockpit.model.load_options import options_of
+
 ErrorKind = Literal[
     "refused",
     "reset",
@@ -262,6 +264,59 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
             binary=None,
             mix=mix,
         )
+
+
+# Options that a profile's [load] and a flag set: `# FIELD: KIND FLAGS`, the meaning of the key, and the flag's help if
+# that differs. Keys, flags, checks, help and JSON Schema follow from here.
+LOAD_OPTIONS = options_of(
+    LoadPlan,
+    """\
+# method: method
+request method
+# concurrency: positive -c --concurrency N
+closed load: connections, one request in flight on each (default 1)
+connections, one request in flight on each (default 1); with -q the maximum in flight
+# rate: rate -q --rate R
+open load: arrivals/s
+open load: requests/s over all connections, e.g. 500, 2k
+# arrivals
+open load: even (default), or poisson for random intervals
+# seed: count
+seed of random arrivals (default 1)
+# max_in_flight: positive --max-in-flight N
+open load: maximum in flight (default 8192); further arrivals are queued and counted
+# requests: amount -n --requests N
+number of requests, exact: 10000, or a text such as `10k`; with `duration` the load ends with whichever comes first
+requests, exact, e.g. 200, 10k, 1m
+# duration: seconds -z --duration T
+duration of a run (default 10 s)
+duration, e.g. 10s, 3m, 1h (default 10s); with -n the run ends with whichever comes first
+# warmup: wait --warmup T
+load before the measurement, not counted (default 0)
+# extend: wait --extend T
+after a change under load, extend the run until its verdict, at most by this (default `3m`; 0: never)
+# keepalive: switch --disable-keepalive
+false: open a new connection for each request (default true)
+open a new connection for each request
+# requests_per_connection: positive --requests-per-connection N
+open a new connection after this number of requests
+# cookies: switch --cookies
+true: closed load: each connection is a user who keeps the cookies of its responses (default false)
+each connection of closed load keeps the cookies of its responses
+# sockets_per_user: positive --sockets-per-user N
+connections that share the cookies of a user (default 1)
+# timeout: seconds --timeout T
+timeout of a request, connect to last byte (default 30 s)
+# local_addresses
+source addresses, used in turn
+# workers: positive
+load processes (default 1)
+# cpus: cpus --cpus LIST
+CPU numbers to pin the load processes to, e.g. 1,2
+# on_loss
+what happens when a load process or generator is lost: `deal` its load to the others (default), or `stop` the run
+""",
+)
 
 
 def _redacted(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

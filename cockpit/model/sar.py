@@ -94,6 +94,9 @@ _PRESSURES: Mapping[str, str] = {
     "cgroup.smem": "cgroup.waits_memory",
 }
 
+# Named counters of these metrics. The forks have a field of their own in a reading.
+COUNTED = frozenset((*(name for names in _RATES.values() for name in names), *_PRESSURES.values())) - {"processes"}
+
 
 def _limit(of: Counters, name: str) -> int:
     """Raises KeyError if there is none."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.knobs import ATIME_OPTIONS, Knob
-from cockpit.profiles.plan import Wrong
+from cockpit.model.knobs import Knob
+from cockpit.model.live_knobs import LIVE_KNOBS
+from cockpit.model.load_checks import Invalid
 from cockpit.profiles.sections import AUTO, Host, KnobSection
 from cockpit.servers import systemd
 from cockpit.servers.registry import DIRECTIVES, GRAMMARS, RELOAD_REPLACES
@@ -17,36 +18,32 @@ NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(DIRECTIVES, _DIRECTIVE),
     "keyvalue": ("file", "key"),
     systemd.KIND: ("file", "directive", "get", "reload"),
-    "sysctl": ("key",),
-    "choice": ("option",),
-    "mount": ("mount",),
-    "command": ("get", "set"),
+    **{kind.name: kind.needs for kind in LIVE_KNOBS.values()},
 }
 _MAY: dict[str, tuple[str, ...]] = {
     **{kind: ("section", "get") if grammar.sections else ("get",) for kind, grammar in GRAMMARS.items()},
-    "sysctl": ("file",),
-    "choice": ("get",),
+    **{kind.name: kind.may for kind in LIVE_KNOBS.values()},
 }
 _OF_KINDS = ("file", "section", "directive", "key", "mount", "option", "get", "set")
 
 
 def to_knob(section: KnobSection, host: Host) -> Knob:
-    """Return the knob, with defaults by its kind and its host. Raises Wrong."""
+    """Return the knob, with defaults by its kind and its host. Raises Invalid."""
     key = f"knob {section.name}"
     # A directive that a command sets in the running server needs no reload.
     is_live = section.kind in DIRECTIVES and section.set
     needed = (*_DIRECTIVE[:-1], "get", "set") if is_live else NEEDS[section.kind]
     for name in needed:
         if not getattr(section, name):
-            raise Wrong(f"{key}.{name}", f"missing; a knob of kind {section.kind} needs {', '.join(needed)}")
+            raise Invalid(f"{key}.{name}", f"missing; a knob of kind {section.kind} needs {', '.join(needed)}")
     if section.kind in GRAMMARS and section.get and not section.set and not section.reload:
-        raise Wrong(f"{key}.reload", "missing; what get prints is set by a reload")
+        raise Invalid(f"{key}.reload", "missing; what get prints is set by a reload")
     allowed = (*needed, *_MAY.get(section.kind, ()))
     for name in _OF_KINDS:
         if getattr(section, name) and name not in allowed:
-            raise Wrong(f"{key}.{name}", f"found in a knob of kind {section.kind}; allowed: {', '.join(allowed)}")
+            raise Invalid(f"{key}.{name}", f"found in a knob of kind {section.kind}; allowed: {', '.join(allowed)}")
     _check_values(key, section)
-    if section.kind == "choice":
+    if section.option:
         _check_options(key, section)
     workers = _workers(section, host) if section.workers == AUTO else section.workers
     return replace(msgspec.convert(section, Knob, from_attributes=True), workers=workers)
@@ -54,23 +51,24 @@ def to_knob(section: KnobSection, host: Host) -> Knob:
 
 def _check_values(key: str, section: KnobSection) -> None:
     ranged = section.min is not None or section.max is not None
-    if section.values and (ranged or section.kind == "choice"):
-        raise Wrong(f"{key}.values", "found beside min, max or option; allowed: one way to say what may be set")
+    if section.values and (ranged or section.option):
+        raise Invalid(f"{key}.values", "found beside min, max or option; allowed: one way to say what may be set")
     if section.min is not None and section.max is not None and section.min > section.max:
-        raise Wrong(f"{key}.min", f"found {section.min:g}; allowed: at most max, {section.max:g}")
-    if section.kind == "mount" and not set(section.values) <= set(ATIME_OPTIONS):
-        raise Wrong(f"{key}.values", f"found {', '.join(section.values)}; allowed: {', '.join(ATIME_OPTIONS)}")
+        raise Invalid(f"{key}.min", f"found {section.min:g}; allowed: at most max, {section.max:g}")
+    every = LIVE_KNOBS[section.kind].values if section.kind in LIVE_KNOBS else ()
+    if every and not set(section.values) <= set(every):
+        raise Invalid(f"{key}.values", f"found {', '.join(section.values)}; allowed: {', '.join(every)}")
 
 
 def _check_options(key: str, section: KnobSection) -> None:
     names = [option.name for option in section.option]
     if len(set(names)) < 2 or len(set(names)) < len(names):
-        raise Wrong(f"{key}.option", f"found {', '.join(names)}; allowed: two or more, each name once")
+        raise Invalid(f"{key}.option", f"found {', '.join(names)}; allowed: two or more, each name once")
     tests = [option for option in section.option if option.when]
     if section.get and tests:
-        raise Wrong(f"{key}.get", "found beside option.when; allowed: one get, or a when in each option")
+        raise Invalid(f"{key}.get", "found beside option.when; allowed: one get, or a when in each option")
     if not section.get and len(tests) < len(names):
-        raise Wrong(f"{key}.option", "an option without when, and no get; allowed: one get, or a when in each option")
+        raise Invalid(f"{key}.option", "an option without when, and no get; allowed: one get, or a when in each option")
 
 
 def _workers(section: KnobSection, host: Host) -> str:

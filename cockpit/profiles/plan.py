@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import base64
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast, get_args
 from urllib.parse import urljoin, urlsplit
 
-from cockpit.model.load import Expect, LoadPlan, LogReplay, PathList, Request, Stage, Take, TakeSource, ThinkTime, Tls
+from cockpit.model.load import (
+    LOAD_OPTIONS,
+    Expect,
+    LoadPlan,
+    LogReplay,
+    PathList,
+    Request,
+    Stage,
+    Take,
+    TakeSource,
+    ThinkTime,
+    Tls,
+)
+from cockpit.model.load_checks import Invalid, check_plan
+from cockpit.model.load_options import LONGEST, LoadOption
 from cockpit.model.units import parse_count, parse_duration
-from cockpit.profiles.conflicts import conflicts
 from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
 
 # Default duration of a run.
 DEFAULT_DURATION = 10.0
-_LONGEST = 7 * 86400.0
 SYSTEM_TLS = TlsSection()
 NAMED = NamedFiles()
 NO_BODY: dict[str, Any] = {"body": None, "binary": None}
-# A header's name and a method are made of these (RFC 9110, token).
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
 # host:port, also [::1]:port, and a path.
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]]+):\d{1,5}([/?]\S*)?")
-
-
-class Wrong(ValueError):
-    """A value of the right type that is invalid: its `key` and the `problem`."""
-
-    def __init__(self, key: str, problem: str) -> None:
-        super().__init__(f"{key}: {problem}")
-        self.key = key
-        self.problem = problem
 
 
 @contextmanager
@@ -44,8 +43,8 @@ def reported_for(key: str) -> Iterator[None]:
     """Report an invalid value in the block as one of this key."""
     try:
         yield
-    except Wrong as error:
-        raise Wrong(key, error.problem) from None
+    except Invalid as error:
+        raise Invalid(key, error.problem) from None
 
 
 def make_plan(
@@ -55,38 +54,23 @@ def make_plan(
     mix: tuple[RequestSection, ...] = (),
     files: NamedFiles = NAMED,
 ) -> LoadPlan:
-    """The plan that the sections describe; `files` reads the files that they name. Raises Wrong."""
+    """The plan that the sections describe; `files` reads the files that they name. Raises Invalid."""
     url = checked_url(target.url)
-    requests = _count("load.requests", load.requests)
-    duration = seconds_of("load.duration", load.duration)
+    shared = {name: _parsed(option, getattr(load, name)) for name, option in LOAD_OPTIONS.items()}
     stages = tuple(map(_stage, load.stages))
     replay = replay_of(load.replay_log, load.replay_speed, files)
-    ends = requests or duration or stages or target.order == "once" or replay
+    if not (shared["requests"] or shared["duration"] or stages or target.order == "once" or replay):
+        shared["duration"] = DEFAULT_DURATION
     plan = LoadPlan(
         url=url,
-        method=load.method,
         headers=headers_of("load", load.headers.items(), load.auth),
         **body_of("load", load.body, load.body_file, files),
-        expect=_expect("target.expect", target.expect),
+        expect=_expect(target.expect),
         mix=tuple(_request(url, one, files) for one in mix),
         paths=paths_of(target.urls, target.order, target.seed, files) if target.urls else None,
         replay=replay,
-        concurrency=load.concurrency,
-        rate=load.rate,
-        arrivals=load.arrivals,
-        seed=load.seed,
-        max_in_flight=load.max_in_flight,
-        requests=requests,
-        duration=duration if ends else DEFAULT_DURATION,
         stages=stages,
-        warmup=seconds_of("load.warmup", load.warmup, least=0.0) or 0.0,
-        extend=seconds_of("load.extend", load.extend, least=0.0) or 0.0,
-        keepalive=load.keepalive,
-        requests_per_connection=load.requests_per_connection,
         think_time=think_time_of(load.think_time),
-        cookies=load.cookies,
-        sockets_per_user=load.sockets_per_user,
-        timeout=seconds_of("load.timeout", load.timeout) or 30.0,
         tls=Tls(
             verify=tls.verify,
             sni=tls.sni,
@@ -96,56 +80,23 @@ def make_plan(
         ),
         connect_to=target.connect_to,
         unix=target.unix,
-        local_addresses=load.local_addresses,
-        workers=load.workers,
-        cpus=load.cpus,
-        on_loss=load.on_loss,
+        **shared,
     )
     check_plan(plan)
     return plan
 
 
-def check_plan(plan: LoadPlan) -> None:
-    """Raises Wrong for a load that cannot be."""
-    ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
-    if plan.stages and ends:
-        raise Wrong("load", f"found {' and '.join(ends)} beside stages; allowed: stages alone")
-    if plan.requests is not None and not plan.open and plan.requests < plan.concurrency:
-        raise Wrong("load.requests", f"found {plan.requests}; allowed: at least the concurrency, {plan.concurrency}")
-    least = plan.max_in_flight if plan.open else plan.concurrency
-    if plan.workers > least and not plan.stages:
-        raise Wrong("load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}")
-    if len({stage.rate is None for stage in plan.stages}) > 1:
-        raise Wrong("load.stages", "found load levels with concurrency and with rate; allowed: all of one kind")
-    if not _TOKEN.fullmatch(plan.method):
-        raise Wrong("load.method", f"found {plan.method!r}; allowed: one word, as GET or POST")
-    check_unique("request.name", [request.name for request in plan.mix])
-    if plan.mix and plan.paths:
-        raise Wrong("target.urls", "found beside [[request]] blocks; allowed: one of the two")
-    if plan.tls.key and not plan.tls.cert:
-        raise Wrong("tls.key", "found without a cert; allowed: both, or a cert that holds its key")
-    for key, problem in conflicts(plan):
-        raise Wrong(key, problem)
-
-
-def check_unique(key: str, names: Sequence[str]) -> None:
-    """Raises Wrong for a name that occurs twice."""
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        raise Wrong(key, f"found {twice[0]!r} twice; allowed: each name once")
-
-
 def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogReplay | None:
-    """The replay of an access log. Raises Wrong."""
+    """The replay of an access log. Raises Invalid."""
     if log is None:
         if speed is not None:
-            raise Wrong("load.replay_speed", "found without a log; allowed: beside a log to replay")
+            raise Invalid("load.replay_speed", "found without a log; allowed: beside a log to replay")
         return None
     return LogReplay(file=_file("load.replay_log", log, files), speed=speed or 1.0)
 
 
 def checked_url(url: str) -> str:
-    """Return an absolute http URL, with a path; one without a scheme is http. Raises Wrong."""
+    """Return an absolute http URL, with a path; one without a scheme is http. Raises Invalid."""
     found = f"found {without_credentials(url)!r}"
     url = url if "://" in url else f"http://{url}"
     try:
@@ -154,10 +105,10 @@ def checked_url(url: str) -> str:
     except ValueError as error:
         # The reason may quote a part of the password.
         reason = "" if "@" in url else f" ({error})"
-        raise Wrong("target.url", f"{found}{reason}; allowed: http://host[:port]/path") from None
+        raise Invalid("target.url", f"{found}{reason}; allowed: http://host[:port]/path") from None
     named = parts.hostname and not parts.netloc.endswith(":")
     if parts.scheme not in ("http", "https") or not named or port == 0 or any(c.isspace() for c in url):
-        raise Wrong("target.url", f"{found}; allowed: http://host[:port]/path")
+        raise Invalid("target.url", f"{found}; allowed: http://host[:port]/path")
     return url if parts.path else parts._replace(path="/").geturl()
 
 
@@ -174,30 +125,23 @@ def without_credentials(text: str) -> str:
 
 
 def headers_of(key: str, headers: Iterable[tuple[str, str]], auth: str | None) -> tuple[tuple[str, str], ...]:
-    """Checked headers; `auth` (user:password) becomes basic authorization. Raises Wrong."""
+    """The headers; `auth` (user:password) becomes basic authorization. Raises Invalid."""
     checked = tuple(headers)
-    for name, value in checked:
-        if not _TOKEN.fullmatch(name) or any(c in value for c in "\r\n\0"):
-            raise Wrong(f"{key}.headers", f"found {name!r}; allowed: a header name and a value on one line")
-        try:
-            value.encode("latin-1")
-        except UnicodeError:
-            raise Wrong(f"{key}.headers", f"found {name!r} with a value that is not Latin-1 text") from None
     if auth is None:
         return checked
     if any(name.lower() == "authorization" for name, _ in checked):
-        raise Wrong(f"{key}.auth", "found beside a header Authorization; allowed: one of the two")
+        raise Invalid(f"{key}.auth", "found beside a header Authorization; allowed: one of the two")
     if ":" not in auth:
-        raise Wrong(f"{key}.auth", "found no colon; allowed: user:password")
+        raise Invalid(f"{key}.auth", "found no colon; allowed: user:password")
     return (*checked, ("Authorization", "Basic " + base64.b64encode(auth.encode()).decode()))
 
 
 def body_of(key: str, body: str | None, file: str | None, files: NamedFiles) -> dict[str, Any]:
-    """`body` and `binary` of a plan or a request: the body given, or that of the file, byte for byte. Raises Wrong."""
+    """`body` and `binary` of a plan or a request: that given, or the bytes of the file. Raises Invalid."""
     if file is None:
         return {"body": body, "binary": None}
     if body is not None:
-        raise Wrong(key, "found body and body_file; allowed: one of the two")
+        raise Invalid(key, "found body and body_file; allowed: one of the two")
     raw = _bytes(f"{key}.body_file", file, files)
     try:
         return {"body": raw.decode("utf-8"), "binary": None}
@@ -206,15 +150,17 @@ def body_of(key: str, body: str | None, file: str | None, files: NamedFiles) -> 
 
 
 def paths_of(urls: str, order: Any, seed: int, files: NamedFiles) -> PathList:
-    """Read a pattern (it contains `{`), or a file with one path per line. Raises Wrong."""
+    """Read a pattern (it contains `{`), or a file with one path per line. Raises Invalid."""
     if "{" in urls:
         if not urls.startswith("/") or set("{}") & set(_RANGE.sub("", urls)):
-            raise Wrong("target.urls", f"found {urls!r}; allowed: a pattern as /img/{{001..200}}.jpg, or a file's name")
+            raise Invalid(
+                "target.urls", f"found {urls!r}; allowed: a pattern as /img/{{001..200}}.jpg, or a file's name"
+            )
         return PathList(pattern=urls, order=order, seed=seed)
     lines = [line.strip() for line in _text("target.urls", urls, files).splitlines()]
     listed = tuple(_path(line) for line in lines if line and not line.startswith("#"))
     if not listed:
-        raise Wrong("target.urls", f"{urls}: holds no path; allowed: one per line, e.g. /img/1.jpg")
+        raise Invalid("target.urls", f"{urls}: holds no path; allowed: one per line, e.g. /img/1.jpg")
     return PathList(listed=listed, order=order, seed=seed)
 
 
@@ -222,7 +168,7 @@ def _path(line: str) -> str:
     parts = urlsplit(line)
     path = parts._replace(scheme="", netloc="").geturl() or "/"
     if not path.startswith("/") or any(c.isspace() for c in path):
-        raise Wrong("target.urls", f"found the line {line!r}; allowed: one path or URL per line, e.g. /img/1.jpg")
+        raise Invalid("target.urls", f"found the line {line!r}; allowed: one path or URL per line, e.g. /img/1.jpg")
     return path
 
 
@@ -236,34 +182,21 @@ def _request(url: str, one: RequestSection, files: NamedFiles) -> Request:
         headers=headers_of(key, one.headers.items(), one.auth),
         **body,
         weight=one.weight,
-        expect=_expect(f"{key}.expect", one.expect),
+        expect=_expect(one.expect),
         take=tuple(_take(f"{key}.take", name, text) for name, text in one.take.items()),
     )
 
 
 def _take(key: str, name: str, text: str) -> Take:
-    if not _IDENTIFIER.fullmatch(name):
-        raise Wrong(key, f"found the name {name!r}; allowed: letters, digits and _")
     source, _, expression = (part.strip() for part in text.partition(":"))
     if source not in get_args(TakeSource) or not expression:
-        raise Wrong(key, f"found {text!r}; allowed: header:NAME, json:items.0.id or regex:PATTERN")
-    if source == "regex":
-        _check_pattern(key, expression)
+        raise Invalid(key, f"found {text!r}; allowed: header:NAME, json:items.0.id or regex:PATTERN")
     return Take(name=name, source=cast(TakeSource, source), expression=expression)
 
 
-def _check_pattern(key: str, pattern: str) -> None:
-    try:
-        re.compile(pattern.encode())
-    except re.error as error:
-        raise Wrong(key, f"found {pattern!r} ({error}); allowed: a regular expression") from None
-
-
-def _expect(key: str, expect: ExpectSection | None) -> Expect | None:
+def _expect(expect: ExpectSection | None) -> Expect | None:
     if expect is None:
         return None
-    if expect.matches is not None:
-        _check_pattern(f"{key}.matches", expect.matches)
     statuses = (expect.status,) if isinstance(expect.status, int) else expect.status or ()
     return Expect(
         statuses=statuses,
@@ -275,84 +208,79 @@ def _expect(key: str, expect: ExpectSection | None) -> Expect | None:
 
 
 def _stage(level: LoadLevel) -> Stage:
-    if (level.concurrency is None) == (level.rate is None):
-        raise Wrong(
-            "load.stages", "found a load level without exactly one of concurrency and rate; allowed: one of the two"
-        )
     seconds = seconds_of("load.stages.duration", level.duration) or 0.0
     return Stage(duration=seconds, concurrency=level.concurrency, rate=level.rate)
+
+
+def _parsed(option: LoadOption, value: Any) -> Any:
+    """A value of [load] as a plan has it: durations and counts may be texts. Raises Invalid."""
+    key = f"load.{option.name}"
+    if option.parser in ("seconds", "wait"):
+        return seconds_of(key, value, 0.0 if option.parser == "wait" else None)
+    try:
+        return parse_count(value) if option.parser == "positive" and isinstance(value, str) else value
+    except ValueError as error:
+        raise Invalid(key, str(error)) from None
 
 
 def _file(key: str, name: str, files: NamedFiles) -> str:
     try:
         return files.existing(name) if name else ""
     except FileRefused as error:
-        raise Wrong(key, str(error)) from None
+        raise Invalid(key, str(error)) from None
 
 
 def _text(key: str, name: str, files: NamedFiles) -> str:
     try:
         return _bytes(key, name, files).decode("utf-8")
     except UnicodeDecodeError:
-        raise Wrong(key, f"{name}: is not UTF-8 text") from None
+        raise Invalid(key, f"{name}: is not UTF-8 text") from None
 
 
 def _bytes(key: str, name: str, files: NamedFiles) -> bytes:
     try:
         return files.read(name)
     except FileRefused as error:
-        raise Wrong(key, str(error)) from None
-
-
-def _count(key: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    try:
-        count = parse_count(value) if isinstance(value, str) else int(value)
-    except ValueError as error:
-        raise Wrong(key, str(error)) from None
-    if count < 1:
-        raise Wrong(key, f"found {value}; allowed: 1 or more")
-    return count
+        raise Invalid(key, str(error)) from None
 
 
 def think_time_of(value: Any) -> ThinkTime | None:
-    """A think time: `0.5s`, `0.2s to 2s` (uniform) or `1s exponential`; None for none or 0. Raises Wrong."""
+    """A think time: `0.5s`, `0.2s to 2s` (uniform) or `1s exponential`; None for none or 0. Raises Invalid."""
     key, text = "load.think_time", str(value)
     low, to, high = text.partition(" to ")
     try:
         if to:
             least, most = seconds_of(key, low, 0.0) or 0.0, seconds_of(key, high) or 0.0
             if least >= most:
-                raise Wrong(key, "a range that ends before it begins")
+                raise Invalid(key, "a range that ends before it begins")
             return ThinkTime(distribution="uniform", seconds=least, most=most)
         mean = text.removesuffix(" exponential")
         seconds = None if value is None else seconds_of(key, mean, 0.0)
-    except Wrong:
-        raise Wrong(key, f"found {text!r}; allowed: 0.5s, or a range as 0.2s to 2s, or 1s exponential") from None
+    except Invalid:
+        raise Invalid(key, f"found {text!r}; allowed: 0.5s, or a range as 0.2s to 2s, or 1s exponential") from None
     if not seconds:
         return None
     return ThinkTime(distribution="constant" if mean == text else "exponential", seconds=seconds)
 
 
 def share_of(key: str, value: str | None) -> float | None:
-    """A percentage of a profile as a share; None stays None. Raises Wrong."""
+    """A percentage of a profile as a share; None stays None. Raises Invalid."""
     if value is None:
         return None
     match = re.fullmatch(r"(\d{1,2}(?:\.\d{1,3})?) ?%", value)
     if match is None or not float(match[1]):
-        raise Wrong(key, f"found {value!r}; allowed: a percentage above 0 and below 100, such as 10%")
+        raise Invalid(key, f"found {value!r}; allowed: a percentage above 0 and below 100, such as 10%")
     return float(match[1]) / 100
 
 
 def seconds_of(key: str, value: Any, least: float | None = None) -> float | None:
-    """A duration of a profile in seconds; None stays None. Raises Wrong."""
+    """A duration of a profile in seconds; None stays None. Raises Invalid."""
     if value is None:
         return None
     try:
         seconds = parse_duration(value) if isinstance(value, str) else float(value)
     except ValueError as error:
-        raise Wrong(key, str(error)) from None
-    if not (0 < seconds < _LONGEST or seconds == least):
-        raise Wrong(key, f"found {value!r}; allowed: more than 0, at most 7 days")
+        raise Invalid(key, str(error)) from None
+    if not (0 < seconds <= LONGEST or seconds == least):
+        raise Invalid(key, f"found {value!r}; allowed: more than 0, at most 7 days")
     return seconds

@@ -11,11 +11,12 @@ from cockpit.model.errors import UsageError
 from cockpit.model.hosts import GeneratorConfig, HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_checks import Invalid, check_unique
 from cockpit.model.study import Study
 from cockpit.model.via import command_of
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.knobs import to_knob
-from cockpit.profiles.plan import NAMED, Wrong, check_unique, make_plan, seconds_of
+from cockpit.profiles.plan import NAMED, make_plan, seconds_of
 from cockpit.profiles.sections import Host, ProfileFile, StatusSection
 from cockpit.profiles.study import to_study
 from cockpit.servers.registry import STATUS_PAGES
@@ -57,7 +58,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:
-    """The profile that the sections describe; `files` reads the files that they name. Raises Wrong."""
+    """The profile that the sections describe; `files` reads the files that they name. Raises Invalid."""
     check_unique("generator.name", [generator.name for generator in file.generator])
     generators = tuple(msgspec.convert(one, GeneratorConfig, from_attributes=True) for one in file.generator)
     machines = tuple(HostConfig.of_generator(one) for one in generators if one.watch)
@@ -73,7 +74,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
     for key, named in placed:
         if named not in hosts:
             allowed = ", ".join(sorted(hosts)) or "none is defined"
-            raise Wrong(f"{key}.host", f"found {named!r}; allowed: a [[host]] of this file ({allowed})")
+            raise Invalid(f"{key}.host", f"found {named!r}; allowed: a [[host]] of this file ({allowed})")
     knobs = tuple(to_knob(knob, hosts[knob.host]) for knob in file.knob)
     _check_actions(knobs, file)
     study = to_study(file, knobs, files) if file.study else None
@@ -97,32 +98,32 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
 
 
 def _check_actions(knobs: Sequence[Knob], file: ProfileFile) -> None:
-    """A knob's action is one of its host, for a value that a change only writes. Raises Wrong."""
+    """A knob's action is one of its host, for a value that a change only writes. Raises Invalid."""
     for knob in knobs:
         known = [action.name for action in file.action if action.host == knob.host]
         if knob.action and knob.action not in known:
             allowed = f"an [[action]] of its host ({', '.join(known) or 'none is defined'})"
-            raise Wrong(f"knob {knob.name}.action", f"found {knob.action!r}; allowed: {allowed}")
+            raise Invalid(f"knob {knob.name}.action", f"found {knob.action!r}; allowed: {allowed}")
         if knob.action and not knob.written_only:
-            raise Wrong(
+            raise Invalid(
                 f"knob {knob.name}.action", "found in a knob that a reload or a command activates; leave it out"
             )
 
 
 def _check_panes(host: Host) -> None:
-    """Check tails and status pages: a tail must be a command, a page's URL valid. Raises Wrong."""
+    """Check tails and status pages: a tail must be a command, a page's URL valid. Raises Invalid."""
     for command in host.tail:
         if not command.strip() or "\0" in command:
-            raise Wrong(f"host {host.name}.tail", f"found {command!r}; allowed: a shell command")
+            raise Invalid(f"host {host.name}.tail", f"found {command!r}; allowed: a shell command")
     for page in host.status:
         key = f"host {host.name}.status"
         if page.auth and ":" not in page.auth:
-            raise Wrong(f"{key}.auth", "found no colon; allowed: user:password")
+            raise Invalid(f"{key}.auth", "found no colon; allowed: user:password")
         if "@" in page.url.partition("://")[2].partition("/")[0]:
-            raise Wrong(f"{key}.url", 'found a user in it; allowed: auth = "user:password", which is not recorded')
+            raise Invalid(f"{key}.url", 'found a user in it; allowed: auth = "user:password", which is not recorded')
         if not _askable(page):
             socket = " or unix:/path" if STATUS_PAGES[page.kind].has_socket else ""
-            raise Wrong(f"{key}.url", f"found {page.url!r}; allowed: http://host[:port]/path{socket}")
+            raise Invalid(f"{key}.url", f"found {page.url!r}; allowed: http://host[:port]/path{socket}")
 
 
 def _askable(page: StatusSection) -> bool:
@@ -136,10 +137,10 @@ def _askable(page: StatusSection) -> bool:
 
 def _check_via(host: Host) -> None:
     if host.changes_outside and not host.via:
-        raise Wrong(f"host {host.name}.changes_outside", "found true; allowed: with via, as via = 'podman:web1'")
+        raise Invalid(f"host {host.name}.changes_outside", "found true; allowed: with via, as via = 'podman:web1'")
     try:
         if host.via:
             command_of(host.via)
     except UsageError:
         allowed = "a command, as 'docker exec -i web1', or a name, as docker:web1"
-        raise Wrong(f"host {host.name}.via", f"found {host.via!r}; allowed: {allowed}") from None
+        raise Invalid(f"host {host.name}.via", f"found {host.via!r}; allowed: {allowed}") from None

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from cockpit.files import read_bounded
 from cockpit.model.errors import NoProfile, ProfileError
+from cockpit.model.load_checks import Invalid, allowed_values
 from cockpit.profiles.files import MOST_PROFILE, FolderFiles
-from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile, ProfileSource, to_profile
 from cockpit.profiles.sections import ProfileFile
 
@@ -38,15 +38,6 @@ _MOST_PARTS = 50
 
 # Number of allowed keys in an error if none is similar to the unknown one.
 _MOST_SHOWN = 10
-
-_TYPES = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
 
 
 def read_profile(path: Path) -> Profile:
@@ -103,7 +94,7 @@ def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
         return to_profile(name, msgspec.convert(data, ProfileFile), files)
     except msgspec.ValidationError as error:
         raise ProfileError(f"{file}: {_explain(str(error), data)}") from None
-    except Wrong as error:
+    except Invalid as error:
         raise ProfileError(f"{file}: {error}") from None
 
 
@@ -134,10 +125,7 @@ def _allowed(problem: str, steps: list[tuple[str, str, str]]) -> str:
     if problem.startswith("Invalid enum value"):
         hint = get_type_hints(_section_at(steps[:-1]))[steps[-1][0]]
         return ", ".join(str(value) for value in get_args(hint))
-    wanted = re.sub(r"^Expected ", "", re.sub(r", got .*$", "", problem))
-    for name, words in _TYPES.items():
-        wanted = wanted.replace(f"`{name}`", words)
-    return wanted.replace(" | ", " or ").replace("matching regex", "matching")
+    return allowed_values(problem)
 
 
 def _value_at(steps: list[tuple[str, str, str]], data: Any) -> Any:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta, field
 
 from cockpit.model.hosts import GeneratorConfig, HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option, ServerAction
-from cockpit.model.load import EXTEND, FASTEST, Tls
+from cockpit.model.load import FASTEST, LOAD_OPTIONS, Tls
+from cockpit.model.load_options import METHOD
 from cockpit.model.study import MOST_ROUNDS
 
 # The workers of a knob: the processes of its host that a reload replaces.
 AUTO = "auto"
-Method = Annotated[str, Meta(pattern=r"^[A-Z]+$")]
+Method = Annotated[str, Meta(pattern=METHOD)]
 Status = Annotated[int, Meta(ge=100, le=999)]
 # Directives may have dots in their names.
 KnobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -78,37 +79,38 @@ class LoadLevel(Section, frozen=True, kw_only=True):
     rate: Annotated[float, Meta(gt=0)] | None = None
 
 
-class LoadSection(Section, frozen=True, kw_only=True):
+class LoadKeys(Section, frozen=True, kw_only=True):
     """Closed (`concurrency`) or open (`rate`); it ends with `requests` or `duration`, whichever comes first, or
     with `stages`; with none of them after 10 s."""
 
-    concurrency: Positive = 1
-    rate: Annotated[float, Meta(gt=0)] | None = None
-    arrivals: Literal["even", "poisson"] = "even"
-    seed: Seed = 1
-    max_in_flight: Positive = 8192
-    requests: int | str | None = None
-    duration: Duration | None = None
+    # Beside these, whose values a plan has in another form, it has the keys of LOAD_OPTIONS.
+
     stages: tuple[LoadLevel, ...] = ()
-    warmup: Duration = 0.0
-    extend: Duration = EXTEND
-    keepalive: bool = True
     replay_log: str | None = None
     replay_speed: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
-    requests_per_connection: Positive | None = None
     think_time: Duration | None = None
-    cookies: bool = False
-    sockets_per_user: Positive = 1
-    timeout: Duration = 30.0
-    method: Method = "GET"
     headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
     body_file: str | None = None
     auth: str | None = None
-    local_addresses: tuple[str, ...] = ()
-    workers: Positive = 1
-    cpus: tuple[Annotated[int, Meta(ge=0)], ...] = ()
-    on_loss: Literal["deal", "stop"] = "deal"
+
+
+if TYPE_CHECKING:
+
+    class LoadSection(LoadKeys, frozen=True, kw_only=True):
+        pass
+
+else:
+    LoadSection = msgspec.defstruct(
+        "LoadSection",
+        [(one.name, one.key, one.default) for one in LOAD_OPTIONS.values()],
+        bases=(LoadKeys,),
+        namespace={"__doc__": LoadKeys.__doc__},
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
 
 
 class TlsSection(Tls, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,20 +11,11 @@ from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_checks import Invalid, check_plan, check_unique
 from cockpit.model.metrics import is_host_metric, is_metric
 from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant, load_of
 from cockpit.profiles.files import NamedFiles
-from cockpit.profiles.plan import (
-    Wrong,
-    check_plan,
-    check_unique,
-    checked_url,
-    make_plan,
-    paths_of,
-    reported_for,
-    seconds_of,
-    share_of,
-)
+from cockpit.profiles.plan import checked_url, make_plan, paths_of, reported_for, seconds_of, share_of
 from cockpit.profiles.sections import LoadSection, ProfileFile, ShortSection, StudySection, VariantSection
 
 _Named = TypeVar("_Named", Variant, Pass)
@@ -36,7 +27,7 @@ _DERIVED = ("cpu.busy", "cpu.per_request")
 
 
 def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, short: bool = False) -> Study:
-    """Return the study of a file that has one; `files` reads the files that it names. Raises Wrong."""
+    """Return the study of a file that has one; `files` reads the files that it names. Raises Invalid."""
     section = file.study or StudySection()
     instead = (section.short or _NOTHING) if short else _NOTHING
     chosen = _merged(section, instead)
@@ -104,11 +95,11 @@ def _variants(
     section: StudySection, instead: ShortSection, file: ProfileFile, files: NamedFiles
 ) -> tuple[Variant, ...]:
     if section.variant and section.factor:
-        raise Wrong("study.factor", "found beside [[study.variant]] blocks; allowed: one of the two")
+        raise Invalid("study.factor", "found beside [[study.variant]] blocks; allowed: one of the two")
     variants = _grid(section) if section.factor else _listed(section, file, files)
     check_unique("study.variant.name", [variant.name for variant in variants])
     if any(variant.name == CONTROL for variant in variants):
-        raise Wrong("study.variant.name", f"found {CONTROL!r}; allowed: any other, every study adds its control")
+        raise Invalid("study.variant.name", f"found {CONTROL!r}; allowed: any other, every study adds its control")
     return _chosen("study.short.variants", variants, instead.variants)
 
 
@@ -118,13 +109,13 @@ def _passes(section: StudySection, instead: ShortSection) -> tuple[Pass, ...]:
 
 
 def _chosen(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None) -> tuple[_Named, ...]:
-    """The variants or passes that the short form names; all if it names none. Raises Wrong for an unknown name."""
+    """The variants or passes that the short form names; all if it names none. Raises Invalid."""
     if names is None:
         return every
     known = {one.name: one for one in every}
     for name in names:
         if name not in known:
-            raise Wrong(key, f"found {name!r}; allowed: {', '.join(known) or 'none is defined'}")
+            raise Invalid(key, f"found {name!r}; allowed: {', '.join(known) or 'none is defined'}")
     return tuple(known[name] for name in names)
 
 
@@ -140,7 +131,7 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
     with reported_for(f"{key}.url"):
         url = checked_url(one.url) if one.url else ""
     if one.mix and paths:
-        raise Wrong(f"{key}.mix", "found beside urls; allowed: one of the two")
+        raise Invalid(f"{key}.mix", "found beside urls; allowed: one of the two")
     for name in one.mix:
         _known(f"{key}.mix", name, [request.name for request in file.request], "[[request]] blocks")
     return Variant(
@@ -175,11 +166,11 @@ def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
 
 
 def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
-    """Raise Wrong for parts that do not fit together."""
+    """Raise Invalid for parts that do not fit together."""
     if study.plan.stages:
-        raise Wrong("load.stages", "found in a profile with a study; allowed: study.levels, each a run of its own")
+        raise Invalid("load.stages", "found in a profile with a study; allowed: study.levels, each a run of its own")
     if study.levels and not study.plan.open and any(level != int(level) for level in study.levels):
-        raise Wrong("study.levels", "found a fraction; allowed: whole connections (a load with a rate may have any)")
+        raise Invalid("study.levels", "found a fraction; allowed: whole connections (a load with a rate may have any)")
     check_unique("study.levels", [f"{level:g}" for level in study.levels])
     check_unique("study.passes.name", [one.name for one in study.passes])
     check_unique("study.observe.name", [one.name for one in study.observations])
@@ -190,19 +181,19 @@ def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
 
 
 def _check_load(study: Study, variant: Variant) -> None:
-    """Raise Wrong for a variant whose load cannot be, or cannot be compared."""
+    """Raise Invalid for a variant whose load cannot be, or cannot be compared."""
     key = f"study.variant {variant.name}"
     varied = [name for name in ("concurrency", "rate") if getattr(variant, name) is not None]
     if varied and study.levels:
-        raise Wrong(f"{key}.{varied[0]}", "found beside study.levels; allowed: one of the two")
+        raise Invalid(f"{key}.{varied[0]}", "found beside study.levels; allowed: one of the two")
     if variant.rate is not None and not study.plan.open:
-        raise Wrong(f"{key}.rate", "found without load.rate; allowed: a rate for all variants or for none")
+        raise Invalid(f"{key}.rate", "found without load.rate; allowed: a rate for all variants or for none")
     if variant.concurrency is not None and study.plan.open:
-        raise Wrong(f"{key}.concurrency", "found beside load.rate; allowed: rate")
+        raise Invalid(f"{key}.concurrency", "found beside load.rate; allowed: rate")
     try:
         check_plan(load_of(study, variant, None))
-    except Wrong as error:
-        raise Wrong(key, str(error)) from None
+    except Invalid as error:
+        raise Invalid(key, str(error)) from None
 
 
 def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
@@ -211,9 +202,9 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
         for name, value in variant.set:
             _known(f"study.variant {variant.name}.set", name, known, "knobs")
             if refused := known[name].refuses(value):
-                raise Wrong(f"study.variant {variant.name}.set", f"{name} = {value!r} {refused}")
+                raise Invalid(f"study.variant {variant.name}.set", f"{name} = {value!r} {refused}")
             if refused := known[name].malformed(value):
-                raise Wrong(f"study.variant {variant.name}.set", refused)
+                raise Invalid(f"study.variant {variant.name}.set", refused)
     actions = [action.name for action in file.action]
     used = [(f"study.variant {variant.name}.before", name) for variant in study.variants for name in variant.before]
     used += [(f"study.passes {one.name}.before", name) for one in study.passes for name in one.before]
@@ -234,13 +225,13 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
 
 
 def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
-    """A value that is only written must become active before a variant is measured. Raises Wrong."""
+    """A value that is only written must become active before a variant is measured. Raises Invalid."""
     around = [set(one.before) for one in study.passes] or [set()]
     for variant in study.variants:
         done = set(variant.before).union(set.intersection(*around))
         for name in study.knobs:
             if known[name].written_only and known[name].action not in done:
-                raise Wrong(
+                raise Invalid(
                     f"study.variant {variant.name}.set",
                     f"{name} is only written, not active; allowed: a knob with reload, or with its action in before",
                 )
@@ -250,7 +241,7 @@ def _check_metric(key: str, name: str, hosts: Sequence[str]) -> None:
     host, _, rest = name.partition(".")
     derived = key == "study.judge" and rest in _DERIVED
     if not (is_metric(name) or derived) or ((is_host_metric(rest) or derived) and host not in hosts):
-        raise Wrong(key, f"found {name!r}; allowed: metrics as thresholds name them, of hosts of this file")
+        raise Invalid(key, f"found {name!r}; allowed: metrics as thresholds name them, of hosts of this file")
 
 
 def _check_plans(plan: LoadPlan, study: Study) -> None:
@@ -258,12 +249,12 @@ def _check_plans(plan: LoadPlan, study: Study) -> None:
     if least is None or plan.open:
         return
     if plan.workers > least:
-        raise Wrong("study.levels", f"found {least:g}; allowed: at least the load's workers, {plan.workers}")
+        raise Invalid("study.levels", f"found {least:g}; allowed: at least the load's workers, {plan.workers}")
     if plan.requests is not None and plan.requests < max(study.levels):
-        raise Wrong("study.levels", f"found {max(study.levels):g}; allowed: at most the requests, {plan.requests}")
+        raise Invalid("study.levels", f"found {max(study.levels):g}; allowed: at most the requests, {plan.requests}")
 
 
 def _known(key: str, name: str, names: Iterable[str], what: str) -> None:
     allowed = list(names)
     if name not in allowed:
-        raise Wrong(key, f"found {name!r}; allowed: {what} of this file ({', '.join(allowed) or 'none is defined'})")
+        raise Invalid(key, f"found {name!r}; allowed: {what} of this file ({', '.join(allowed) or 'none is defined'})")

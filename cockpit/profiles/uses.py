@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
+from cockpit.model.live_knobs import LIVE_KNOBS
 from cockpit.model.load import url_without_password
 from cockpit.model.text import counted, neutral
 from cockpit.profiles.profile import Profile
@@ -130,10 +131,8 @@ def _of_knob(knob: Knob) -> Iterator[Use]:
     why = f"knob {knob.name}"
     if knob.in_file:
         yield Use("writes", knob.host, why, knob.file)
-    if knob.kind == "sysctl":
-        yield Use("writes", knob.host, why, f"sysctl {knob.key}")
-    if knob.kind == "mount":
-        yield Use("writes", knob.host, why, f"mount options of {knob.mount}")
+    if knob.kind in LIVE_KNOBS and (written := LIVE_KNOBS[knob.kind].writes(knob)):
+        yield Use("writes", knob.host, why, written)
     if knob.log:
         yield Use("reads", knob.host, why, knob.log)
     for part in ("get", "set", "test", "reload"):

@@ -15,8 +15,8 @@ from cockpit.report.series import Cell, SeriesColumn, series_columns, series_row
 _LIMIT = 1 << 63
 
 
-def series_parquet(state: State) -> bytes:
-    """Return the file. `utc` is an instant in ms. Raises UsageError without pyarrow."""
+def series_parquet(state: State) -> tuple[bytes]:
+    """Return the file's content. `utc` is an instant in ms. Raises UsageError without pyarrow."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -33,7 +33,7 @@ def series_parquet(state: State) -> bytes:
     }
     out = io.BytesIO()
     parquet.write_table(pyarrow.table(table), out)
-    return out.getvalue()
+    return (out.getvalue(),)
 
 
 def _typed(column: SeriesColumn, value: Cell) -> Cell:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 
-from cockpit.servers import kernel, keyvalue, systemd
+from cockpit.servers import keyvalue, systemd
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory
@@ -45,7 +45,7 @@ FILES: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in 
 TEXTS: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.texts))
 ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in KINDS if kind.error_logs}
 # Known settings by kind of knob, their names in small letters.
-SETTINGS: dict[str, dict[str, KnownSetting]] = {"sysctl": kernel.SETTINGS, **{kind: {} for kind in GRAMMARS}}
+SETTINGS: dict[str, dict[str, KnownSetting]] = {kind: {} for kind in GRAMMARS}
 for _kind in KINDS:
     SETTINGS[_kind.name if _kind.grammar else "keyvalue"] |= {n.lower(): s for n, s in _kind.settings.items()}
     SETTINGS["keyvalue"] |= {n.lower(): s for n, s in _kind.keys.items()}

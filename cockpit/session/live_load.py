@@ -17,8 +17,8 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, Awaited
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_checks import check_plan
 from cockpit.model.state import State
-from cockpit.profiles.plan import Wrong, check_plan
 from cockpit.session.loop import Latest
 
 
@@ -120,10 +120,7 @@ class LiveLoad:
         if self.plan.stages and self._run is None:
             raise UsageError("the next run has load steps; its load can be changed once it runs")
         plan = replace(self.plan, concurrency=concurrency or self.plan.concurrency, rate=rate or self.plan.rate)
-        try:
-            check_plan(plan)
-        except Wrong as error:
-            raise UsageError(str(error)) from None
+        check_plan(plan)
         if self._run is not None:
             self._run.adjust(concurrency=concurrency, rate=rate)
         self.plan = plan

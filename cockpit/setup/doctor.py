@@ -86,7 +86,11 @@ def _without_commands(profile: Profile) -> Profile:
     """Leave out knobs that only a command reads; other commands become actions, so only their existence is checked."""
     tests = [(knob, command) for knob in profile.knobs for command in (knob.test, knob.reload) if command]
     commands = tuple(ServerAction(name=knob.name, host=knob.host, command=command) for knob, command in tests)
-    knobs = tuple(replace(knob, test="", reload="") for knob in profile.knobs if knob.kind not in ("command", "choice"))
+    knobs = tuple(
+        replace(knob, get="", set="", test="", reload="")
+        for knob in profile.knobs
+        if knob.in_file or not (knob.get or knob.option)
+    )
     return replace(profile, knobs=knobs, actions=(*profile.actions, *commands))
 
 

@@ -140,7 +140,7 @@ def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str
 def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, Switch | None]:
     if value is None:
         raise ChangeRefused(f"{knob.name}: it always has a value; it cannot be removed")
-    new = live.plain(value) if knob.kind == "sysctl" else knob.printed(value)
+    new = knob.printed(value)
     live.check(knob, new)
     return Setting(knob=knob.name, old=old, new=new), None if old == new else Switch(knob=knob, old=old, new=new)
 

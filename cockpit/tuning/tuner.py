@@ -147,7 +147,7 @@ async def _value(shell: Remote, knob: Knob) -> str:
         value = await pending.get(shell, live.getter(knob))
     except ChangeRefused as error:
         raise ChangeRefused(str(error), subject=f"{knob.name}: {knob.host}") from None
-    if knob.kind == "choice" and value not in knob.choices:
+    if knob.option and value not in knob.choices:
         raise ChangeRefused(
             f"it is {knob.shown(value)!r}, which is none of {', '.join(knob.choices)}",
             subject=f"{knob.name}: {knob.host}",

@@ -228,6 +228,15 @@ def test_doctor_no_exec_lists_everything_and_runs_nothing(workspace: Workspace) 
     assert workspace.ran == {"ran-get", "ran-test"}
 
 
+def test_doctor_no_exec_does_not_ask_the_running_server(workspace: Workspace) -> None:
+    got = workspace.folder / "ran-got"
+    knob = f'[[knob]]\nname = "G"\nhost = "here"\nkind = "keyvalue"\nfile = "{workspace.folder}/conf"\nkey = "K"\n'
+    with workspace.profile.open("a") as file:
+        file.write(f'{knob}get = "touch {got}; echo 1"\nreload = "touch {workspace.folder}/ran-reload"\n')
+    done = workspace.cockpit("doctor", "--no-exec", "--trust", "./evil.toml")
+    assert "ok     here            G = 1" in done.stdout and workspace.ran == set()
+
+
 def test_new_profile_is_trusted_until_edited(workspace: Workspace, url: str) -> None:
     done = workspace.cockpit("new", url, "-o", "made.toml", "--host", ".")
     assert done.returncode == 0 and "cockpit run ./made.toml" in done.stderr

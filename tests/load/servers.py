@@ -158,7 +158,8 @@ def once(*pieces: bytes) -> Behaviour:
 
 def plan(url: str, **values: Any) -> LoadPlan:
     """Return a plan whose requests time out only if they are never answered."""
-    return LoadPlan(**{"url": url, "concurrency": 4, "timeout": DEADLINE / 2, **values})
+    concurrency = min(4, values.get("requests") or 4)
+    return LoadPlan(**{"url": url, "concurrency": concurrency, "timeout": DEADLINE / 2, **values})
 
 
 class Outcome:

@@ -18,7 +18,7 @@ from cockpit.load.preflight import preflight
 from cockpit.load.protocol import Assignment, decode_assignment, encode
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
-from cockpit.profiles.plan import Wrong, check_plan
+from cockpit.model.load_checks import Invalid, check_plan
 from tests.load.servers import SMALL, ClientConnection, Outcome, begin, engine_load, load, plan, serving
 
 Write = Callable[..., LogReplay]
@@ -291,5 +291,5 @@ async def test_preflight_sends_first_request_and_reports_skipped_lines(write: Wr
     ],
 )
 def test_options_set_by_log_are_refused(values: dict[str, Any], options: str) -> None:
-    with pytest.raises(Wrong, match=f"load.replay_log: found beside {options}; "):
+    with pytest.raises(Invalid, match=f"load.replay_log: found beside {options}; "):
         check_plan(LoadPlan(url="http://a/", replay=LogReplay(file="x"), **values))

@@ -32,7 +32,7 @@ from tests.processes import newer_children
 
 @pytest.mark.parametrize(
     ("requests", "concurrency", "workers"),
-    [(1, 20, 2), (7, 20, 3), (1000, 20, 1), (1001, 7, 2), (50, 2, 5)],
+    [(1, 1, 1), (20, 20, 2), (23, 20, 3), (1000, 20, 1), (1001, 7, 2), (50, 5, 5)],
 )
 @pytest.mark.parametrize("keepalive", [True, False])
 async def test_number_of_requests_is_exact(requests: int, concurrency: int, workers: int, keepalive: bool) -> None:
@@ -179,8 +179,8 @@ async def test_workers_run_on_given_cpus() -> None:
     ("values", "error", "message"),
     [
         ({"cpus": (4095,)}, UsageError, "CPU 4095"),
-        ({"concurrency": 0}, UsageError, "concurrency is 0"),
-        ({"timeout": 0.0}, UsageError, "timeout is 0"),
+        ({"concurrency": 0}, UsageError, "load.concurrency: found 0"),
+        ({"timeout": 0.0}, UsageError, "load.timeout: found 0"),
         ({"concurrency": 50_000_000}, UsageError, "ulimit -Hn"),
         ({"url": "ftp://127.0.0.1/"}, UsageError, "http://"),
         ({"url": "http://no-such-host.invalid/"}, TargetError, "no-such-host.invalid"),

@@ -195,11 +195,11 @@ async def test_invalid_adjustments_are_refused() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"stages": (Stage(duration=1.0),)}, "stage 1"),
-        ({"stages": (Stage(duration=1.0, rate=1.0), Stage(duration=1.0, concurrency=1))}, "stage 2"),
-        ({"stages": (Stage(duration=0.0, concurrency=1),)}, "stage 1"),
-        ({"stages": (Stage(duration=1.0, concurrency=1),), "requests": 5}, "leave out"),
-        ({"rate": 0.0, "duration": 1.0}, "rate is 0"),
+        ({"stages": (Stage(duration=1.0),)}, "exactly one"),
+        ({"stages": (Stage(duration=1.0, rate=1.0), Stage(duration=1.0, concurrency=1))}, "all of one kind"),
+        ({"stages": (Stage(duration=0.0, concurrency=1),)}, "stages.duration: found 0.0"),
+        ({"stages": (Stage(duration=1.0, concurrency=1),), "requests": 5}, "stages alone"),
+        ({"rate": 0.0, "duration": 1.0}, "rate: found 0.0"),
         ({"warmup": -1.0}, "warmup"),
         ({"rate": 5.0, "max_in_flight": 0}, "max_in_flight"),
     ],

@@ -42,7 +42,7 @@ def test_without_an_end_it_lasts_ten_seconds() -> None:
             "missing key 'target'; allowed: question, target, request, load, tls, host, generator, knob, action, check",
         ),
         (TARGET + "[load]\nconcurency = 3", "load: unknown key 'concurency'; did you mean concurrency?"),
-        (TARGET + "[load]\nzzz = 3", "extend, … (cockpit schema profile has all)"),
+        (TARGET + "[load]\nzzz = 3", ", … (cockpit schema profile has all)"),
         (TARGET + '[load]\nconcurrency = "x"', "load.concurrency: found 'x'; allowed: a whole number"),
         (TARGET + "[load]\nconcurrency = 0", "load.concurrency: found 0; allowed: a whole number >= 1"),
         (

@@ -17,6 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from cockpit.cli import main
+from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.model.events import AnyEvent, HostSample, SessionStarted, decode
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
@@ -98,7 +99,7 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
     found = {family.name: family.samples[-1].value for family in families if family.samples}
     state = fold_all(with_a_group())
     latest = host_metrics_at(state.hosts["web1"], 10)
-    table = parquet.read_table(io.BytesIO(series_parquet(state)))
+    table = parquet.read_table(io.BytesIO(*series_parquet(state)))
     for name, value in expected.items():
         gauge = gauge_of("host", f"cgroup.{name}")
         assert found[gauge.name] == pytest.approx(gauge.value(value), rel=0.05)
@@ -191,12 +192,12 @@ def test_parquet_of_empty_session_and_of_large_numbers() -> None:
     large = replace(
         state, closed_seconds=(replace(state.seconds[0], completed=1 << 70), *state.seconds[1:]), filling=()
     )
-    table = parquet.read_table(io.BytesIO(series_parquet(large)))
+    table = parquet.read_table(io.BytesIO(*series_parquet(large)))
     assert (
         table.column("completed").null_count
-        == 1 + parquet.read_table(io.BytesIO(series_parquet(state))).column("completed").null_count
+        == 1 + parquet.read_table(io.BytesIO(*series_parquet(state))).column("completed").null_count
     )
-    assert parquet.read_table(io.BytesIO(series_parquet(fold_all([next(small_session())])))).num_rows == 1
+    assert parquet.read_table(io.BytesIO(*series_parquet(fold_all([next(small_session())])))).num_rows == 1
 
 
 def test_parquet_without_pyarrow_prints_install_command(
@@ -226,7 +227,7 @@ def test_hlog_of_several_runs_requires_run_number(file: Path, capsys: pytest.Cap
     assert main(["export", str(file), "--format", "hlog"]) == 2
     assert "has 2 runs; name one as FILE#1" in capsys.readouterr().err
     assert main(["export", f"{file}#3", "--format", "hlog"]) == 2
-    assert "#3: no such run; it has 2" in capsys.readouterr().err
+    assert "no run 3; the recording has 2" in capsys.readouterr().err
 
 
 def test_screen_as_svg(file: Path, tmp_path: Path) -> None:
@@ -265,10 +266,10 @@ def test_cast_covers_idle_time_range(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "which format? --format jsonl|csv|parquet|openmetrics|hlog|cast|svg"),
+        ((), f"which format? --format {'|'.join(EXPORT_FORMATS)}, or"),
         (("--format", "parquet"), "--format parquet: is binary; name a file: -o FILE.parquet"),
-        (("--format", "openmetrics", "--keys", "p"), "--keys: of a picture of the screen (cast, svg), not of openm"),
-        (("--format", "csv", "--at", "3s"), "--at: of a picture of the screen (cast, svg), not of csv"),
+        (("--format", "openmetrics", "--keys", "p"), "--keys: is an option of cast, svg, not of openm"),
+        (("--format", "csv", "--at", "3s"), "--at: is an option of cast, svg, not of csv"),
         (("--format", "svg", "--at", "2h"), "--at: outside the recording, which is 60 s long"),
         (("--format", "svg", "--size", "9x9"), "--size 9x9: allowed: 20x5 to 500x200"),
         (("--format", "svg", "--size", "big"), "--size 'big': write it as 120x40"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.servers import kernel, registry
+from cockpit.servers import kernel
 from cockpit.servers.inventory import parse_inventory
 
 
@@ -18,7 +18,7 @@ from cockpit.servers.inventory import parse_inventory
     ],
 )
 def test_sysctl_values_are_validated(key: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
-    setting = registry.SETTINGS["sysctl"][key]
+    setting = kernel.SETTINGS[key]
     assert all(map(setting.accepts, good)) and not any(map(setting.accepts, bad))
 
 

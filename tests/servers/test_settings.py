@@ -9,6 +9,7 @@ import pytest
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
+from cockpit.model.live_knobs import LIVE_KNOBS
 from cockpit.profiles.writing import Draft, profile_text
 from cockpit.servers import registry
 from cockpit.servers.inventory import parse_inventory
@@ -60,7 +61,8 @@ built\t/usr/sbin/httpd\t -D SERVER_CONFIG_FILE="conf/httpd.conf"
     registry.TEXTS,
 )
 WHEN = re.compile(r"; |\b(?:matters|counts|if|when)\b")
-EVERY = [(kind, name) for kind, table in registry.SETTINGS.items() for name in table]
+TABLES = registry.SETTINGS | {kind.name: kind.settings for kind in LIVE_KNOBS.values()}
+EVERY = [(kind, name) for kind, table in TABLES.items() for name in table]
 
 
 def knob(kind: str, directive: str, **given: str) -> Knob:
@@ -69,7 +71,7 @@ def knob(kind: str, directive: str, **given: str) -> Knob:
 
 @pytest.mark.parametrize(("kind", "name"), EVERY, ids=[f"{kind} {name}" for kind, name in EVERY])
 def test_each_setting_has_help_line_and_form(kind: str, name: str) -> None:
-    setting = registry.SETTINGS[kind][name]
+    setting = TABLES[kind][name]
     assert 10 < len(setting.help) < 120 and "\n" not in setting.help and not setting.help.endswith(".")
     assert WHEN.search(setting.help), "the line has no word on when the setting matters, or what a value costs"
     assert not setting.accepts("buffer=no such value")

@@ -90,7 +90,7 @@ def test_secret_header_is_hidden_and_kept() -> None:
         ({"load": "x/s"}, "-q", "is not a rate"),
         ({"URL": "ftp://x"}, "URL", "allowed: http://"),
         ({"URL": ""}, "URL", "write it as http://"),
-        ({"method": "G T"}, "-m", "allowed: one word"),
+        ({"method": "G T"}, "-m", "allowed: a word in capitals"),
         ({"headers": "nothing"}, "-H", "write it as"),
         ({"requests": "3"}, "-n", "at least the concurrency"),
         ({"duration": "soon"}, "-z", "is not a duration"),

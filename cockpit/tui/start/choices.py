@@ -12,9 +12,10 @@ from rich.cells import cell_len
 
 from cockpit.model.errors import UsageError
 from cockpit.model.fold_load import load_words
+from cockpit.model.load_checks import Invalid
 from cockpit.model.text import clock, counted, milliseconds, neutral, si
 from cockpit.profiles.catalogue import Listed
-from cockpit.profiles.plan import Wrong, checked_url
+from cockpit.profiles.plan import checked_url
 from cockpit.recording.library import Recent
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right, rule
 
@@ -296,5 +297,5 @@ def url_of(text: str) -> str:
     """Return the URL, with `http://` added if it is missing. Raises UsageError."""
     try:
         return checked_url(text.strip())
-    except Wrong as error:
+    except Invalid as error:
         raise UsageError(error.problem) from None

@@ -49,7 +49,12 @@ weights = st.lists(st.integers(1, 4), max_size=3)
 def test_counts_add_up(
     model: dict[str, Any], end: dict[str, Any], rest: dict[str, Any], mix: list[int], kept_for: int
 ) -> None:
-    asyncio.run(_counts_add_up({**model, **end, **rest}, mix, kept_for))
+    values = {**model, **end, **rest}
+    # Connections without a request, and workers without a connection, are refused.
+    if "concurrency" in values:
+        values["concurrency"] = min(values["concurrency"], values.get("requests", values["concurrency"]))
+    values["workers"] = min(values["workers"], values.get("concurrency") or values["max_in_flight"])
+    asyncio.run(_counts_add_up(values, mix, kept_for))
 
 
 async def _counts_add_up(values: dict[str, Any], mix: list[int], kept_for: int) -> None:

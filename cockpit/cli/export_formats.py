@@ -1,0 +1,59 @@
+"""Formats of `cockpit export`: the command's flags, its help, completion and the topic `report` follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from cockpit.recording.reader import Recording
+
+
+class ExportFormat(NamedTuple):
+    """A format; its name is also the suffix of its files. `function` (MODULE:NAME) yields text, or bytes if `binary`.
+
+    It takes the State at the end of the recording; with `options` it takes the Recording and these: flags, and `run`
+    (of FILE#2).
+    """
+
+    name: str
+    description: str
+    function: str
+    options: tuple[str, ...] | None = None
+    binary: bool = False
+
+    def made_of(self, recording: Recording, given: dict[str, Any]) -> Iterable[Any]:
+        """Return the export of a recording; `given` are the flags and `run`. Raises UsageError."""
+        # Reading recordings takes imports of a tenth of a second, which other commands do without.
+        from cockpit.recording.reader import last_state
+
+        module, _, name = self.function.partition(":")
+        function: Callable[..., Iterable[Any]] = getattr(import_module(module), name)
+        if self.options is None:
+            return function(last_state(recording))
+        return function(recording, **{option: given[option] for option in self.options})
+
+    @property
+    def example(self) -> str:
+        return f"cockpit export s.cockpit -o {f's.{self.name}':<13}  # {self.description}"
+
+
+_SCREEN = ("at", "size", "keys")
+_TABLE = (
+    ExportFormat("jsonl", "every event, as recorded", "cockpit.cli.export:event_lines", options=()),
+    ExportFormat("csv", "one line per second", "cockpit.report.series:series_csv"),
+    ExportFormat("parquet", "with types, for pandas, DuckDB", "cockpit.report.parquet:series_parquet", binary=True),
+    ExportFormat("openmetrics", "for Prometheus", "cockpit.report.openmetrics:openmetrics"),
+    ExportFormat("hlog", "HdrHistogram; s.cockpit#2: run 2", "cockpit.cli.export:run_histograms", options=("run",)),
+    ExportFormat(
+        "cast", "the screen, for asciinema", "cockpit.cli.export:screen_cast", options=("every", "until", *_SCREEN)
+    ),
+    ExportFormat("svg", "the screen, at its end or --at T", "cockpit.cli.export:screen_svg", options=_SCREEN),
+)
+EXPORT_FORMATS = {one.name: one for one in _TABLE}
+
+
+def takers(option: str) -> str:
+    """Return the names of the formats that take an option, e.g. `cast, svg`."""
+    return ", ".join(one.name for one in _TABLE if one.options and option in one.options)

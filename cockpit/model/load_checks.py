@@ -1,0 +1,210 @@
+"""Checks of a load plan, wherever it comes from: a profile, flags, the screen, a study or another machine. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Request, Stage, Take
+from cockpit.model.load_options import KINDS, LONGEST, METHOD
+
+# A header's name is made of these (RFC 9110, token).
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_EXPECTED = re.compile(r"^Expected |(, got | - at `).*$")
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+_CLOSED = "found beside a rate or a log; allowed: closed load, with concurrency in place of the rate"
+
+
+class Invalid(UsageError):
+    """An invalid value: its `key` in a profile, or the flag, and the `problem`."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(problem, key)
+
+    @property
+    def key(self) -> str:
+        return self.subject
+
+
+def allowed_values(problem: str) -> str:
+    """Return the allowed values in words, by msgspec's message about another one."""
+    if repr(METHOD) in problem:
+        return "a word in capitals, as GET or M-SEARCH"
+    words = _EXPECTED.sub("", problem).replace(f"<= {LONGEST}", "of seconds, at most 7 days")
+    for name, meaning in _TYPES.items():
+        words = words.replace(f"`{name}`", meaning)
+    return words.replace(" | ", " or ").replace("matching regex", "matching")
+
+
+def check_unique(key: str, names: Sequence[str]) -> None:
+    """Raises Invalid for a name that occurs twice."""
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise Invalid(key, f"found {twice[0]!r} twice; allowed: each name once")
+
+
+def check_plan(plan: LoadPlan) -> None:
+    """Raises Invalid for a value out of its limits, and for options that contradict each other."""
+    for option in LOAD_OPTIONS.values():
+        _check_value(f"load.{option.name}", getattr(plan, option.name), option.limits)
+    for stage in plan.stages:
+        _check_stage(stage)
+    _check_headers("load.headers", plan.headers)
+    _check_expect("target.expect", plan.expect)
+    check_unique("request.name", [request.name for request in plan.mix])
+    for request in plan.mix:
+        key = f"request {request.name}"
+        _check_value(f"{key}.method", request.method, LOAD_OPTIONS["method"].limits)
+        _check_value(f"{key}.weight", request.weight, KINDS["positive"].limits)
+        _check_headers(f"{key}.headers", request.headers)
+        _check_expect(f"{key}.expect", request.expect)
+        for take in request.take:
+            _check_take(f"{key}.take", take)
+    for key, problem in _conflicts(plan):
+        raise Invalid(key, problem)
+
+
+def _check_value(key: str, value: Any, limits: Any) -> None:
+    try:
+        msgspec.convert(value, limits)
+    except msgspec.ValidationError as error:
+        raise Invalid(key, f"found {value!r}; allowed: {allowed_values(str(error))}") from None
+    if isinstance(value, float) and not isfinite(value):
+        raise Invalid(key, f"found {value}; allowed: a finite number")
+
+
+def _check_headers(key: str, headers: Sequence[tuple[str, str]]) -> None:
+    for name, value in headers:
+        if not _TOKEN.fullmatch(name) or any(char in value for char in "\r\n\0"):
+            raise Invalid(key, f"found {name!r}; allowed: a header name and a value on one line")
+        if name.lower() == "transfer-encoding":
+            raise Invalid(key, f"found {name!r}; a body is sent with its length, never in chunks; leave it out")
+        try:
+            value.encode("latin-1")
+        except UnicodeError:
+            raise Invalid(key, f"found {name!r} with a value that is not Latin-1 text") from None
+
+
+def _check_expect(key: str, expect: Expect | None) -> None:
+    if expect is None:
+        return
+    if expect.matches is not None:
+        _check_pattern(f"{key}.matches", expect.matches)
+    if expect.sha256 and not _SHA256.fullmatch(expect.sha256):
+        raise Invalid(f"{key}.sha256", f"found {expect.sha256!r}; allowed: 64 hexadecimal digits")
+    for status in expect.statuses:
+        if not 200 <= status <= 999:
+            raise Invalid(f"{key}.status", f"found {status}; allowed: a final status such as 200 or 404")
+
+
+def _check_take(key: str, take: Take) -> None:
+    if not _IDENTIFIER.fullmatch(take.name):
+        raise Invalid(key, f"found the name {take.name!r}; allowed: letters, digits and _")
+    if take.source == "regex":
+        _check_pattern(key, take.expression)
+
+
+def _check_pattern(key: str, pattern: str) -> None:
+    try:
+        re.compile(pattern.encode())
+    except re.error as error:
+        raise Invalid(key, f"found {pattern!r} ({error}); allowed: a regular expression") from None
+
+
+def _check_stage(stage: Stage) -> None:
+    if (stage.concurrency is None) == (stage.rate is None):
+        raise Invalid(
+            "load.stages", "found a load level without exactly one of concurrency and rate; allowed: one of the two"
+        )
+    for name in ("concurrency", "rate", "duration"):
+        if getattr(stage, name) is not None:
+            _check_value(f"load.stages.{name}", getattr(stage, name), LOAD_OPTIONS[name].limits)
+
+
+def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
+    """Yield each key that contradicts another, with the problem."""
+    ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
+    if plan.stages and ends:
+        yield "load", f"found {' and '.join(ends)} beside stages; allowed: stages alone"
+    if len({stage.rate is None for stage in plan.stages}) > 1:
+        yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
+    if plan.requests is not None and not plan.open and plan.requests < plan.concurrency:
+        yield "load.requests", f"found {plan.requests}; allowed: at least the concurrency, {plan.concurrency}"
+    least = plan.max_in_flight if plan.open else plan.concurrency
+    if plan.workers > least and not plan.stages:
+        yield "load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}"
+    if plan.mix and plan.paths:
+        yield "target.urls", "found beside [[request]] blocks; allowed: one of the two"
+    if plan.paths is not None and plan.paths.order == "once" and plan.warmup:
+        yield "load.warmup", "found with paths that are used once; allowed: one of the two"
+    if plan.tls.key and not plan.tls.cert:
+        yield "tls.key", "found without a cert; allowed: both, or a cert that holds its key"
+    if plan.unix and (plan.connect_to or plan.local_addresses):
+        yield (
+            "target.unix",
+            "found beside connect_to or local_addresses; allowed: without, a Unix socket has no addresses",
+        )
+    if plan.requests_per_connection and not plan.keepalive:
+        yield "load.requests_per_connection", "found without keep-alive; allowed: one of the two"
+    if plan.replay is not None:
+        yield from _beside_log(plan)
+    if plan.open:
+        closed = {"load.think_time": plan.think_time, "load.cookies": plan.cookies, "request.take": plan.chained}
+        yield from ((key, _CLOSED) for key, given in closed.items() if given)
+    yield from _of_users(plan)
+
+
+def _beside_log(plan: LoadPlan) -> Iterator[tuple[str, str]]:
+    named = {
+        "rate": plan.rate is not None,
+        "stages": plan.stages,
+        "warmup": plan.warmup,
+        "urls": plan.paths,
+        "[[request]]": plan.mix,
+        "method": plan.method != "GET",
+        "body": plan.content,
+    }
+    found = ", ".join(name for name, given in named.items() if given)
+    if found:
+        yield "load.replay_log", f"found beside {found}; allowed: without, the log has its requests and times"
+
+
+def _of_users(plan: LoadPlan) -> Iterator[tuple[str, str]]:
+    headers = (*plan.headers, *(header for request in plan.mix for header in request.headers))
+    if plan.cookies and any(name.lower() == "cookie" for name, _ in headers):
+        yield "load.cookies", "found beside a header Cookie; allowed: one of the two"
+    if plan.sockets_per_user > 1 and (plan.chained or not plan.cookies):
+        yield "load.sockets_per_user", "found without cookies, or beside take; allowed: cookies of independent requests"
+    if plan.chained:
+        yield from _of_chain(plan.mix)
+
+
+def _of_chain(chain: tuple[Request, ...]) -> Iterator[tuple[str, str]]:
+    missing = {take.name for request in chain for take in request.take}
+    for request in chain:
+        if request.weight != 1:
+            yield f"request {request.name}.weight", "found in a chain, whose requests are sent in order; leave it out"
+        for name in sorted(missing):
+            if _holds(request, f"{{{name}}}"):
+                yield f"request {request.name}", f"found {{{name}}} before a request has taken it"
+        missing -= {take.name for take in request.take}
+
+
+def _holds(request: Request, text: str) -> bool:
+    texts = (request.url, *(value for _, value in request.headers))
+    return any(text in each for each in texts) or text.encode() in request.content
