@@ -149,6 +149,12 @@ def refuse_wrong(found: Iterable[ReadBy], host: str) -> None:
             raise ChangeRefused(f"{one.wrong}; nothing was changed", subject=f"{one.knobs[0].name}: {host}")
 
 
+def masters(found: Iterable[ReadBy]) -> dict[str, int]:
+    """The PIDs of the servers that certainly read the files of knobs, by the knobs' names."""
+    certain = [(one, one.instance) for one in found if one.instance and not one.doubt and not one.wrong]
+    return {knob.name: instance.process.pid for one, instance in certain for knob in one.knobs}
+
+
 def _answering(inventory: Inventory, port: int | None) -> _Answering:
     every = instances(inventory)
     target = [instance for instance in every if port is not None and port in instance.ports]
@@ -261,6 +267,9 @@ def _reader(
             knobs, file, instance, wrong=f"{neutral(instance.words, 300)} has another {file}: it runs in a container"
         )
     doubt = instance.startup.doubt
+    if len(reading) > 1:
+        words = "; ".join(neutral(each.words, 300) for each in reading)
+        doubt = doubt or f"{len(reading)} running {kind} servers read it: {words}"
     if answering.port is not None and not answer and len(able) > 1:
         what = "is behind" if answering.target else "answers on"
         doubt = doubt or f"which of {len(able)} running {kind} servers {what} port {answering.port} cannot be seen"
