@@ -19,7 +19,7 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option
 from cockpit.tuning.change_options import Patience
-from cockpit.tuning.effect import Probe
+from cockpit.tuning.effect import Probe, serving
 from cockpit.tuning.tuner import Tuner
 from tests.lab import quotas
 from tests.lab.containers import Container, container, response_from
@@ -226,7 +226,9 @@ async def test_change_outside_is_rolled_back_if_client_is_killed(
             newest = (await tuner.history(outer, "web1"))[0]
             await tuner.undo(outer, await tuner.kept(outer, "web1", newest))
         assert nginx.file.read_bytes() == before
-        assert await probe_of(nginx)() == "" and len(nginx.processes) == 2
+        # The guard's restart of the container does not wait for its server.
+        assert await serving(probe_of(nginx), 60) == ""
+        await until(lambda: len(nginx.processes) == 2)
     assert killed.left and step > FEWEST_STEPS
     await tuner.undo(outer, applied)
     assert nginx.file.read_bytes() == before and len(nginx.processes) == 2

@@ -114,11 +114,6 @@ class Master(NamedTuple):
     def workers(self) -> set[int]:
         return {child.pid for child in psutil.Process(self.pid).children()}
 
-    @property
-    def tree(self) -> list[psutil.Process]:
-        process = psutil.Process(self.pid)
-        return [process, *process.children()]
-
     async def probe(self) -> str:
         """Request a page; return "" if the server answers."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
@@ -155,14 +150,16 @@ def running_server(
     while not (root / "server.pid").exists() or not master.workers:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    tree = master.tree
+    process = psutil.Process(master.pid)
+    tree = [process, *process.children()]
     try:
         yield master
     finally:
         # A test may have ended or restarted it.
         with suppress(FileNotFoundError, psutil.NoSuchProcess):
-            tree += master.tree
-            os.kill(master.pid, signal.SIGTERM)
+            process = psutil.Process(master.pid) if has_ended(process) else process
+            tree += [process, *process.children()]
+            process.send_signal(signal.SIGTERM)
         wait_for_end(tree)
 
 

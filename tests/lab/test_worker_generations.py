@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 from msgspec.structs import replace
 
@@ -72,9 +73,10 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def reload_now(kind: str, master: Master) -> None:
-    before = master.workers
-    os.kill(master.pid, RELOAD[kind])
-    wait_until(lambda: bool(master.workers - before))
+    # HAProxy removes its PID file for an instant.
+    process, before = psutil.Process(master.pid), master.workers
+    process.send_signal(RELOAD[kind])
+    wait_until(lambda: bool({child.pid for child in process.children()} - before))
 
 
 @pytest.mark.parametrize("kind", RELOAD)
