@@ -17,8 +17,9 @@ from cockpit.tuning.remote import Remote
 
 # Requests the target once: "" for a good response, else its problem. Raises TargetError without a response.
 Probe = Callable[[], Awaitable[str]]
-# Finds the PIDs of the servers that read the files of knobs, by the knobs' names; those that are certain.
-Identify = Callable[[], Awaitable[Mapping[str, int]]]
+# Finds the PIDs of the servers that certainly read the files of knobs, by the knobs' names; given PIDs of servers that
+# do not.
+Identify = Callable[[frozenset[int]], Awaitable[Mapping[str, int]]]
 
 # Consecutive good responses of a serving server.
 GOOD_RESPONSES = 3
@@ -137,9 +138,11 @@ class EffectWatch:
                 one.adopt(str(masters.get(one.knob) or "") if one.is_lost else "")
         for one in self._generations:
             one.update(await self._poll(one))
-        if self._search is None and self._identify and may_search and any(one.is_lost for one in self._generations):
+        lost = [one for one in self._generations if one.is_lost]
+        if self._search is None and self._identify and may_search and lost:
             # It may take longer than the lease, which the next update renews.
-            self._search = asyncio.ensure_future(self._identify())
+            others = frozenset.intersection(*(one.others for one in lost))
+            self._search = asyncio.ensure_future(self._identify(others))
 
     def _note_names(self) -> None:
         for one in self._generations:

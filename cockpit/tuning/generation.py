@@ -68,9 +68,14 @@ class Generation:
         now = {one.identity for one in self._workers(processes)}
         self.is_fresh = not self.is_lost and (not self._before or bool(now - self._before))
 
+    @property
+    def others(self) -> frozenset[int]:
+        """The PIDs of other servers of the name that ran before the reload; none if it is not known which is which."""
+        return frozenset(int(pid) for pid, _ in self._others)
+
     def adopt(self, master: str) -> None:
         """Continue with the successor that discovery found ("": none), unless it is a server that ran before."""
-        if master and master not in {pid for pid, _ in self._others}:
+        if master and int(master) not in self.others:
             self.master, self.is_lost = master, False
 
     def others_with_new_workers(self, processes: Collection[ServerProcess]) -> list[str]:

@@ -61,10 +61,12 @@ class Tuner:
         notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
         return planned._replace(masters=server_check.masters(found), notes=notes)
 
-    async def _read_by(self, shell: Remote, host: str, knobs: Iterable[Knob]) -> list[ReadBy]:
+    async def _read_by(
+        self, shell: Remote, host: str, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
+    ) -> list[ReadBy]:
         if self._port_on is None:
             return []
-        return await server_check.read_by(shell, host, self._port_on(host), knobs)
+        return await server_check.read_by(shell, host, self._port_on(host), knobs, others)
 
     async def apply(
         self,
@@ -122,9 +124,9 @@ class Tuner:
                 raise ChangeRefused(f"{action.name}: {action.host}: {ran.why}")
 
     async def _carry_out(self, shell: Remote, plan: Plan, watch: Watch | None, approval: Approval | None) -> Applied:
-        async def identify() -> Mapping[str, int]:
+        async def identify(others: frozenset[int]) -> Mapping[str, int]:
             try:
-                return server_check.masters(await self._read_by(shell, plan.host, plan.knobs))
+                return server_check.masters(await self._read_by(shell, plan.host, plan.knobs, others))
             except ChangeRefused:
                 return {}
 
