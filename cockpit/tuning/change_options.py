@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from cockpit.model.events import Stage
-from cockpit.tuning.effect import Probe
+from cockpit.tuning.effect import Identify, Probe
 from cockpit.tuning.plan import Plan
 
 
@@ -47,13 +47,15 @@ class Approval(NamedTuple):
 
 
 class ChangeOptions(NamedTuple):
-    """Timeouts, the probe of the target, the confirmation, the observer and the requester of a change."""
+    """Timeouts, the probe of the target, the confirmation, the observer and the requester of a change, and the way to
+    find its servers again after a restart."""
 
     patience: Patience = PATIENCE
     probe: Probe | None = None
     approval: Approval | None = None
     watch: Watch | None = None
     who: str = ""
+    identify: Identify | None = None
 
     def report(self, stage: Stage, seconds: float | None = None) -> None:
         if self.watch:

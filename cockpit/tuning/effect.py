@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused, TargetError
@@ -12,11 +12,14 @@ from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.servers.registry import CHATTER, CORRECTION, ERROR_LOGS, FAILURE
 from cockpit.tuning import files, pending, scripts
-from cockpit.tuning.pending import Worker
+from cockpit.tuning.generation import Generation, ServerProcess
 from cockpit.tuning.remote import Remote
 
 # Requests the target once: "" for a good response, else its problem. Raises TargetError without a response.
 Probe = Callable[[], Awaitable[str]]
+# Finds the PIDs of the servers that certainly read the files of knobs, by the knobs' names; given PIDs of servers that
+# do not.
+Identify = Callable[[frozenset[int]], Awaitable[Mapping[str, int]]]
 
 # Consecutive good responses of a serving server.
 GOOD_RESPONSES = 3
@@ -43,7 +46,8 @@ class _Log(NamedTuple):
 class EffectWatch:
     """Watches the effect of one change; `notes` are messages of the server about its values.
 
-    `master` is the PID of the server that reads the changed files; 0: unknown, then the workers of all servers count.
+    `generations` are the servers whose workers the change replaces. `identify` finds the PIDs of these servers again
+    after a restart, by the names of their knobs.
     """
 
     def __init__(
@@ -54,7 +58,8 @@ class EffectWatch:
         lease: int,
         seconds: float,
         probe: Probe | None,
-        master: int = 0,
+        generations: Sequence[Generation] = (),
+        identify: Identify | None = None,
     ) -> None:
         self.notes: list[str] = []
         self._shell = shell
@@ -62,39 +67,40 @@ class EffectWatch:
         self._lease = lease
         self._seconds = seconds
         self._probe = probe
-        self._workers = next((knob.workers for knob in knobs if knob.workers and (knob.reload or knob.live)), "")
+        self._generations = generations
+        self._identify = identify
+        self._search: asyncio.Task[Mapping[str, int]] | None = None
         self._logs = _logs_of(knobs)
         self._log: _Log | None = None
-        self._master = str(master) if master else ""
-        # Workers before the reload: those of this server, and those of other masters.
-        self._before: frozenset[Worker] = frozenset()
-        self._others: frozenset[Worker] = frozenset()
 
     async def begin(self) -> None:
         """Record the workers and the end of the log; call right before the reload."""
-        every = await self._generation() if self._workers else frozenset()
-        self._others = frozenset(one for one in every if self._master and one.parent != self._master)
-        self._before = every - self._others
+        for one in self._generations:
+            one.begin(await self._poll(one))
         self._log = await _log_end(self._shell, self._logs) if self._logs else None
 
     async def wait(self) -> str:
         """Wait until the change is active; return "", or after `seconds` why it is not."""
-        if not self._workers and self._probe is None:
+        if not self._generations and self._probe is None:
             return await self._gave_up()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
         good = 0
-        while True:
-            now = self._own(await self._generation())
-            lingering = now & self._before
-            fresh = bool(now - self._before) or not self._before
-            wrong = await problem_of(self._probe)
-            good = 0 if wrong else good + 1
-            if fresh and not lingering and good >= GOOD_RESPONSES:
-                return "" if self._workers else await self._gave_up()
-            if loop.time() >= deadline:
-                return await self._verdict(fresh, len(lingering), wrong)
-            await asyncio.sleep(PACE)
+        try:
+            while True:
+                await self._update(loop.time() < deadline)
+                wrong = await problem_of(self._probe)
+                good = 0 if wrong else good + 1
+                if good >= GOOD_RESPONSES and all(one.is_fresh and not one.lingering for one in self._generations):
+                    self._note_names()
+                    return "" if self._generations else await self._gave_up()
+                if loop.time() >= deadline and self._search is None:
+                    return await self._verdict(wrong)
+                await asyncio.sleep(PACE)
+        finally:
+            if self._search:
+                self._search.cancel()
+                await asyncio.gather(self._search, return_exceptions=True)
 
     async def listen(self) -> None:
         """Add the messages in the server's log since `begin` to the notes."""
@@ -118,29 +124,50 @@ class EffectWatch:
         why = gave_up((await self._logged()).decode("utf-8", "replace"))
         return f"{self._log.file} reports: {why}" if self._log and why else ""
 
-    async def _generation(self) -> frozenset[Worker]:
-        return await pending.poll_workers(self._shell, self._change, self._lease, self._workers)
+    async def _poll(self, generation: Generation) -> frozenset[ServerProcess]:
+        names = generation.pattern, generation.master
+        return await pending.poll(self._shell, self._change, self._lease, *names)
 
-    def _own(self, workers: frozenset[Worker]) -> frozenset[Worker]:
-        """Without those of the other masters; a restart gives this server a new master."""
-        if own := frozenset(one for one in workers if one.parent == self._master):
-            return own
-        masters = {other.parent for other in self._others}
-        return frozenset(one for one in workers if one.parent not in masters)
+    async def _update(self, may_search: bool) -> None:
+        """Read the processes and renew the lease; look for masters that took the place of ended ones."""
+        if not self._generations:
+            await pending.poll(self._shell, self._change, self._lease)
+        if self._search and self._search.done():
+            masters, self._search = self._search.result(), None
+            for one in self._generations:
+                one.adopt(str(masters.get(one.knob) or "") if one.is_lost else "")
+        for one in self._generations:
+            one.update(await self._poll(one))
+        lost = [one for one in self._generations if one.is_lost]
+        if self._search is None and self._identify and may_search and lost:
+            # It may take longer than the lease, which the next update renews.
+            others = frozenset.intersection(*(one.others for one in lost))
+            self._search = asyncio.ensure_future(self._identify(others))
 
-    async def _another_reloaded(self) -> str:
-        """Whether the workers of another master were replaced instead."""
-        now = await self._generation()
-        replaced = now - self._own(now) - self._others
-        parents = ", ".join(sorted({one.parent for one in replaced}))
-        return f"the reload reached another server (PID {parents}), not PID {self._master}" if parents else ""
+    def _note_names(self) -> None:
+        for one in self._generations:
+            if one.namesakes:
+                self.notes.append(
+                    f"which of {one.namesakes} servers with processes named {one.pattern} was changed is not certain: "
+                    "new workers were recognized by this name alone"
+                )
 
-    async def _verdict(self, fresh: bool, lingering: int, wrong: str) -> str:
-        if wrong or not fresh:
-            missing = f"no new {self._workers} workers appeared within {self._seconds:g} s"
-            missing = await self._another_reloaded() or missing
+    async def _missing(self, generation: Generation) -> str:
+        """Why a server has no new workers."""
+        if generation.is_lost:
+            return "the server ended, and no other one that is known to read its files took its place"
+        others = ", ".join(generation.others_with_new_workers(await self._poll(generation)))
+        if others:
+            return f"another server (PID {others}) got new workers, not PID {generation.master}"
+        return f"no new {generation.pattern} workers appeared within {self._seconds:g} s"
+
+    async def _verdict(self, wrong: str) -> str:
+        stale = next((one for one in self._generations if not one.is_fresh), None)
+        if wrong or stale:
+            missing = await self._missing(stale) if stale else ""
             return "; ".join(filter(None, (wrong or missing, await self._gave_up())))
-        if lingering:
+        self._note_names()
+        if lingering := sum(one.lingering for one in self._generations):
             self.notes.append(f"{lingering} old workers still finish their requests, with the old values")
         return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Awaitable, Callable
 
 from cockpit.servers.inventory import safe_path
 from cockpit.servers.kind import RunningServer
@@ -15,12 +16,19 @@ from cockpit.tuning.remote import Remote
 _READABLE = '[ -f "$1" ] && [ -r "$1" ]'
 
 
-async def with_own_log(remote: Remote, server: RunningServer, configuration: Configuration) -> RunningServer:
-    """The server with its error log as a tail and in its candidates, if none is known yet. Raises HostError."""
+async def with_own_log(
+    remote: Remote, server: RunningServer, configuration: Callable[[RunningServer], Awaitable[Configuration]]
+) -> RunningServer:
+    """The server with its error log as a tail and in its candidates, if none is known yet; not of a server in a
+    container, whose log is not the file of that name here. `configuration` reads that of a server. Raises HostError."""
     startup = server.startup
     if startup is None or startup.doubt or server.tail or any(one.log for one in server.candidates):
         return server
-    log = startup.log or _configured(server, configuration)
+    if server.master is None or server.master.origin == "container":
+        return server
+    log = startup.log
+    if not log and startup.kind in OWN_LOGS:
+        log = _configured(server, await configuration(server))
     if not log or (await files.run(remote, _READABLE, log)).exit_status != 0:
         return server
     candidates = tuple(one._replace(log=log) for one in server.candidates)

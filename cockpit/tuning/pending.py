@@ -17,16 +17,9 @@ from cockpit.model.text import neutral
 from cockpit.tuning import files, scripts, undo_program
 from cockpit.tuning.applied import Applied
 from cockpit.tuning.files import sha256
+from cockpit.tuning.generation import ServerProcess
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote
-
-
-class Worker(NamedTuple):
-    """A worker process; (`pid`, `start`) names it for good, `parent` is the PID of its master."""
-
-    pid: str
-    start: str
-    parent: str
 
 
 class CommandResult(NamedTuple):
@@ -106,13 +99,14 @@ def _problem(done: Completed) -> str:
     return useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}, no message"
 
 
-async def poll_workers(shell: Remote, change: str, lease: int, workers: str) -> frozenset[Worker]:
-    """The workers of servers, by a pattern of their name; renews the lease. Raises ChangeRefused."""
-    done = await files.run(shell, scripts.WORKERS, change, str(lease), workers)
+async def poll(shell: Remote, change: str, lease: int, pattern: str = "", master: str = "") -> frozenset[ServerProcess]:
+    """Renew the lease; return the processes whose name matches the pattern, and the one with the PID `master`. Raises
+    ChangeRefused."""
+    done = await files.run(shell, scripts.PROCESSES, change, str(lease), pattern, master)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
     rows = (row.split(":") for row in done.stdout.decode("ascii", "replace").split())
-    return frozenset(Worker(*row) for row in rows if len(row) == len(Worker._fields))
+    return frozenset(ServerProcess(*row) for row in rows if len(row) == len(ServerProcess._fields))
 
 
 async def confirm(shell: Remote, change: str, applied: bytes) -> None:

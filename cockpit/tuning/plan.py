@@ -29,8 +29,8 @@ class Found(NamedTuple):
 class Plan(NamedTuple):
     """A planned change: files to write, values to set, and commands to run (each once, in the order of the knobs).
 
-    `undoes` is the directory of the change that it undoes, "" if none. `master` is the PID of the server that reads the
-    files, 0 if unknown.
+    `undoes` is the directory of the change that it undoes, "" if none. `masters` are the PIDs of the servers that
+    certainly read the files, by the names of the knobs.
     """
 
     host: str
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     replacements: tuple[Replacement, ...]
     notes: tuple[str, ...]
     undoes: str = ""
-    master: int = 0
+    masters: Mapping[str, int] = {}
 
     @property
     def knobs(self) -> tuple[Knob, ...]:

@@ -44,7 +44,7 @@ OPEN = f"most_kept={MOST_KEPT} most_applied={MOST_APPLIED}\n" + program(
 STAGE = program("login", "paths", "stage")
 GIVE = f"give={shlex.quote(program('give'))}\n"
 RUN = f"busy={shlex.quote(program('process', 'busy'))}\n{GIVE}{program('login', 'lease', 'flush', 'run')}"
-WORKERS = program("login", "lease", "workers")
+PROCESSES = program("login", "lease", "processes")
 LOG_END = program("log_end")
 LOG_SINCE = program("log_since")
 HISTORY = program("login", "process", "machine", "paths", "state", "phase", "history")

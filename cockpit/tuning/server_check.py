@@ -67,8 +67,11 @@ class _Answering(NamedTuple):
         return tuple(one for one in (*self.target, *self.behind) if one.startup.kind == kind)
 
 
-async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[Knob]) -> list[ReadBy]:
-    """For each file of a server's directives, which server reads it. `port` is the target's if it is on this host.
+async def read_by(
+    remote: Remote, host: str, port: int | None, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
+) -> list[ReadBy]:
+    """For each file of a server's directives, which server reads it. `port` is the target's if it is on this host;
+    `others` are PIDs of servers that are known not to read any.
 
     Raises HostError, ChangeRefused if no command can be run there."""
     by_file: dict[tuple[str, str], list[Knob]] = {}
@@ -78,7 +81,7 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
     if not by_file:
         return []
     inventory = await take_inventory(remote, host)
-    answering = await _with_chain(remote, _answering(inventory, port), inventory, {kind for kind, _ in by_file})
+    answering = await _with_chain(remote, _answering(inventory, port, others), inventory, {kind for kind, _ in by_file})
     read: dict[int, ConfigurationFiles] = {}
     found = []
     for (kind, file), group in by_file.items():
@@ -149,8 +152,14 @@ def refuse_wrong(found: Iterable[ReadBy], host: str) -> None:
             raise ChangeRefused(f"{one.wrong}; nothing was changed", subject=f"{one.knobs[0].name}: {host}")
 
 
-def _answering(inventory: Inventory, port: int | None) -> _Answering:
-    every = instances(inventory)
+def masters(found: Iterable[ReadBy]) -> dict[str, int]:
+    """The PIDs of the servers that certainly read the files of knobs, by the knobs' names."""
+    certain = [(one, one.instance) for one in found if one.instance and not one.doubt and not one.wrong]
+    return {knob.name: instance.process.pid for one, instance in certain for knob in one.knobs}
+
+
+def _answering(inventory: Inventory, port: int | None, others: frozenset[int]) -> _Answering:
+    every = [instance for instance in instances(inventory) if instance.process.pid not in others]
     target = [instance for instance in every if port is not None and port in instance.ports]
     names = sorted({listener.name for listener in inventory.listening if listener.port == port})
     return _Answering(port, every, target, "" if target else ", ".join(names))
@@ -261,6 +270,9 @@ def _reader(
             knobs, file, instance, wrong=f"{neutral(instance.words, 300)} has another {file}: it runs in a container"
         )
     doubt = instance.startup.doubt
+    if len(reading) > 1:
+        words = "; ".join(neutral(each.words, 300) for each in reading)
+        doubt = doubt or f"{len(reading)} running {kind} servers read it: {words}"
     if answering.port is not None and not answer and len(able) > 1:
         what = "is behind" if answering.target else "answers on"
         doubt = doubt or f"which of {len(able)} running {kind} servers {what} port {answering.port} cannot be seen"

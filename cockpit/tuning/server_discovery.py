@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, Option
 from cockpit.servers import kernel, systemd
-from cockpit.servers.inventory import Inventory
+from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import AT_START, running_servers
 from cockpit.servers.sections import in_sections
@@ -57,15 +57,17 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     """Discover the servers and knobs of a host. `answers`: the target is this host, so only servers that may listen on
     its port are preselected. Raises HostError, ChangeRefused if no command can be run there."""
     inventory = await take_inventory(remote, host)
-    found = [await checked(remote, server) for server in running_servers(inventory)]
-    configurations = {server.master: await configuration(remote, server) for server in found}
-    servers = [await with_own_log(remote, server, configurations[server.master]) for server in found]
-    able = able_to_answer(inventory, servers, port) if answers else servers
-    chosen = serving(able, port)
+    configurations: dict[Process | None, Configuration] = {}
 
     async def read(server: RunningServer) -> Configuration:
+        if server.master not in configurations:
+            configurations[server.master] = await configuration(remote, server)
         return configurations[server.master]
 
+    found = [await checked(remote, server) for server in running_servers(inventory)]
+    servers = [await with_own_log(remote, server, read) for server in found]
+    able = able_to_answer(inventory, servers, port) if answers else servers
+    chosen = serving(able, port)
     chain = (await follow(read, inventory, servers, chosen, port)).hops if chosen and answers else ()
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
@@ -73,8 +75,10 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     rank = {id(server): place for place, server in reversed(list(enumerate(picked)))}
     # The serving one and those behind it first: their knobs have the plain names.
     for server in sorted(servers, key=lambda server: rank.get(id(server), len(picked))):
-        preselected, own = id(server) in rank, configurations[server.master]
-        named = (*await follow_includes(remote, host, server, own.read), *in_sections(server, own.texts))
+        preselected, named = id(server) in rank, server.candidates
+        if named:
+            own = await read(server)
+            named = (*await follow_includes(remote, host, server, own.read), *in_sections(server, own.texts))
         written = await _all_offered(remote, host, named, known, preselected, server)
         in_unit = await _all_offered(remote, host, await _of_its_unit(remote, server), known, preselected, server)
         offered += _where_set(written, in_unit)

@@ -26,6 +26,7 @@ from cockpit.tuning import files, live, pending, undo_program
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
 from cockpit.tuning.effect import PACE, EffectWatch, must_serve
+from cockpit.tuning.generation import generations_of
 from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.rollback import undo
@@ -106,7 +107,7 @@ async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOpti
     Values that are in a file, too, are set when the file has passed its test."""
     patience = options.patience
     watched = shell, plan.knobs, change, patience.lease, patience.effect, options.probe
-    effect = EffectWatch(*watched, plan.master)
+    effect = EffectWatch(*watched, generations_of(plan.knobs, plan.masters), options.identify)
     await effect.begin()
     is_set = {n: await _set(shell, plan, change, n, options) for n, s in enumerate(plan.switches) if not s.knob.in_file}
     options.report("written")
@@ -176,7 +177,7 @@ async def _reloaded(shell: Remote, switch: Switch, change: str, options: ChangeO
         if asyncio.get_running_loop().time() >= deadline:
             raise Failure(f"{knob.name}: {_ignored(switch, got)}")
         await asyncio.sleep(PACE)
-        await pending.poll_workers(shell, change, patience.lease, "")
+        await pending.poll(shell, change, patience.lease)
 
 
 def _ignored(switch: Switch, got: str) -> str:
@@ -250,7 +251,7 @@ async def _approved(shell: Remote, change: str, options: ChangeOptions, reached:
         options.report(reached)
         return
     seconds = options.approval.seconds
-    await pending.poll_workers(shell, change, math.ceil(seconds), "")
+    await pending.poll(shell, change, math.ceil(seconds))
     options.report(reached, seconds if options.approval.asked else None)
     try:
         async with asyncio.timeout(seconds):

@@ -7,7 +7,7 @@ responses came, and the change was confirmed on the host.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -59,12 +59,14 @@ class Tuner:
         found = await self._read_by(shell, host, knobs)
         server_check.refuse_wrong(found, host)
         notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
-        return planned._replace(master=_master(found), notes=notes)
+        return planned._replace(masters=server_check.masters(found), notes=notes)
 
-    async def _read_by(self, shell: Remote, host: str, knobs: Iterable[Knob]) -> list[ReadBy]:
+    async def _read_by(
+        self, shell: Remote, host: str, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
+    ) -> list[ReadBy]:
         if self._port_on is None:
             return []
-        return await server_check.read_by(shell, host, self._port_on(host), knobs)
+        return await server_check.read_by(shell, host, self._port_on(host), knobs, others)
 
     async def apply(
         self,
@@ -83,7 +85,7 @@ class Tuner:
         async with self._turn(applied.host):
             planned = await self.prepare_undo(shell, applied)
             found = await self._read_by(shell, applied.host, planned.knobs)
-            return await self._carry_out(shell, planned._replace(master=_master(found)), watch, None)
+            return await self._carry_out(shell, planned._replace(masters=server_check.masters(found)), watch, None)
 
     async def prepare_undo(self, shell: Remote, applied: Applied) -> Plan:
         """Plan the undo of a change, without touching anything."""
@@ -122,9 +124,16 @@ class Tuner:
                 raise ChangeRefused(f"{action.name}: {action.host}: {ran.why}")
 
     async def _carry_out(self, shell: Remote, plan: Plan, watch: Watch | None, approval: Approval | None) -> Applied:
+        async def identify(others: frozenset[int]) -> Mapping[str, int]:
+            try:
+                return server_check.masters(await self._read_by(shell, plan.host, plan.knobs, others))
+            except ChangeRefused:
+                return {}
+
         if watch:
             watch.begun(plan)
-        return await carry_out(shell, plan, self._options._replace(watch=watch, approval=approval))
+        options = self._options._replace(watch=watch, approval=approval, identify=identify)
+        return await carry_out(shell, plan, options)
 
     def _turn(self, host: str) -> asyncio.Lock:
         return self._turns.setdefault(host, asyncio.Lock())
@@ -135,11 +144,6 @@ async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> Found:
     by_file = {knob.file: knob for knob in knobs if knob.in_file}
     read = {file: await files.read_of(shell, host, knob) for file, knob in by_file.items()}
     return Found(read, {knob.name: await _value(shell, knob) for knob in knobs if knob.live})
-
-
-def _master(found: Iterable[ReadBy]) -> int:
-    """The PID of the server that reads the files; 0: not certain."""
-    return next((one.instance.process.pid for one in found if one.instance and not one.doubt and not one.wrong), 0)
 
 
 async def _value(shell: Remote, knob: Knob) -> str:

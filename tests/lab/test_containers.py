@@ -17,12 +17,14 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option
 from cockpit.tuning.change_options import Patience
+from cockpit.tuning.effect import serving
 from cockpit.tuning.tuner import Tuner
 from tests.lab import quotas
 from tests.lab.containers import Container, container
 from tests.lab.killed_client import check_every_kill
 from tests.lab.reached_container import STATE, connections, probe_of
 from tests.lab.test_transaction_faults import LOCK, TIME_PASSED
+from tests.tuning.conftest import until
 
 LEVEL = "/srv/level"
 
@@ -169,7 +171,10 @@ async def test_change_outside_is_rolled_back_if_client_is_killed(
     monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
 
     async def serves() -> bool:
-        return await probe_of(nginx)() == "" and len(nginx.processes) == 2
+        # The guard's restart of the container does not wait for its server.
+        answers = await serving(probe_of(nginx), 60) == ""
+        await until(lambda: len(nginx.processes) == 2)
+        return answers
 
     await check_every_kill(
         outer,

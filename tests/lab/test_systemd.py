@@ -111,6 +111,19 @@ async def test_an_undo_keeps_a_directory_that_was_there(machine: Booted, shell: 
         machine.run(f"rmdir {DIRECTORY}")
 
 
+async def test_an_undo_keeps_a_directory_that_others_made_again(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+    await tuner.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
+    machine.run(f"rm -r {DIRECTORY} && mkdir {DIRECTORY} && systemctl daemon-reload")
+    files = units(machine)
+    try:
+        applied = await tuner.apply(shell, "web1", [(KNOBS["CPUWeight"], "50")])
+        assert await tuner.read(shell, KNOBS["CPUWeight"]) == "50"
+        await tuner.undo(shell, applied)
+        assert units(machine) == files
+    finally:
+        machine.run(f"rmdir {DIRECTORY}")
+
+
 async def test_a_property_of_the_control_group_needs_no_restart(machine: Booted, shell: Shell, tuner: Tuner) -> None:
     assert KNOBS["CPUQuota"].price == "live" and KNOBS["LimitNOFILE"].price == "restart"
     pid = machine.run(f"systemctl show -P MainPID {UNIT}")

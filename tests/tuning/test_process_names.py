@@ -47,8 +47,8 @@ def named(name: str, *arguments: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("name", ["cockpit-w\nx", "cockpit-w) S 1", "cockpit-w ("])
 async def test_workers_are_found_beside_a_process_of_an_odd_name(name: str, tmp_path: Path, shell: FaultyShell) -> None:
     with named(name), named("cockpit-w") as (parent, child):
-        found = await pending.poll_workers(shell, str(tmp_path), 30, "cockpit-w")
-        assert (child, parent) in {(worker.pid, worker.parent) for worker in found}
+        found = await pending.poll(shell, str(tmp_path), 30, "cockpit-w")
+        assert (child, parent) in {(one.pid, one.parent) for one in found}
 
 
 async def test_a_name_with_a_line_end_hides_no_other_start(tmp_path: Path, shell: FaultyShell) -> None:

@@ -3,7 +3,9 @@
 # read before it went into a chroot), then its lines that may include others: `line TEXT`. `missing NAME`: no such file,
 # `unread NAME`: not readable.
 server=$1 root=$2
-mounts=$(readlink /proc/self/ns/mnt)
+visible= shared=
+! ls -d "/proc/$server/root/" >/dev/null 2>&1 || visible=y
+[ "$(readlink "/proc/$server/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ] || shared=y
 shift 2
 IFS=
 one() {
@@ -20,10 +22,10 @@ one() {
     same=unknown
     if [ "$root" ]; then
         same=yes
-    elif ls -d "/proc/$server/root/" >/dev/null 2>&1; then
+    elif [ "$visible" ]; then
         same=no
         [ ! "$1" -ef "/proc/$server/root$1" ] || same=yes
-        [ -e "/proc/$server/root$1" ] || [ "$(readlink "/proc/$server/ns/mnt")" != "$mounts" ] || same=yes
+        [ -e "/proc/$server/root$1" ] || [ -z "$shared" ] || same=yes
     fi
     printf 'file\t%s\t%s\t%s\n' "$1" "$real" "$same"
     head -c 8388608 -- "$1" | grep -iE 'include|serverroot|jkworkersfile|^[[:space:]]*import[[:space:]]' | head -c 65536 |

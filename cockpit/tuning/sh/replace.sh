@@ -5,6 +5,7 @@
 # swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory is removed.
 # WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed. The directory of a unit's drop-ins is created
 # before its first one. If a change of cockpit created it, it is removed when it is empty: `directories` lists those.
+# One that is empty before a change creates its file was emptied or made again by others, and stays.
 attributes() {
     ls -ld -- "$1" | cut -d ' ' -f 1
     stat -c %C -- "$1"
@@ -29,15 +30,24 @@ unmake() {
     made=${change%/*}/directories
     grep -Fqx -- "${1%/*}" "$made" 2>/dev/null || return 0
     rmdir -- "${1%/*}" 2>/dev/null || [ ! -e "${1%/*}" ] || return 0
-    grep -Fvx -- "${1%/*}" "$made" >"$made.new"
-    mv -f -- "$made.new" "$made"
+    unlist "${1%/*}"
     flush "${1%/*/*}"
+}
+unlist() {
+    grep -Fvx -- "$1" "$made" >"$made.new"
+    mv -f -- "$made.new" "$made"
+}
+leave() {
+    made=${change%/*}/directories
+    ! grep -Fqx -- "${1%/*}" "$made" 2>/dev/null || [ "$(ls -A -- "${1%/*}")" ] || unlist "${1%/*}"
 }
 prepare() {
     at=$1 file=$2 real=$3 was=$4 source=$5 becomes=$6
     secure "$file" "$real"
     matches "$real" "$was" || exit 5
-    [ "$was" != absent ] || ! unmade "$real" || make "$real" || exit 4
+    if [ "$was" = absent ] && unmade "$real"; then make "$real" || exit 4
+    elif [ "$was" = absent ] && [ "$barrier" = settled ]; then leave "$real"
+    fi
     if [ "$was" = absent ] || [ "$becomes" = absent ]; then
         [ -d "${real%/*}" ] || refuse 'its directory is gone'
         [ -w "${real%/*}" ] || refuse 'its directory is read-only for this user'

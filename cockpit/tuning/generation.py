@@ -1,0 +1,125 @@
+"""The processes of one changed server, apart from those of other servers of the same name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from cockpit.model.knobs import Knob
+
+# PID and start (clock ticks since boot) of a process, which name it for good.
+Identity = tuple[str, str]
+
+
+class ServerProcess(NamedTuple):
+    """A process of a server: (`pid`, `start`) names it for good, `parent` is the PID of its parent."""
+
+    pid: str
+    start: str
+    parent: str
+
+    @property
+    def identity(self) -> Identity:
+        return self.pid, self.start
+
+
+class Generation:
+    """Compares the workers of one server, the descendants of its master, with those before a reload.
+
+    `pattern` matches the names of its processes, `knob` is a setting in its files. `master` is the PID of its first
+    process as discovery knows it, "" if unknown. `is_lost`: that process has ended, and `adopt` is to name its
+    successor. If discovery never knew it, the only server of that name is taken; with several, the workers of all of
+    them count, and `namesakes` is their number.
+    """
+
+    def __init__(self, pattern: str, knob: str, master: str) -> None:
+        self.pattern = pattern
+        self.knob = knob
+        self.master = master
+        self.is_lost = False
+        self.is_fresh = False
+        self.lingering = 0
+        self.namesakes = 0
+        self._is_known = bool(master)
+        # Of the master, or of the only server of the name; None: not seen yet.
+        self._identity: Identity | None = None
+        # Before the reload: workers of this server, all processes, and masters of other servers.
+        self._before: frozenset[Identity] = frozenset()
+        self._every: frozenset[Identity] = frozenset()
+        self._others: frozenset[Identity] = frozenset()
+
+    def begin(self, processes: Collection[ServerProcess]) -> None:
+        """Record the processes right before the reload."""
+        masters = _masters(processes)
+        own = next((one for one in processes if one.pid == self.master), None)
+        if own is None:
+            self.master, self._is_known = "", False
+            own = masters[0] if len(masters) == 1 else None
+        self._identity = own.identity if own else None
+        self._before = frozenset(one.identity for one in self._workers(processes))
+        self._every = frozenset(one.identity for one in processes)
+        self._others = frozenset(one.identity for one in masters if self._is_known and one is not own)
+
+    def update(self, processes: Collection[ServerProcess]) -> None:
+        """Compare the processes with those before the reload."""
+        if self._is_known:
+            self._watch_master(processes)
+        self.lingering = len(self._before & {one.identity for one in processes})
+        now = {one.identity for one in self._workers(processes)}
+        self.is_fresh = not self.is_lost and (not self._before or bool(now - self._before))
+
+    @property
+    def others(self) -> frozenset[int]:
+        """The PIDs of other servers of the name that ran before the reload; none if it is not known which is which."""
+        return frozenset(int(pid) for pid, _ in self._others)
+
+    def adopt(self, master: str) -> None:
+        """Continue with the successor that discovery found ("": none), unless it is a server that ran before."""
+        if master and int(master) not in self.others:
+            self.master, self.is_lost = master, False
+
+    def others_with_new_workers(self, processes: Collection[ServerProcess]) -> list[str]:
+        """The PIDs of other servers that have workers which they had not before the reload."""
+        masters = sorted((one.pid for one in processes if one.identity in self._others), key=int)
+        return [pid for pid in masters if any(one.identity not in self._every for one in _below({pid}, processes))]
+
+    def _watch_master(self, processes: Collection[ServerProcess]) -> None:
+        found = next((one.identity for one in processes if one.pid == self.master), None)
+        if self.master and (found is None or self._identity not in (None, found)):
+            self.master, self.is_lost, found = "", True, None
+        self._identity = found
+
+    def _workers(self, processes: Collection[ServerProcess]) -> list[ServerProcess]:
+        if self._is_known:
+            return _below({self.master} - {""}, processes)
+        roots = _masters(processes)
+        roots = [one for one in roots if one.identity == self._identity] or roots
+        if len(roots) > 1:
+            self.namesakes = max(self.namesakes, len(roots))
+        return _below({one.pid for one in roots}, processes)
+
+
+def generations_of(knobs: Iterable[Knob], masters: Mapping[str, int]) -> tuple[Generation, ...]:
+    """One for each server whose workers a change of the knobs replaces. `masters` are the PIDs of the servers that read
+    the files of the knobs, by the knobs' names."""
+    found: dict[tuple[str, str], Generation] = {}
+    for knob in knobs:
+        if knob.workers and (knob.reload or knob.live):
+            master = str(masters.get(knob.name) or "")
+            found.setdefault((knob.workers, master), Generation(knob.workers, knob.name, master))
+    known = {pattern for pattern, master in found if master}
+    return tuple(one for (pattern, master), one in found.items() if master or pattern not in known)
+
+
+def _masters(processes: Collection[ServerProcess]) -> list[ServerProcess]:
+    """The processes that have children, and whose parent is none of them."""
+    pids, parents = {one.pid for one in processes}, {one.parent for one in processes}
+    return [one for one in processes if one.parent not in pids and one.pid in parents]
+
+
+def _below(roots: Collection[str], processes: Collection[ServerProcess]) -> list[ServerProcess]:
+    """The descendants of processes, by their PIDs."""
+    tree = set(roots)
+    while grown := {one.pid for one in processes if one.parent in tree} - tree:
+        tree |= grown
+    return [one for one in processes if one.pid in tree - set(roots)]
