@@ -41,7 +41,8 @@ class _Log(NamedTuple):
 
 
 class EffectWatch:
-    """Watches the effect of one change; `notes` are messages of the server about its values.
+    """Watches the effect of one change; `notes` are messages of the server about its values. `lingers`: old workers
+    still finish their requests.
 
     `master` is the PID of the server that reads the changed files; 0: unknown, then the workers of all servers count.
     """
@@ -57,6 +58,7 @@ class EffectWatch:
         master: int = 0,
     ) -> None:
         self.notes: list[str] = []
+        self.lingers = False
         self._shell = shell
         self._change = change
         self._lease = lease
@@ -95,6 +97,27 @@ class EffectWatch:
             if loop.time() >= deadline:
                 return await self._verdict(fresh, len(lingering), wrong)
             await asyncio.sleep(PACE)
+
+    @property
+    def sees_workers(self) -> bool:
+        """Whether new workers are the sign of a reload."""
+        return bool(self._workers)
+
+    @property
+    def log(self) -> str:
+        """The server's log; "" if none can be read."""
+        return self._log.file if self._log else ""
+
+    async def logs(self, pattern: str) -> bool:
+        """Wait until a line of the log since `begin` matches; return whether one does."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._seconds
+        while not re.search(pattern, (await self._logged()).decode("utf-8", "replace")):
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(PACE)
+            await self._generation()
+        return True
 
     async def listen(self) -> None:
         """Add the messages in the server's log since `begin` to the notes."""
@@ -141,6 +164,7 @@ class EffectWatch:
             missing = await self._another_reloaded() or missing
             return "; ".join(filter(None, (wrong or missing, await self._gave_up())))
         if lingering:
+            self.lingers = True
             self.notes.append(f"{lingering} old workers still finish their requests, with the old values")
         return ""
 

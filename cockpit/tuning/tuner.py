@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -124,7 +125,11 @@ class Tuner:
     async def _carry_out(self, shell: Remote, plan: Plan, watch: Watch | None, approval: Approval | None) -> Applied:
         if watch:
             watch.begun(plan)
-        return await carry_out(shell, plan, self._options._replace(watch=watch, approval=approval))
+        options = self._options._replace(watch=watch, approval=approval)
+        if self._port_on is not None:
+            readers = partial(self._read_by, shell, plan.host, plan.knobs)
+            options = options._replace(readers=readers, port=self._port_on(plan.host))
+        return await carry_out(shell, plan, options)
 
     def _turn(self, host: str) -> asyncio.Lock:
         return self._turns.setdefault(host, asyncio.Lock())
