@@ -103,6 +103,7 @@ def _lists() -> Iterator[tuple[str, str]]:
             if table
         ),
     )
+    yield "{shown settings}", "\n".join(_shown_rows())
     yield "{kinds of status pages}", _any_of(STATUS_PAGES)
     yield "{kinds of knobs}", _any_of(KNOB_KINDS)
     yield "{kinds of directives}", ", ".join(DIRECTIVES)
@@ -124,6 +125,14 @@ def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
     """A heading and a table of a kind's known settings."""
     rows = [f"| `{name}` | {one.help} | {one.form.words if one.form else ''} |" for name, one in table.items()]
     return "\n".join((f"## {kind}\n", "| setting | effect, and when it matters | value |", "|---|---|---|", *rows))
+
+
+def _shown_rows() -> Iterator[str]:
+    """Yield the settings that running servers show, by the part that shows them."""
+    for kind in KINDS:
+        for source in dict.fromkeys(one.source for one in kind.shown.values()):
+            names = " ".join(f"`{name}`" for name, one in kind.shown.items() if one.source == source)
+            yield f"| {kind.name} | {names} | {source} |"
 
 
 def _any_of(names: Iterable[str]) -> str:
