@@ -82,7 +82,8 @@ async def after_change(
     notes, unseen = [], []
     for name, instance in instances.items():
         setting = settings[name]
-        seconds = 0.0 if lingers else options.patience.effect
+        # Values that wait for a restart may bound this one until then, as Apache's ServerLimit does.
+        seconds = 0.0 if lingers or planned.inactive else options.patience.effect
         found = await _settled(shell, change, instance, knobs[name], setting, options, seconds)
         if found is None or found.agrees is None or (lingers and not found.agrees):
             unseen.append(name)

@@ -70,7 +70,7 @@ async def test_connector_settings_are_found_set_and_undone(app1: Host, shell: Ss
     before, second = config(app1, PLACE), app1.run(f"cat {SECOND}/pid").stdout
     assert 'maxThreads="200"' in app1.run(THREADS).stdout
     changes = [(offered(found, f"{name}-8080"), value) for name, value in VALUES.items()]
-    tuner = Tuner(probe_of(LoadPlan(url=f"http://{app1.address}:8080/")), port_on=lambda _: 8080)
+    tuner = Tuner(probe_of(LoadPlan(url=f"http://{app1.address}:8080/hello.html")), port_on=lambda _: 8080)
     applied = await tuner.apply(shell, "app1", [(threads, "17"), *changes])
     assert [note.split(" (")[0] for note in applied.notes if " shows " in note] == [
         "the running server shows minSpareThreads-8080 3",
