@@ -108,6 +108,7 @@ def _lists() -> Iterator[tuple[str, str]]:
         ),
     )
     yield "{export formats}", "\n".join(f"    {one.example}" for one in EXPORT_FORMATS.values())
+    yield "{shown settings}", "\n".join(_shown_rows())
     yield "{kinds of status pages}", _any_of(STATUS_PAGES)
     yield "{kinds of knobs}", _any_of(KNOB_KINDS)
     yield "{load options}", "\n".join(f"| `{one.name}` | {one.meaning} |" for one in LOAD_OPTIONS.values())
@@ -137,6 +138,14 @@ def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
     rows = [f"| `{name}` | {one.help} | {one.form.words} | {one.impact} |" for name, one in table.items()]
     head = "| setting | effect, and when it matters | value | needs |"
     return "\n".join((f"## {kind}\n", head, "|---|---|---|---|", *rows))
+
+
+def _shown_rows() -> Iterator[str]:
+    """Yield the settings that running servers show, by the part that shows them."""
+    for kind in KINDS:
+        for source in dict.fromkeys(one.source for one in kind.shown.values()):
+            names = " ".join(f"`{name}`" for name, one in kind.shown.items() if one.source == source)
+            yield f"| {kind.name} | {names} | {source} |"
 
 
 def _any_of(names: Iterable[str]) -> str:

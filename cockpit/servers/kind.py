@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cockpit.servers import blocks
 from cockpit.servers.access_log import AccessLine, LoggedRequest, PartialLog
 from cockpit.servers.editing import Grammar
+from cockpit.servers.evidence import Evidence
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Startup
@@ -122,7 +123,9 @@ class ServerKind(NamedTuple):
     `texts` patterns of the files that it reads; `discover` finds its running servers. `error_logs` are the default
     places of its error log, in which `failure` matches a line by which a start or reload is given up (group 1: the
     reason) and `correction` one about a corrected value; `chatter` matches lines of its commands and logs that say
-    nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
+    nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones;
+    `reloaded` matches the line of its error log by which a start or a reload ends, for a kind that keeps its processes;
+    grep -E reads it too. `shown` are the settings that a running server shows.
     `settings` are its known settings; without a grammar they are keys of its keyvalue files. `keys` are such keys of a
     kind with a grammar. `access_log` parses a line of its access log, `logged_request` the request in it; None: a line
     of another format; `partial_log` is a log without such requests. `startup` finds a running server's configuration
@@ -133,9 +136,10 @@ class ServerKind(NamedTuple):
     `upstream` the addresses of servers to which it passes requests (groups: addresses, or host and port), `own_log` the
     file of its error log (group 1).
     `header` are the words of a section's innermost header; `in_sections` are settings offered in each section whose
-    header begins with the word, set or not; others are offered in the sections that have them. `choices` finds the
-    values that its configuration allows for settings, () if it does not have them at all. `at_start` are settings that
-    its program reads when it starts, which are offered in the systemd unit that starts it.
+    header begins with the word, set or not; others are offered in the sections that have them. `live` returns a
+    candidate that a section has with its commands, if the server takes its value while it runs: by all its texts.
+    `choices` finds the values that its configuration allows for settings, () if it does not have them at all.
+    `at_start` are settings that its program reads when it starts, which are offered in the systemd unit that starts it.
     """
 
     name: str
@@ -150,6 +154,8 @@ class ServerKind(NamedTuple):
     correction: str = ""
     chatter: str = ""
     reload_replaces: tuple[str, ...] = ()
+    reloaded: str = ""
+    shown: Mapping[str, Evidence] = {}
     settings: Mapping[str, KnownSetting] = {}
     keys: Mapping[str, KnownSetting] = {}
     access_log: Callable[[bytes], AccessLine | None] | None = None
@@ -164,6 +170,7 @@ class ServerKind(NamedTuple):
     own_log: re.Pattern[str] | None = None
     header: Callable[[str], Sequence[str]] = blocks.header_of
     in_sections: Mapping[str, tuple[str, ...]] = {}
+    live: Callable[[CandidateKnob, str], CandidateKnob] | None = None
     choices: Callable[[str], Mapping[str, tuple[str, ...]]] | None = None
     at_start: tuple[StartSetting, ...] = ()
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from cockpit.servers import keyvalue, systemd
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
+from cockpit.servers.evidence import Evidence
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import RunningServer, ServerKind, StartSetting, StatusPageKind
 from cockpit.servers.settings import KnownSetting
@@ -56,6 +57,11 @@ for _one in (one for settings in AT_START.values() for one in settings):
     SETTINGS["keyvalue"] |= {name.lower(): _one.setting for name in (_one.variable, _one.fallback) if name}
 SETTINGS[systemd.KIND] |= {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
+RELOADED: dict[str, str] = {kind.name: kind.reloaded for kind in KINDS if kind.reloaded}
+# Settings that a running server shows, their names in small letters.
+SHOWN: dict[str, dict[str, Evidence]] = {
+    kind.name: {name.lower(): one for name, one in kind.shown.items()} for kind in KINDS if kind.grammar
+}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))
 PARTIAL_LOGS = tuple(kind.partial_log for kind in KINDS if kind.partial_log)

@@ -26,7 +26,8 @@ def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[Can
     kind = next((kind for kind in KINDS if like and kind.name == like.kind), None)
     if like is None or kind is None:
         return
-    choices = kind.choices("\n".join(texts.values())) if kind.choices else {}
+    every_text = "\n".join(texts.values())
+    choices = kind.choices(every_text) if kind.choices else {}
     found = {file: _sections(kind.name, text, frozenset(kind.settings)) for file, text in texts.items()}
     every = {name for sections in found.values() for names in sections.values() for name in names}
     for file, sections in found.items():
@@ -38,7 +39,7 @@ def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[Can
             unset |= {name for name in kind.in_sections.get(header[0], ()) if name not in choices}
             for name in sorted(names | unset):
                 label = _ODD.sub("-", " ".join(header[1:])).strip("-") or header[0]
-                yield like._replace(
+                candidate = like._replace(
                     name=f"{name.replace(' ', '-')}-{label[:_LONGEST]}",
                     file=file,
                     section=section,
@@ -46,6 +47,8 @@ def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[Can
                     values=choices.get(name, ()),
                     usual=False,
                 )
+                # The default of an unset one may change with other settings: no command can set that again.
+                yield kind.live(candidate, every_text) if kind.live and name in names else candidate
 
 
 def _sections(kind: str, text: str, names: frozenset[str]) -> dict[str, set[str]]:

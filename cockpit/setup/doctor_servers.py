@@ -9,9 +9,10 @@ from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.setup.finding import Finding, good, note, wrong
 from cockpit.tuning import files
+from cockpit.tuning.evidence import FileState, state_of
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import OWNER
-from cockpit.tuning.server_check import ReadBy, edited_after_start, read_by
+from cockpit.tuning.server_check import ReadBy, read_by
 
 
 async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Sequence[Knob]) -> list[Finding]:
@@ -25,10 +26,8 @@ async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Se
     namesakes = {other.process.pid: neutral(other.words, 300) for one in counted for other in one.namesakes}
     mixed = f"processes of the same name belong to other servers: {'; '.join(namesakes.values())}"
     todo = "process metrics include them"
-    edited = [one for one in found if not one.wrong and await edited_after_start(remote, one)]
     return [
-        *(_finding(name, one, port) for one in found),
-        *(_stale(name, one) for one in edited),
+        *[finding for one in found for finding in await _of_file(remote, name, one, port)],
         *[each for one in found if one.unit and (each := await _writable(remote, name, one))],
         *([note(name, mixed, todo)] if namesakes else []),
     ]
@@ -47,13 +46,47 @@ async def _writable(remote: Remote, name: str, one: ReadBy) -> Finding | None:
     return None
 
 
-def _stale(name: str, one: ReadBy) -> Finding:
-    text = f"{neutral(one.file, 200)} was edited after the last reload: the value in the file may not be the active one"
-    reload = next((knob.reload for knob in one.knobs if knob.reload), "")
-    return note(name, text, f"reload: {neutral(reload, 200)}" if reload else "reload the server")
+async def _of_file(remote: Remote, name: str, one: ReadBy, port: int | None) -> list[Finding]:
+    """Whether a server reads a file, and whether it has the values of it."""
+    if one.wrong:
+        return [_finding(name, one, port, FileState())]
+    try:
+        state = await state_of(remote, one, port)
+    except ChangeRefused:  # the finding about its knob has the reason
+        state = FileState()
+    return [_finding(name, one, port, state), *_differences(name, one, state)]
 
 
-def _finding(name: str, one: ReadBy, port: int | None) -> Finding:
+def _differences(name: str, one: ReadBy, state: FileState) -> list[Finding]:
+    file, reload = neutral(one.file, 200), next((knob.reload for knob in one.knobs if knob.reload), "")
+    step = f"reload: {neutral(reload, 200)}" if reload else "reload the server"
+    findings = []
+    for shown in (each for each in state.shown if not each.agrees):
+        text = f"{neutral(shown.words, 400)}, which is not the value in {file}"
+        findings.append(note(name, text, "restart the server" if shown.knob.needs_restart else step))
+    if state.awaiting:
+        names = ", ".join(knob.name for knob in state.awaiting)
+        text = f"{file} was edited after the start of the server, which reads {names} only then"
+        findings.append(note(name, text, "restart the server"))
+    if state.is_newer:
+        text = f"{file} was edited after the last reload: the value in the file may not be the active one"
+        findings.append(note(name, text, step))
+    return findings
+
+
+def _signs(state: FileState) -> str:
+    """The signs that the server has the values of a file, and those that it does not show."""
+    signs = []
+    if equal := [each.knob.name for each in state.shown if each.agrees]:
+        signs.append(f"the server shows its {', '.join(equal)}")
+    if state.is_read:
+        signs.append("the server read it after the last edit")
+    if state.unseen:
+        signs.append(f"the server does not show {', '.join(knob.name for knob in state.unseen)}")
+    return "".join(f"; {sign}" for sign in signs)
+
+
+def _finding(name: str, one: ReadBy, port: int | None, state: FileState) -> Finding:
     file, knobs = neutral(one.file, 200), ", ".join(knob.name for knob in one.knobs)
     if one.wrong:
         todo = "a change would be refused: correct the knobs, or write the profile again: cockpit new URL HOST"
@@ -61,4 +94,4 @@ def _finding(name: str, one: ReadBy, port: int | None) -> Finding:
     if one.doubt or one.instance is None:
         return note(name, f"{file} may not be read by the target's server: {one.doubt}", "compare it by hand")
     answers = f", which answers on port {port}" if port in one.instance.ports else ""
-    return good(name, f"{file} is read by {neutral(one.instance.words, 300)}{answers}")
+    return good(name, f"{file} is read by {neutral(one.instance.words, 300)}{answers}{_signs(state)}")

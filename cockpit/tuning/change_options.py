@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from cockpit.model.events import Stage
 from cockpit.tuning.effect import Identify, Probe
 from cockpit.tuning.plan import Plan
+from cockpit.tuning.server_check import ReadBy
 
 
 class Patience(NamedTuple):
@@ -47,8 +48,10 @@ class Approval(NamedTuple):
 
 
 class ChangeOptions(NamedTuple):
-    """Timeouts, the probe of the target, the confirmation, the observer and the requester of a change, and the way to
-    find its servers again after a restart."""
+    """Timeouts, the probe of the target, the confirmation, the observer and the requester of a change.
+
+    `identify` finds its servers again after a restart. `readers` finds the servers that read the files of its knobs
+    (None: it cannot be asked), `port` is the target's if it is on the host."""
 
     patience: Patience = PATIENCE
     probe: Probe | None = None
@@ -56,6 +59,8 @@ class ChangeOptions(NamedTuple):
     watch: Watch | None = None
     who: str = ""
     identify: Identify | None = None
+    readers: Callable[[], Awaitable[Sequence[ReadBy]]] | None = None
+    port: int | None = None
 
     def report(self, stage: Stage, seconds: float | None = None) -> None:
         if self.watch:

@@ -44,7 +44,8 @@ class _Log(NamedTuple):
 
 
 class EffectWatch:
-    """Watches the effect of one change; `notes` are messages of the server about its values.
+    """Watches the effect of one change; `notes` are messages of the server about its values. `lingers`: old workers
+    still finish their requests.
 
     `generations` are the servers whose workers the change replaces. `identify` finds the PIDs of these servers again
     after a restart, by the names of their knobs.
@@ -62,6 +63,7 @@ class EffectWatch:
         identify: Identify | None = None,
     ) -> None:
         self.notes: list[str] = []
+        self.lingers = False
         self._shell = shell
         self._change = change
         self._lease = lease
@@ -101,6 +103,27 @@ class EffectWatch:
             if self._search:
                 self._search.cancel()
                 await asyncio.gather(self._search, return_exceptions=True)
+
+    @property
+    def sees_workers(self) -> bool:
+        """Whether new workers are the sign of a reload."""
+        return bool(self._generations)
+
+    @property
+    def log(self) -> str:
+        """The server's log; "" if none can be read."""
+        return self._log.file if self._log else ""
+
+    async def logs(self, pattern: str) -> bool:
+        """Wait until a line of the log since `begin` matches; return whether one does."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._seconds
+        while not re.search(pattern, (await self._logged()).decode("utf-8", "replace")):
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(PACE)
+            await pending.poll(self._shell, self._change, self._lease)
+        return True
 
     async def listen(self) -> None:
         """Add the messages in the server's log since `begin` to the notes."""
@@ -168,6 +191,7 @@ class EffectWatch:
             return "; ".join(filter(None, (wrong or missing, await self._gave_up())))
         self._note_names()
         if lingering := sum(one.lingering for one in self._generations):
+            self.lingers = True
             self.notes.append(f"{lingering} old workers still finish their requests, with the old values")
         return ""
 

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from cockpit.hosts.status.unix_socket import REQUEST_PROGRAM
+
 REFUSED = 4
 FOREIGN = 5
 MISSING = 6
@@ -55,6 +57,8 @@ ENVIRONMENT = program("login", "environment")
 OWNER = program("login", "trusted", "owner")
 SAME_FILE = program("login", "mounted", "same_file")
 STARTED = program("login", "started")
+SHOWN_BY = f"{program('login', 'shown')}ask() (\n{REQUEST_PROGRAM})\n"
+LOGGED = program("login", "shown", "logged")
 DETACH = program("process", "phase", "detach")
 
 

@@ -11,7 +11,7 @@ from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.servers import kernel, systemd
 from cockpit.servers.inventory import Inventory
-from cockpit.servers.registry import AT_START, DIRECTIVES, RELOAD_REPLACES, instances, running_servers
+from cockpit.servers.registry import AT_START, DIRECTIVES, instances, running_servers
 from cockpit.servers.startup import Instance
 from cockpit.tuning import files
 from cockpit.tuning.chain import follow, serving
@@ -24,7 +24,7 @@ from cockpit.tuning.host_inventory import (
     untrusted,
 )
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.scripts import SAME_FILE, STARTED
+from cockpit.tuning.scripts import SAME_FILE
 from cockpit.tuning.signals import signalled
 
 _ALONE = (
@@ -32,8 +32,6 @@ _ALONE = (
     "restarts the container, or mount the directory"
 )
 _KEYVALUE = "keyvalue"
-# Seconds by which a file must be newer than a worker: starts are read in whole seconds of an adjusted clock.
-_APART = 2
 
 
 class ReadBy(NamedTuple):
@@ -115,21 +113,7 @@ def _overridden(one: ReadBy) -> Iterator[ReadBy]:
         yield one._replace(knobs=rest)
 
 
-async def edited_after_start(remote: Remote, one: ReadBy) -> bool:
-    """Whether a file was edited after the workers that would have read it were started, or the server runs another
-    configuration. Raises HostError."""
-    if one.instance and one.instance.startup.compare:
-        return await _runs_another(remote, one.instance)
-    if one.instance is None or one.instance.startup.kind not in RELOAD_REPLACES or not one.instance.workers:
-        return False
-    if one.knobs[0].kind in (systemd.KIND, _KEYVALUE):
-        return False  # its values are asked of the unit
-    done = await files.run(remote, STARTED, one.file, *map(str, one.instance.workers))
-    times = [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12]
-    return len(times) > 1 and times[0] > min(times[1:]) + _APART
-
-
-async def _runs_another(remote: Remote, instance: Instance) -> bool:
+async def runs_another(remote: Remote, instance: Instance) -> bool:
     """Whether a server says that it runs another configuration than that of its files."""
     startup, process = instance.startup, instance.process
     if process.origin != "host" and await untrusted(remote, [*startup.files, process.program]):

@@ -22,7 +22,7 @@ from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import Stage
 from cockpit.model.text import neutral
 from cockpit.servers import systemd
-from cockpit.tuning import files, live, pending, undo_program
+from cockpit.tuning import evidence, files, live, pending, reload_log, undo_program
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
 from cockpit.tuning.effect import PACE, EffectWatch, must_serve
@@ -124,11 +124,13 @@ async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOpti
         options.report("reloaded")
     if why := await effect.wait():
         raise Failure(f"it did not become active: {why}")
+    sign = await reload_log.confirm(shell, plan, options, effect) if plan.reloads else ""
     for number, switch in enumerate(plan.switches):
         if switch.knob.set_by_reload:
             is_set[number] = await _reloaded(shell, switch, change, options)
     switches = tuple(is_set[number] for number in sorted(is_set))
     notes = await _read_back(shell, plan, switches)
+    notes += await evidence.after_change(shell, change, plan, options, sign, effect.lingers)
     await effect.listen()
     notes = [*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes)]
     applied = _applied(plan, change, switches, tuple(notes))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -133,6 +134,9 @@ class Tuner:
         if watch:
             watch.begun(plan)
         options = self._options._replace(watch=watch, approval=approval, identify=identify)
+        if self._port_on is not None:
+            readers = partial(self._read_by, shell, plan.host, plan.knobs)
+            options = options._replace(readers=readers, port=self._port_on(plan.host))
         return await carry_out(shell, plan, options)
 
     def _turn(self, host: str) -> asyncio.Lock:

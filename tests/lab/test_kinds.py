@@ -106,7 +106,8 @@ async def test_both_instances_are_found_and_the_doctor_is_content(instances: tup
 async def test_each_knob_is_set_active_and_undone_byte_for_byte(instances: tuple[KindCase, Host]) -> None:
     """Over a host that is reached by a command; the other tests of the file use SSH."""
     async with discovered(instances, by_command) as kind:
-        case, tuner = kind.case, Tuner()
+        case = kind.case
+        tuner = Tuner(port_on=lambda _: case.port)
         before, second = config(kind.host, case.places), kind.output(case.second)
         for changes in (case.changes, *case.later):
             values = {change.knob: await tuner.read(kind.shell, kind.knob(change.knob)) for change in changes}
@@ -119,6 +120,10 @@ async def test_each_knob_is_set_active_and_undone_byte_for_byte(instances: tuple
                     value = await tuner.read(kind.shell, kind.knob(change.knob))
                     assert value in (change.value, change.active)
                 assert config(kind.host, case.places) != before
+                shown = [name for name in case.shown if any(f" shows {name} " in note for note in applied.notes)]
+                assert changes is not case.changes or shown == list(case.shown), applied.notes
+                assert not [note for note in applied.notes if "its reload is not confirmed" in note]
+                assert applied.inactive or not [note for note in applied.notes if ", not " in note]
             finally:
                 await tuner.undo(kind.shell, applied)
             assert config(kind.host, case.places) == before and kind.output(case.second) == second

@@ -10,6 +10,8 @@ from cockpit.hosts.ssh import SshShell, connect
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
+from cockpit.model.load import LoadPlan
+from cockpit.tuning.probing import probe_of
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.app1 import BASE, STATUS_LOGIN, STATUS_PATH
@@ -68,12 +70,18 @@ async def test_connector_settings_are_found_set_and_undone(app1: Host, shell: Ss
     before, second = config(app1, PLACE), app1.run(f"cat {SECOND}/pid").stdout
     assert 'maxThreads="200"' in app1.run(THREADS).stdout
     changes = [(offered(found, f"{name}-8080"), value) for name, value in VALUES.items()]
-    applied = await Tuner().apply(shell, "app1", [(threads, "17"), *changes])
+    tuner = Tuner(probe_of(LoadPlan(url=f"http://{app1.address}:8080/hello.html")), port_on=lambda _: 8080)
+    applied = await tuner.apply(shell, "app1", [(threads, "17"), *changes])
+    assert [note.split(" (")[0] for note in applied.notes if " shows " in note] == [
+        "the running server shows minSpareThreads-8080 3",
+        "the running server shows acceptCount-8080 55",
+    ]
+    assert "the running server does not show maxThreads-8080, keepAliveTimeout-8080" in applied.notes[-1]
     assert 'maxThreads="17"' in app1.run(THREADS).stdout and config(app1, PLACE) != before
     text = app1.run(f"cat {PLACE}/server.xml").stdout
     assert [name for name, value in VALUES.items() if f'{name}="{value}"' not in text] == []
     assert app1.run(QUEUE).stdout == "55\n"
-    await Tuner().undo(shell, applied)
+    await tuner.undo(shell, applied)
     assert app1.run(QUEUE).stdout == "100\n"
     assert 'maxThreads="200"' in app1.run(THREADS).stdout and config(app1, PLACE) == before
     assert app1.run(f"cat {SECOND}/pid; pgrep -F {SECOND}/pid >/dev/null").stdout == second

@@ -117,6 +117,9 @@ def test_squid_values_are_read_and_changed() -> None:
     rock = squid.change(SQUID, "cache_dir", b"rock /var/spool/squid 100")
     assert rock == SQUID.replace(b"ufs /var/spool/squid \\\n  100 16 256", b"rock /var/spool/squid 100")
     assert squid.change(SQUID, "workers", b"2") == SQUID + b"workers 2\n"
+    above = squid.change(SQUID, "cache_replacement_policy", b"heap GDSF")
+    assert above == SQUID.replace(b"cache_dir ufs", b"cache_replacement_policy heap GDSF\ncache_dir ufs")
+    assert squid.change(above, "cache_replacement_policy", None) == SQUID
     assert squid.change(SQUID, "cache_mem", None) == SQUID.replace(b"cache_mem 256 MB # of memory\n", b"")
 
 

@@ -10,7 +10,7 @@ from cockpit.model.text import neutral
 
 # "$1" is the socket, "$2" the request. Servers close the connection after their response. For socat, characters of a
 # path may begin options, or another address such as a command.
-_PROGRAM = """
+REQUEST_PROGRAM = """
 case $1 in *[!A-Za-z0-9_./@-]*) plain= ;; *) plain=y ;; esac
 if [ "$plain" ] && command -v socat >/dev/null; then printf '%s\\n' "$2" | socat -t 5 - "UNIX-CONNECT:$1"
 elif nc -h 2>&1 | grep -q -e '-[A-Za-z0-9]*U'; then printf '%s\\n' "$2" | nc -U "$1"
@@ -41,7 +41,7 @@ async def ask_socket(
 ) -> bytes:
     """The response to a request of one line, or the output of a program. Raises HostError with the reason."""
     arguments = f"set -- {shlex.quote(path)} {shlex.quote(request)}"
-    done = await shell.run(f"{arguments}\n{program or _PROGRAM}", timeout=timeout)
+    done = await shell.run(f"{arguments}\n{program or REQUEST_PROGRAM}", timeout=timeout)
     if done.exit_status != 0 or not done.stdout:
         lines = done.stderr.decode("utf-8", "replace").split("\n")
         why = next((line.strip() for line in lines if line.strip()), "no response")

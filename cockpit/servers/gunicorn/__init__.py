@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from cockpit.servers.gunicorn.editor import GunicornGrammar
+from cockpit.servers.gunicorn.evidence import SHOWN
 from cockpit.servers.gunicorn.settings import SETTINGS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StartSetting, running
@@ -117,5 +118,6 @@ KIND = ServerKind(
     startup=_startup,
     variables=(_VARIABLE,),
     settings=SETTINGS,
+    shown=SHOWN,
     at_start=tuple(_at_start(name, setting) for name, setting in SETTINGS.items() if name != "preload_app"),
 )

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Iterator
 
 from cockpit.servers.haproxy.editor import FLAGS, SECTIONS, HaproxyGrammar
+from cockpit.servers.haproxy.evidence import SHOWN
+from cockpit.servers.haproxy.live import live
 from cockpit.servers.haproxy.logs import parse as parse_access
 from cockpit.servers.haproxy.logs import parse_request
 from cockpit.servers.haproxy.settings import SETTINGS
@@ -137,5 +139,7 @@ KIND = ServerKind(
     upstream=_UPSTREAM,
     startup=_startup,
     settings=SETTINGS,
+    shown=SHOWN,
+    live=live,
     in_sections={"frontend": ("maxconn",), "listen": ("maxconn", "balance"), "backend": ("balance",)},
 )

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
 from cockpit.servers.lighttpd.editor import LighttpdGrammar
+from cockpit.servers.lighttpd.evidence import SHOWN
 from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
 from cockpit.servers.startup import Startup, absolute, command, doubt, last, options, signal_command
@@ -78,4 +79,6 @@ KIND = ServerKind(
     include=r'^\s*include\s+"([^"]+)"',
     correction=r"\(\w+\.c\.\d+\) .*",
     settings=SETTINGS,
+    shown=SHOWN,
+    reloaded=r"\(server\.c\.[0-9]+\) server started",
 )

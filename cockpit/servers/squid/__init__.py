@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
 from cockpit.servers.squid.editor import SquidGrammar
+from cockpit.servers.squid.evidence import SHOWN
 from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.logs import parse_request
 from cockpit.servers.squid.settings import SETTINGS
@@ -65,6 +66,9 @@ KIND = ServerKind(
     status=(COUNTERS, INFO),
     correction=r"WARNING: .*",
     settings=SETTINGS,
+    shown=SHOWN,
+    error_logs=(_LOG,),
+    reloaded=r"Accepting HTTPS? Socket connections",
     access_log=parse_access,
     logged_request=parse_request,
     startup=_startup,

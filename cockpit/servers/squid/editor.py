@@ -13,13 +13,18 @@ from cockpit.servers.editing import (
     SPACE,
     ConfigError,
     Grammar,
+    Insertion,
     Location,
     LogicalLine,
     Statement,
     check_text,
     checked,
     last_line,
+    new_line,
 )
+
+# Defaults of the stores that follow: a cache_dir takes those above it.
+_OF_STORES = ("cache_replacement_policy", "maximum_object_size", "minimum_object_size")
 
 
 class SquidGrammar(Grammar):
@@ -29,11 +34,15 @@ class SquidGrammar(Grammar):
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         check_text(text)
         read = list(_lines(text))
-        found = [line for line in read if line.body.split(None, 1)[:1] == [name.encode()]]
-        return Location(
-            tuple(_statement(text, line, name.encode()) for line in found),
-            lambda: last_line(text, read[-1] if read else None, name.encode() + b" "),
-        )
+        found = [line for line in read if _name(line) == name.encode()]
+        store = next((line for line in read if _name(line) == b"cache_dir"), None) if name in _OF_STORES else None
+
+        def insert() -> Insertion:
+            if store:
+                return new_line(text, store.start, name.encode() + b" ")
+            return last_line(text, read[-1] if read else None, name.encode() + b" ")
+
+        return Location(tuple(_statement(text, line, name.encode()) for line in found), insert)
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)
@@ -42,6 +51,10 @@ class SquidGrammar(Grammar):
         if any(word.startswith(b"#") for word in raw.split()):
             raise ConfigError("it contains a # that would begin a comment")
         return raw
+
+
+def _name(line: LogicalLine) -> bytes:
+    return next(iter(line.body.split(None, 1)), b"")
 
 
 def _statement(text: bytes, line: LogicalLine, name: bytes) -> Statement:

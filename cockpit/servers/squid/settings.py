@@ -10,13 +10,17 @@ SETTINGS = {
     "maximum_object_size_in_memory": KnownSetting(
         "larger objects are not kept in memory; matters if popular objects come from disk", _SIZE
     ),
-    "maximum_object_size": KnownSetting("larger objects are not cached on disk; before cache_dir in the file", _SIZE),
+    "maximum_object_size": KnownSetting(
+        "larger objects are not cached on disk; matters for each cache_dir below it in the file", _SIZE
+    ),
+    # A reconfigure keeps the policies with which the stores were opened: squid 5.7 prints the old one in mgr:storedir.
     "cache_replacement_policy": KnownSetting(
-        "the objects on disk that are removed first: GDSF for hit rate, LFUDA for byte hit rate; before cache_dir",
+        "the objects on disk that are removed first: GDSF for hit rate, LFUDA for byte hit rate; above cache_dir",
         _POLICY,
+        Impact.RESTART,
     ),
     "memory_replacement_policy": KnownSetting(
-        "the objects in memory that are removed first; matters if cache_mem is full", _POLICY
+        "the objects in memory that are removed first; matters if cache_mem is full", _POLICY, Impact.RESTART
     ),
     "cache_dir": KnownSetting(
         "store on disk, as `ufs /var/spool/squid 100 16 256` (MB); aufs and rock do not block",

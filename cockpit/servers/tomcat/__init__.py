@@ -9,6 +9,7 @@ from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind
 from cockpit.servers.startup import Startup, absolute, doubt
 from cockpit.servers.tomcat.editor import OF_EXECUTOR, Element, TomcatGrammar, elements
+from cockpit.servers.tomcat.evidence import SHOWN
 from cockpit.servers.tomcat.settings import KEYS, SETTINGS
 from cockpit.servers.tomcat.status import STATUS
 
@@ -103,6 +104,7 @@ KIND = ServerKind(
     grammar=TomcatGrammar(),
     status=(STATUS,),
     settings=SETTINGS,
+    shown=SHOWN,
     keys=KEYS,
     startup=_startup,
 )

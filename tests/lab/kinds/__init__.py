@@ -27,6 +27,7 @@ class KindCase(NamedTuple):
     `changes` are made together, and then each group of `later`, which excludes some of them.
     `malformed` and `failing` are a knob, a value, and words of the refusal: by its form, and by the server itself, for
     the setting `unchecked` in place of the knob's own. `apart` are changes of the second instance alone.
+    `shown` are those of `changes` whose new value the tuner finds in the running server.
     `own` prints lines `NAME=VALUE` by the server's own tool, or by counting requests and connections, with the names on
     the `page`; `load` asks the server something.
     """
@@ -44,6 +45,7 @@ class KindCase(NamedTuple):
     apart: tuple[KindChange, ...]
     later: tuple[tuple[KindChange, ...], ...] = ()
     unchecked: str = ""
+    shown: tuple[str, ...] = ()
     page: StatusPage | None = None
     own: str = ""
     load: str = "true"

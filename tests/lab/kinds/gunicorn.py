@@ -32,12 +32,34 @@ _THREADS = f"""
         END {{ n = length(seen); print (n > 5 ? "many" : "few") }}'
 """
 _PROCESSES = f"for n in 1 2 3 4 5 6; do {_ASK}; echo; done | cut -d ' ' -f 1 | sort -u | wc -l"
-_NUMBERS = {"worker_connections": 99, "max_requests_jitter": 9, "graceful_timeout": 11, "backlog": 99}
-_FILE = "/srv/gunicorn/gunicorn.conf.py"
-
-
-def _set(name: str, value: int) -> KindChange:
-    return KindChange(name, str(value), written(f"^{name} = {value}$", _FILE), "1")
+_START = f"""
+    export PYTHONDONTWRITEBYTECODE=1; cd /srv/gunicorn
+    gunicorn -D -p /run/gunicorn.pid -b 0.0.0.0:{PORT} app:application
+"""
+_ENDED = "while [ -e /proc/$pid ]; do sleep 0.02; done"
+_UP = f"until {_ASK} >/dev/null 2>&1; do sleep 0.05; done"
+_QUEUE = f"""
+    pid=$(cat /run/gunicorn.pid); kill $pid; {_ENDED}; {_START} {_UP}
+    ss -ltnH sport = :{PORT} | awk '{{ print $3 }}'
+"""
+# Words of a response that takes five seconds, from a server that is stopped meanwhile.
+_CUT = f"""
+    {{ {_ASK}?5 2>/dev/null | wc -w >/run/words; }} &
+    until [ "$(ss -Htn state established dport = :{PORT})" ]; do sleep 0.02; done
+    pid=$(cat /run/gunicorn.pid); kill $pid; wait; {_ENDED}; {_START} {_UP}
+    cat /run/words
+"""
+# How many of 20 silent connections the workers have accepted.
+_ACCEPTED = f"""python3 -c '
+import socket, subprocess, time
+held = [socket.create_connection(("127.0.0.1", {PORT})) for _ in range(20)]
+seen = [-2, -1]
+while seen[-1] != seen[-2]:
+    time.sleep(1)
+    rows = subprocess.run(["ss", "-Htnp", "state", "established", "sport = :{PORT}"], capture_output=True, text=True)
+    seen.append(rows.stdout.count("users:"))
+print(seen[-1])
+'"""
 
 
 CASE = KindCase(
@@ -49,8 +71,7 @@ CASE = KindCase(
         install -d /srv/gunicorn /srv/gunicorn2
         printf %s '{APP}' | tee /srv/gunicorn/app.py >/srv/gunicorn2/app.py
         printf %s '{_CONFIG}' | tee /srv/gunicorn/gunicorn.conf.py >/srv/gunicorn2/second.py
-        cd /srv/gunicorn
-        gunicorn -D -p /run/gunicorn.pid -b 0.0.0.0:{PORT} app:application
+        {_START}
         cd /srv/gunicorn2
         gunicorn -D -p /run/gunicorn2.pid -b 0.0.0.0:{PORT + 1} -c second.py app:application
         for i in $(seq 200); do {_ASK} && curl -sS --fail http://localhost:{PORT + 1}/ && break; sleep 0.05; done
@@ -67,8 +88,13 @@ CASE = KindCase(
         KindChange("threads", "3", _THREADS, "many"),
         KindChange("keepalive", "30", after_silence(PORT, 4, get("/")), "open"),
         KindChange("preload_app", "True", f"{_ASK} | cut -d ' ' -f 3", "False"),
-        # A running master does not print these.
-        *(_set(name, value) for name, value in _NUMBERS.items()),
+        # Nothing in a running master shows this.
+        KindChange(
+            "max_requests_jitter",
+            "9",
+            written("^max_requests_jitter = 9$", "/srv/gunicorn/gunicorn.conf.py"),
+            "1",
+        ),
     ),
     later=(
         (
@@ -76,7 +102,15 @@ CASE = KindCase(
             # A worker that sleeps for longer is killed.
             KindChange("timeout", "2", f"{_ASK}?5 | wc -w", "0"),
         ),
+        (
+            KindChange("workers", "1", _CHILDREN.format("gunicorn"), "1"),
+            KindChange("worker_class", "gthread", f"{_ASK} | cut -d ' ' -f 2", "True"),
+            KindChange("worker_connections", "7", _ACCEPTED, "7"),
+        ),
+        # The queue is active after a restart only.
+        (KindChange("graceful_timeout", "1", _CUT, "0"), KindChange("backlog", "99", _QUEUE, "99")),
     ),
+    shown=("workers",),
     malformed=("workers", "many", "workers takes a whole number of at least 1, not 'many'"),
     failing=("worker_class", "nosuch.Class", "nosuch"),
     apart=(KindChange(f"workers-{PORT + 1}", "3", _CHILDREN.format("gunicorn2"), "3"),),

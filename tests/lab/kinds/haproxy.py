@@ -136,6 +136,7 @@ CASE = KindCase(
         "timeout client takes a time such as 30s or 500ms (a bare number is ms), not 'soon'",
     ),
     failing=("timeout-client", "99999999d", r"haproxy\.cfg"),
+    shown=("maxconn", "nbthread", "balance-app"),
     apart=(KindChange("maxconn-8094", "60", _info("Maxconn").replace("haproxy/admin", "haproxy2"), "60"),),
     page=StatusPage(kind="haproxy", url="unix:/run/haproxy/admin.sock"),
     own=f"echo web/FRONTEND req_tot=$({_column('web', 'FRONTEND', 'req_tot', _PAGE)})",

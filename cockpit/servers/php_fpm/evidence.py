@@ -1,0 +1,19 @@
+"""How a running PHP-FPM shows its settings."""
+
+from __future__ import annotations
+
+from cockpit.servers.evidence import LISTEN_QUEUE, Evidence, at_most
+
+_CHILDREN = """
+count=0
+for child in $(children "$pid"); do
+    case $(tr '\\0' ' ' <"/proc/$child/cmdline") in "php-fpm: pool $section "*) count=$((count + 1)) ;; esac
+done
+echo "$count"
+"""
+
+SHOWN = {
+    "listen.backlog": LISTEN_QUEUE,
+    # All of them run with pm = static, or under load.
+    "pm.max_children": Evidence("its processes", _CHILDREN, at_most),
+}

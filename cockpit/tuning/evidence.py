@@ -1,0 +1,182 @@
+"""Whether a running server has the values of its files: what it shows of them, and when it last read them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import NamedTuple
+
+from cockpit.model.knobs import Knob, Setting
+from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, RELOADED, SHOWN
+from cockpit.servers.startup import Instance
+from cockpit.tuning import files, live, pending, plan, reload_log, server_check
+from cockpit.tuning.change_options import ChangeOptions, Failure
+from cockpit.tuning.effect import PACE
+from cockpit.tuning.plan import Plan
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.scripts import SHOWN_BY, STARTED
+from cockpit.tuning.server_check import ReadBy
+
+# Seconds by which a file must be newer than a process: starts are read in whole seconds of an adjusted clock.
+_APART = 2
+
+
+class Shown(NamedTuple):
+    """The value of a knob as a running server shows it, in the part of it named by `source`. `agrees` compares the
+    value in the file: None, the server shows the same for others."""
+
+    knob: Knob
+    source: str
+    value: str
+    agrees: bool | None
+
+    @property
+    def words(self) -> str:
+        return f"the running server shows {self.knob.name} {self.knob.shown(self.value, 80)} ({self.source})"
+
+
+class FileState(NamedTuple):
+    """What a running server shows of a file: knobs whose value it shows, and those that nothing shows.
+
+    `is_read`: the server read the file after its last edit, `is_newer`: before it; neither: unknown. `awaiting` are
+    knobs that it reads when it starts, which was before the edit."""
+
+    shown: tuple[Shown, ...] = ()
+    unseen: tuple[Knob, ...] = ()
+    is_read: bool = False
+    is_newer: bool = False
+    awaiting: tuple[Knob, ...] = ()
+
+
+async def shown_by(
+    remote: Remote, instance: Instance, knob: Knob, value: str | None, port: int | None = None
+) -> Shown | None:
+    """How the server shows a value; None: nothing in it does. `port` is the target's. Raises HostError."""
+    evidence = SHOWN.get(knob.kind, {}).get(knob.directive.lower())
+    if evidence is None or value is None or knob.secret or instance.process.origin == "container":
+        return None
+    chosen = port if port in instance.ports else next(iter(instance.ports), 0)
+    facts = str(instance.process.pid), str(chosen), instance.startup.file, knob.section or ""
+    done = await files.run(remote, f"{SHOWN_BY}{evidence.command}", *facts)
+    line = " ".join(done.stdout.decode("utf-8", "replace").split())
+    try:
+        agrees = evidence.agrees(value, line) if line else None
+    except (ValueError, ArithmeticError):
+        agrees = None
+    words = line if evidence.is_whole else line.partition(" ")[0]
+    return Shown(knob, evidence.source, words, agrees) if line else None
+
+
+async def after_change(
+    shell: Remote, change: str, planned: Plan, options: ChangeOptions, sign: str, lingers: bool
+) -> list[str]:
+    """Wait until the running server shows the new values; return a note about each, and one about those that it does
+    not show, with the `sign` that it read its files. `lingers`: old workers may still show the old values.
+
+    Raises Failure if it shows the old value, HostError."""
+    settings = {setting.knob: setting for setting in planned.settings}
+    knobs = {edit.knob.name: edit.knob for edit in planned.edits if edit.new is not None and _is_read(edit.knob)}
+    if not knobs or options.readers is None:
+        return []
+    instances = _certain(await options.readers(), knobs)
+    notes, unseen = [], []
+    for name, instance in instances.items():
+        setting = settings[name]
+        # Values that wait for a restart may bound this one until then, as Apache's ServerLimit does.
+        seconds = 0.0 if lingers or planned.inactive else options.patience.effect
+        found = await _settled(shell, change, instance, knobs[name], setting, options, seconds)
+        if found is None or found.agrees is None or (lingers and not found.agrees):
+            unseen.append(name)
+        else:
+            notes.append(found.words if found.agrees else f"{found.words}, not {knobs[name].shown(setting.new or '')}")
+    return notes + ([f"the running server does not show {', '.join(unseen)}: {sign}"] if unseen else [])
+
+
+def _is_read(knob: Knob) -> bool:
+    """Whether a reload makes the server read it from its file."""
+    return knob.kind in DIRECTIVES and not knob.live and not knob.written_only
+
+
+def _certain(readers: Collection[ReadBy], names: Collection[str]) -> dict[str, Instance]:
+    """The servers that certainly read these knobs."""
+    certain = [(one.instance, one) for one in readers if one.instance and not one.doubt and not one.wrong]
+    return {knob.name: instance for instance, one in certain for knob in one.knobs if knob.name in names}
+
+
+async def _settled(
+    shell: Remote,
+    change: str,
+    instance: Instance,
+    knob: Knob,
+    setting: Setting,
+    options: ChangeOptions,
+    seconds: float,
+) -> Shown | None:
+    """What the server shows once that is the new value, or another one after `seconds`. Raises Failure if it then is
+    the old one and `seconds` are not 0."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while True:
+        found = await shown_by(shell, instance, knob, setting.new, options.port)
+        if found is None or found.agrees is not False:
+            return found
+        if loop.time() >= deadline:
+            break
+        await asyncio.sleep(PACE)
+        await pending.poll(shell, change, options.patience.lease)
+    before = await shown_by(shell, instance, knob, setting.old, options.port)
+    if seconds and before and before.agrees:
+        raise Failure(f"it did not become active: {found.words}, the old value")
+    return found
+
+
+async def state_of(remote: Remote, one: ReadBy, port: int | None) -> FileState:
+    """What the running server shows of a file that it reads. Raises ChangeRefused if it cannot be read, HostError."""
+    instance = one.instance
+    if instance is None or one.knobs[0].kind not in DIRECTIVES:
+        return FileState()
+    file = await files.read_of(remote, one.knobs[0].host, one.knobs[0])
+    shown, unseen = [], []
+    for knob in one.knobs:
+        value = plan.value_in(file, knob).value
+        found = await (_live(remote, knob, value) if knob.live else shown_by(remote, instance, knob, value, port))
+        if found and found.agrees is not None:
+            shown.append(found)
+        elif value is not None:
+            unseen.append(knob)
+    edited, started, read = await _times(remote, one, instance)
+    is_equal = len(shown) == len(one.knobs) and all(each.agrees for each in shown)
+    is_newer = not is_equal and read is not None and edited > read + _APART
+    is_read = read is not None and edited <= read
+    awaiting = [knob for knob in unseen if knob.needs_restart and started is not None and edited > started + _APART]
+    return FileState(tuple(shown), tuple(unseen), is_read, is_newer, tuple(awaiting))
+
+
+async def _live(remote: Remote, knob: Knob, value: str | None) -> Shown | None:
+    """The value of a knob that a command reads in the running server, beside the one in its file."""
+    if value is None:
+        return None
+    now = await pending.get(remote, live.getter(knob))
+    return Shown(knob, "its command", now, now == knob.printed(value))
+
+
+async def _times(remote: Remote, one: ReadBy, instance: Instance) -> tuple[int, int | None, int | None]:
+    """When the file was edited, the server was started, and it last read its files (None: unknown), epoch seconds."""
+    kind, pid = instance.startup.kind, str(instance.process.pid)
+    edited, *starts = await _starts(remote, one.file, pid)
+    started = next(iter(starts), None)
+    if instance.startup.compare:
+        return edited, started, 0 if await server_check.runs_another(remote, instance) else edited
+    if kind in RELOADED:
+        logged = (await reload_log.last(remote, one.knobs, kind, pid)).read_at
+        return edited, started, max(logged, started or 0) if logged else None
+    if not RELOAD_REPLACES.get(kind):
+        return edited, started, None if all(knob.live for knob in one.knobs) else started
+    _, *workers = await _starts(remote, one.file, *map(str, instance.workers))
+    return edited, started, min(workers, default=None)
+
+
+async def _starts(remote: Remote, file: str, *pids: str) -> list[int]:
+    """When a file was edited, and processes were started."""
+    done = await files.run(remote, STARTED, file, *pids)
+    return [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12] or [0]

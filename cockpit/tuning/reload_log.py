@@ -1,0 +1,49 @@
+"""The log in which a server that keeps its processes writes that it has read its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cockpit.model.knobs import Knob
+from cockpit.servers.registry import ERROR_LOGS, RELOADED
+from cockpit.tuning import files
+from cockpit.tuning.change_options import ChangeOptions, Failure
+from cockpit.tuning.effect import EffectWatch
+from cockpit.tuning.plan import Plan
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.scripts import LOGGED
+
+
+class ReloadLog(NamedTuple):
+    """A log of a server, "" if none is known; `read_at` is the time of its last start or reload there, epoch seconds,
+    0 if unknown."""
+
+    file: str = ""
+    read_at: int = 0
+
+
+async def last(remote: Remote, knobs: Iterable[Knob], kind: str, pid: str) -> ReloadLog:
+    """The log that a knob names or that the server with this PID has open. Raises HostError."""
+    named = dict.fromkeys(knob.log for knob in knobs if knob.log)
+    for file in (*named, *ERROR_LOGS.get(kind, ())):
+        done = await files.run(remote, LOGGED, file, pid, RELOADED[kind])
+        words = done.stdout.decode("ascii", "replace").split()
+        if done.exit_status == 0 and (file in named or "log" in words):
+            return ReloadLog(file, next((int(word) for word in words if word.isdecimal() and len(word) < 12), 0))
+    return ReloadLog()
+
+
+async def confirm(shell: Remote, plan: Plan, options: ChangeOptions, effect: EffectWatch) -> str:
+    """Wait for the line about the reload if the server writes one; return the sign that it has read its files. Raises
+    Failure without that line, HostError."""
+    reloaded = next((knob for knob in plan.knobs if knob.reload and knob.kind in RELOADED), None)
+    if reloaded is None:
+        return "its workers started after the file was written" if effect.sees_workers else "its reload ended well"
+    kind, master = reloaded.kind, plan.masters.get(reloaded.name, 0)
+    log = (await last(shell, plan.knobs, kind, str(master))).file
+    if not log or log != effect.log:
+        return "its reload is not confirmed, because no log of it can be read; set `log` of its knobs"
+    if not await effect.logs(RELOADED[kind]):
+        raise Failure(f"no reload in {log} within {options.patience.effect:g} s")
+    return f"its reload is in {log}"
