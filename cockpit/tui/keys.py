@@ -12,7 +12,7 @@ from textual.screen import Screen
 from cockpit.model.text import neutral
 from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.draw_context import Detail, DrawContext
-from cockpit.tui.key_names import key_name
+from cockpit.tui.key_table import ChartKey, MainKey, ViewKey, key_name, key_names
 
 
 class Focus(NamedTuple):
@@ -29,47 +29,57 @@ class Helping(Protocol):
     def help_screen(self) -> Screen[None]: ...
 
 
+_MOVE = (ChartKey.LEFT, ChartKey.RIGHT, ChartKey.PAGE_LEFT, ChartKey.PAGE_RIGHT)
+_PAGES = (ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)
+_SELECT = (MainKey.UP, MainKey.DOWN)
 _OVER_TIME = (
-    ("← → PgUp PgDn", "move the cursor; the titles of both charts show the values there"),
-    ("Home  End", "to the first cell, to the newest"),
-    ("[  ]", "to the previous, next marker or start of a segment"),
-    ("Enter", "the whole screen at that instant"),
-    ("i  o", "zoom in, out"),
-    ("l", "list all markers"),
-    ("Esc", "leave the charts: the arrows select segments of the runs table again"),
+    (key_names(*_MOVE), "move the cursor; the titles of both charts show the values there"),
+    (key_names(ChartKey.FIRST, ChartKey.LAST, between="  "), "to the first cell, to the newest"),
+    (key_names(ChartKey.PREVIOUS, ChartKey.NEXT, between="  "), "to the previous, next marker or start of a segment"),
+    (str(ChartKey.JUMP), "the whole screen at that instant"),
+    (key_names(ViewKey.ZOOM_IN, ViewKey.ZOOM_OUT, between="  "), "zoom in, out"),
+    (str(ViewKey.MARKERS), "list all markers"),
+    (str(ChartKey.LEAVE), "leave the charts: the arrows select segments of the runs table again"),
 )
-_SCROLL = ("↑ ↓ PgUp PgDn", "scroll")
-_FAR = ("g  G", "to the first line, to the last")
-_OUT = ("Esc", "leave: the arrows select segments of the runs table again")
-_NEXT = ("d  D", "next, previous list: processes, cores, disks, interfaces, status pages, tails")
-_HOST = ("tab", "next host")
+_SCROLL = (key_names(*_SELECT, *_PAGES), "scroll")
+_FAR = (key_names(ViewKey.TOP, ViewKey.BOTTOM, between="  "), "to the first line, to the last")
+_OUT = (str(MainKey.BACK), "leave: the arrows select segments of the runs table again")
+_NEXT = (
+    key_names(ViewKey.NEXT_DETAIL, ViewKey.PREVIOUS_DETAIL, between="  "),
+    "next, previous list: processes, cores, disks, interfaces, status pages, tails",
+)
+_HOST = (str(ViewKey.NEXT_HOST), ViewKey.NEXT_HOST.description)
 _ROWS = (
-    ("↑ ↓", "select a segment: the latency above is of that segment; Esc follows the newest again"),
-    ("c", "compare it: verdict, every metric with its interval, beside its baseline"),
-    ("b", "make it the baseline"),
-    ("w", "averages of every host over the segment"),
-    ("Enter", "focus the processes (or another list below the host)"),
+    (
+        key_names(*_SELECT),
+        f"select a segment: the latency above is of that segment; {MainKey.BACK} follows the newest again",
+    ),
+    (str(MainKey.COMPARE), "compare it: verdict, every metric with its interval, beside its baseline"),
+    (str(MainKey.BASELINE), "make it the baseline"),
+    (str(ViewKey.AVERAGES), "averages of every host over the segment"),
+    (str(ViewKey.FOCUS), "focus the processes (or another list below the host)"),
 )
 _PROCESSES = (
-    ("↑ ↓ PgUp PgDn", "select a process; Esc deselects"),
+    (key_names(*_SELECT, *_PAGES), f"select a process; {MainKey.BACK} deselects"),
     _FAR,
-    ("s  S", "sort by the next column; reverse the order"),
-    ("z", "show each of identical processes, or fold them into one line"),
-    ("/", "show only processes with a text in PID or command"),
-    ("f", "freeze: sort and read this instant while the load continues"),
+    (key_names(ViewKey.SORT, ViewKey.REVERSE, between="  "), "sort by the next column; reverse the order"),
+    (str(ViewKey.FOLD), "show each of identical processes, or fold them into one line"),
+    (str(ViewKey.FILTER), "show only processes with a text in PID or command"),
+    (str(ViewKey.FREEZE), "freeze: sort and read this instant while the load continues"),
     _NEXT,
     _HOST,
-    ("p", "one host on the whole screen, then all hosts, then back"),
+    (str(ViewKey.ROOM), "one host on the whole screen, then all hosts, then back"),
     _OUT,
 )
 _TAIL = (
-    ("↑ PgUp g", "scroll back; the tail pauses and counts new lines"),
-    ("↓ PgDn G", "towards the newest line"),
+    (key_names(MainKey.UP, ViewKey.PAGE_UP, ViewKey.TOP), "scroll back; the tail pauses and counts new lines"),
+    (key_names(MainKey.DOWN, ViewKey.PAGE_DOWN, ViewKey.BOTTOM), "towards the newest line"),
     _NEXT,
     _HOST,
-    ("Esc", "to the newest line, then leave"),
+    (str(MainKey.BACK), "to the newest line, then leave"),
 )
-_OTHER = (_SCROLL, _FAR, ("f", "freeze: read this instant while the load continues"), _NEXT, _HOST, _OUT)
+_FREEZE = (str(ViewKey.FREEZE), "freeze: read this instant while the load continues")
+_OTHER = (_SCROLL, _FAR, _FREEZE, _NEXT, _HOST, _OUT)
 _NAMES = {"nets": "interfaces", "page": "status page", "sar": "all metrics"}
 
 

@@ -18,6 +18,7 @@ from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, neutral, share_words, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_table import MainKey, SessionKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
 
@@ -73,7 +74,7 @@ class Runs(Lines):
         title = rule((("runs", "strong"), *trends(segments, width - length(legend))), legend, width)
         self.spots = ()
         if not segments:
-            return [title, *centred([("No runs yet. Press space to start.", "dim")], width, height - 1)]
+            return [title, *centred([(f"No runs yet. Press {SessionKey.TOGGLE} to start.", "dim")], width, height - 1)]
         label = width - _NUMBER - sum(column.width for column in columns) - _WARNING
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
@@ -152,7 +153,10 @@ def in_full(segment: Segment, context: DrawContext, width: int, room: int) -> li
     lines = [(f"{segment.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(label)]
     lines += [(f"     {reason}", role) for reason, role in rest]
     if len(lines) > room > 0:
-        lines = [*lines[: room - 1], (ends_with(lines[room - 1][0], "… c: all", width), lines[room - 1][1])]
+        lines = [
+            *lines[: room - 1],
+            (ends_with(lines[room - 1][0], f"… {MainKey.COMPARE}: all", width), lines[room - 1][1]),
+        ]
     return [(line,) for line in lines[:room]]
 
 
