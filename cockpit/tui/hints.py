@@ -99,8 +99,8 @@ _HINTS = (
     ),
     Hint(
         "compare",
-        f"{key_names(MainKey.UP, MainKey.DOWN)}: select a segment of the runs table; {MainKey.COMPARE}: compare it with "
-        "the baseline",
+        f"{key_names(MainKey.UP, MainKey.DOWN)}: select a segment of the runs table; "
+        f"{MainKey.COMPARE}: compare it with the baseline",
         lambda context: len(context.state.segments) > 1,
     ),
     Hint(

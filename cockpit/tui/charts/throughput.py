@@ -228,10 +228,11 @@ def state_line(context: DrawContext, width: int) -> Line:
 
 
 _SATURATED_WORDS = (
-    "the generator is saturated: it limits the rate, not the server. Less load (-), or more processes (-w, --cpus)",
-    "the generator limits the rate, not the server: less load (-), or -w, --cpus",
-    "the generator limits the rate, not the server: less load (-)",
-    "the generator is saturated: less load (-)",
+    "the generator is saturated: it limits the rate, not the server. "
+    f"Less load ({SessionKey.LESS}), or more processes (-w, --cpus)",
+    f"the generator limits the rate, not the server: less load ({SessionKey.LESS}), or -w, --cpus",
+    f"the generator limits the rate, not the server: less load ({SessionKey.LESS})",
+    f"the generator is saturated: less load ({SessionKey.LESS})",
 )
 _AT_END = (
     *((str(SessionKey.HOME), "start"), (key_names(SessionKey.PREVIOUS, SessionKey.NEXT), "markers")),

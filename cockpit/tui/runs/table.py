@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from cockpit.analysis.outcome import Cause
+from cockpit.analysis.outcome import DIFFERENT, Cause
 from cockpit.analysis.warning_words import warning_label, warning_words
 from cockpit.analysis.warnings import WarningKind, segment_warnings
-from cockpit.analysis.words import Role, brief, connection_words
+from cockpit.analysis.words import brief, connection_words
 from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
@@ -19,6 +19,7 @@ from cockpit.model.text import milliseconds, neutral, share_words, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey, SessionKey
+from cockpit.tui.runs.strip_lines import MARKS, ROLES
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
 
@@ -48,11 +49,6 @@ _TREND, _TREND_NAMES = 16, 24
 
 # Maximum number of hosts that share a column; of more, only the selected host is shown.
 _TOGETHER = 3
-
-
-# Signs beside a verdict's word: up is better, whatever the direction of the metric.
-_POINTS: dict[Role, str] = {"good": "▲ ", "bad": "▼ ", "": ""}
-_COLOURS: dict[Role, str] = {"good": "better_value", "bad": "worse_value", "": "dim"}
 
 
 class RunColumn(NamedTuple):
@@ -224,8 +220,8 @@ def _verdict(segment: Segment, context: DrawContext) -> Piece:
     first = next(iter(segment_warnings(segment)), None)
     if first and verdict.objection and (verdict.objection.cause, first.kind) in _EXPLAINED:
         return ("–", "dim")
-    words, role = brief(verdict)
-    return (f"{_POINTS[role]}{words}", _COLOURS[role])
+    sign = f"{MARKS[verdict.outcome]} " if verdict.outcome in DIFFERENT else ""
+    return f"{sign}{brief(verdict)[0]}", ROLES[verdict.outcome]
 
 
 def columns_for(context: DrawContext, width: int) -> list[RunColumn]:

@@ -91,4 +91,5 @@ async def _prove(
         return
     rounds = state.rounds[known]
     if rounds.ended is not None:
-        report(ended_words(rounds, rounds.ended, rounds_verdict(state, rounds)), bool(proven.why))
+        undo = f"; {MainKey.UNDO}: undo" if proven.active == "after" and not proven.why else ""
+        report(f"{ended_words(rounds, rounds.ended, rounds_verdict(state, rounds))}{undo}", bool(proven.why))
