@@ -49,8 +49,8 @@ def key_entry(key: Shortcut | str, label: str) -> Line:
 
 
 def footer_entry(keys: FooterEntry) -> Line:
-    """Return the entry of keys in the last line of a screen."""
-    return key_entry(key_names(*keys), keys[0].label)
+    """Return the entry of keys in the last line of a screen, where cells are scarce."""
+    return key_entry(key_names(*keys).replace("↑ ↓", "↑↓"), keys[0].label)
 
 
 def spots_of(line: Line) -> Iterator[Spot]:

@@ -85,7 +85,7 @@ def test_rebound_keys_are_followed_everywhere(tmp_path: Path) -> None:
 
 
 # Phrases that are no keys: signs on charts and in columns.
-SIGNS = ("?: no data yet", "+ and -: spawned")
+SIGNS = ("?: no data yet", "+ and -: spawned", "> and <: the cell", "requests (x)")
 
 
 def texts() -> Iterator[tuple[str, str]]:
