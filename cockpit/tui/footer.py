@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cockpit.session.controls import LoadStatus, Mode
 from cockpit.tui import key_table
 from cockpit.tui.draw_context import PROCESSES, DrawContext
-from cockpit.tui.key_names import action_key, footer_entry, key_entry, spots_of
+from cockpit.tui.key_names import action_key, footer_entries, key_entry, spots_of
 from cockpit.tui.key_table import ChartKey, FooterEntry
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, ends, length, packed
@@ -17,12 +17,12 @@ class Footer(Lines):
     DEFAULT_CSS = "Footer { height: 1; background: $panel; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        always = packed(list(map(footer_entry, key_table.FOOTER_ALWAYS)), width)
+        always = packed(footer_entries(key_table.FOOTER_ALWAYS), width)
         taken = set() if context.view.cursor is None else {key.key for key in ChartKey}
         actions = [action for action in context.actions if action.footer and action_key(action).key not in taken]
         offered = [key_entry(action_key(action), action.label) for action in actions]
         room = width - length(always) - 2
-        own = [footer_entry(keys) for keys in _own(context) if len(context.hosts) >= keys[0].hosts]
+        own = footer_entries(_own(context), len(context.hosts))
         # The keys of the focused pane first.
         focused = context.view.cursor is not None or (context.host is not None and context.view.inside)
         keys = [*own, *offered] if focused else [*offered, *own]

@@ -48,9 +48,10 @@ def key_entry(key: Shortcut | str, label: str) -> Line:
     return ((str(key), "key"), (f" {label}", "dim"))
 
 
-def footer_entry(keys: FooterEntry) -> Line:
-    """Return the entry of keys in the last line of a screen, where cells are scarce."""
-    return key_entry(key_names(*keys).replace("↑ ↓", "↑↓"), keys[0].label)
+def footer_entries(entries: Iterable[FooterEntry], hosts: int = 0) -> list[Line]:
+    """Return the entries of the last line, where cells are scarce, that are of use with `hosts` hosts."""
+    found = [entry if isinstance(entry, tuple) else (entry,) for entry in entries]
+    return [key_entry(key_names(*one).replace("↑ ↓", "↑↓"), one[0].label) for one in found if one[0].hosts <= hosts]
 
 
 def spots_of(line: Line) -> Iterator[Spot]:

@@ -203,48 +203,51 @@ class DialogKey(Shortcut):
     BELOW = "down", "app.focus_next", "field below"
 
 
-# An entry of the last line: keys with the label of the first.
-FooterEntry = tuple[Shortcut, ...]
+# An entry of the last line: a key, or several with the label of the first.
+FooterEntry = Shortcut | tuple[Shortcut, ...]
 _ZOOM = (ViewKey.ZOOM_IN, ViewKey.ZOOM_OUT)
-FOOTER_ALWAYS: tuple[FooterEntry, ...] = ((MainKey.HELP,), (MainKey.QUIT,))
-FOOTER_LOAD: tuple[FooterEntry, ...] = ((MainKey.LOAD,),)
+_ARROWS = (MainKey.UP, MainKey.DOWN)
+_LIST = (*_ARROWS, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)
+FOOTER_ALWAYS: tuple[FooterEntry, ...] = (MainKey.HELP, MainKey.QUIT)
+FOOTER_LOAD: tuple[FooterEntry, ...] = (MainKey.LOAD,)
 FOOTER_SCREEN: tuple[FooterEntry, ...] = (
-    *((MainKey.TUNE,), (MainKey.COMPARE,), (MainKey.ROUNDS,), (MainKey.CHECK,), (MainKey.VIEW,), (ViewKey.CURSOR,)),
-    *((ViewKey.NEXT_HOST,), (ViewKey.NEXT_DETAIL,), (ViewKey.FOCUS,), (ViewKey.ROOM,), (ViewKey.METRICS,)),
-    *((ViewKey.AVERAGES,), (MainKey.BASELINE,), _ZOOM, (ViewKey.MARKERS,)),
+    *(MainKey.TUNE, MainKey.COMPARE, MainKey.ROUNDS, MainKey.CHECK, MainKey.VIEW, ViewKey.CURSOR, ViewKey.NEXT_HOST),
+    *(ViewKey.NEXT_DETAIL, ViewKey.FOCUS, ViewKey.ROOM, ViewKey.METRICS, ViewKey.AVERAGES, MainKey.BASELINE),
+    *(_ZOOM, ViewKey.MARKERS),
 )
 FOOTER_CHARTS: tuple[FooterEntry, ...] = (
-    *((ChartKey.LEFT, ChartKey.RIGHT), (ChartKey.LEAVE,), (ChartKey.PREVIOUS, ChartKey.NEXT), (ChartKey.JUMP,)),
-    *(_ZOOM, (ViewKey.MARKERS,), (MainKey.VIEW,)),
+    *((ChartKey.LEFT, ChartKey.RIGHT), ChartKey.LEAVE, (ChartKey.PREVIOUS, ChartKey.NEXT), ChartKey.JUMP),
+    *(_ZOOM, ViewKey.MARKERS, MainKey.VIEW),
 )
-FOOTER_SCROLL: tuple[FooterEntry, ...] = (
-    (MainKey.UP, MainKey.DOWN, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN),
-    (MainKey.BACK,),
-)
-FOOTER_PROCESSES: tuple[FooterEntry, ...] = ((ViewKey.FILTER,), (ViewKey.SORT,), (ViewKey.REVERSE,), (ViewKey.FOLD,))
+FOOTER_SCROLL: tuple[FooterEntry, ...] = (_LIST, MainKey.BACK)
+FOOTER_PROCESSES: tuple[FooterEntry, ...] = (ViewKey.FILTER, ViewKey.SORT, ViewKey.REVERSE, ViewKey.FOLD)
 FOOTER_LIST: tuple[FooterEntry, ...] = (
-    *((ViewKey.NEXT_DETAIL,), (ViewKey.FREEZE,), (ViewKey.ROOM,), (ViewKey.NEXT_HOST,), (ViewKey.METRICS,)),
-    (ViewKey.AVERAGES,),
+    *(ViewKey.NEXT_DETAIL, ViewKey.FREEZE, ViewKey.ROOM, ViewKey.NEXT_HOST, ViewKey.METRICS, ViewKey.AVERAGES),
 )
 # Keys with priority beside the first: before the first change, and after it.
 FOOTER_FIRST = (MainKey.COMPARE, MainKey.TUNE, MainKey.LOAD, ViewKey.NEXT_DETAIL)
 FOOTER_FIRST_CHANGED = (MainKey.COMPARE, MainKey.TUNE, MainKey.ROUNDS, MainKey.LOAD, ViewKey.NEXT_DETAIL)
 FOOTER_START: tuple[FooterEntry, ...] = (
-    *((StartKey.FILTER,), (StartKey.SECTION,), (StartKey.NEW,), (StartKey.URL,), (StartKey.DEMO,), (StartKey.DOCTOR,)),
-    *((StartKey.EDIT,), (AppKey.COMMANDS,)),
+    *(StartKey.FILTER, StartKey.SECTION, StartKey.NEW, StartKey.URL, StartKey.DEMO, StartKey.DOCTOR, StartKey.EDIT),
+    AppKey.COMMANDS,
 )
-FOOTER_START_ALWAYS: tuple[FooterEntry, ...] = ((StartKey.HELP,), (StartKey.QUIT,))
+FOOTER_START_ALWAYS: tuple[FooterEntry, ...] = (StartKey.HELP, StartKey.QUIT)
 
 
-def key_names(*keys: Shortcut, between: str = " ") -> str:
+def key_names(*keys: Shortcut) -> str:
     """Return e.g. `i o`."""
-    return between.join(map(str, keys))
+    return " ".join(map(str, keys))
 
 
-_SELECT = key_names(MainKey.UP, MainKey.DOWN)
-_SCROLL = key_names(MainKey.UP, MainKey.DOWN, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)
-_MOVE = key_names(ChartKey.LEFT, ChartKey.RIGHT, ChartKey.PAGE_LEFT, ChartKey.PAGE_RIGHT, ChartKey.FIRST, ChartKey.LAST)
-_MARKERS = key_names(ChartKey.PREVIOUS, ChartKey.NEXT)
+# Names of keys that help names together.
+SELECT, SCROLL = key_names(*_ARROWS), key_names(*_LIST)
+MOVE = key_names(ChartKey.LEFT, ChartKey.RIGHT, ChartKey.PAGE_LEFT, ChartKey.PAGE_RIGHT)
+ENDS = key_names(ChartKey.FIRST, ChartKey.LAST)
+MARKERS = key_names(ChartKey.PREVIOUS, ChartKey.NEXT)
+DETAILS = key_names(ViewKey.NEXT_DETAIL, ViewKey.PREVIOUS_DETAIL)
+SORT = key_names(ViewKey.SORT, ViewKey.REVERSE)
+ZOOM = key_names(*_ZOOM)
+FAR = key_names(ViewKey.TOP, ViewKey.BOTTOM)
 
 # Help of the main screen's keys: lines of `keys | description`; further lines of a description are indented.
 HELP = f"""\
@@ -261,15 +264,15 @@ HELP = f"""\
 {MainKey.UNDO} | undo the last change; its diff is shown first
 {MainKey.VIEW} | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as
     percentiles
-{ViewKey.CURSOR} | chart cursor: {_MOVE} move it, {_MARKERS} move it to a marker or a segment; the titles of the charts
-    show the values there. {ChartKey.JUMP} shows the whole screen at that instant. {ChartKey.LEAVE} leaves. A click on a
-    chart does the same
+{ViewKey.CURSOR} | chart cursor: {MOVE} {ENDS} move it, {MARKERS} move it to a marker or a segment; the titles of the
+    charts show the values there. {ChartKey.JUMP} shows the whole screen at that instant. {ChartKey.LEAVE} leaves. A
+    click on a chart does the same
 click | keys in the last line and in dialogs; a segment (again: compare), a process, a title of the process table (sort,
     again: reverse), a host (again: more room), the verdict, the position bar of a replay (jump there)
-{key_names(*_ZOOM, between="  ")} | zoom the charts in, or out to the whole session; the scale is at the right end of
+{ZOOM} | zoom the charts in, or out to the whole session; the scale is at the right end of
     the axis
 {ViewKey.MARKERS} | list of markers; Enter moves the cursor to one
-{_SELECT} | select a segment of the runs table: latency shows that segment; {MainKey.BACK} follows the newest again
+{SELECT} | select a segment of the runs table: latency shows that segment; {MainKey.BACK} follows the newest again
 {MainKey.BASELINE} | make the selected segment the baseline
 {MainKey.COMPARE} | compare the selected segment: verdict, every metric with its interval and method, differences of the
     settings, all metrics side by side, both latency distributions; {key_names(CompareKey.LEFT, CompareKey.RIGHT)}
@@ -277,16 +280,16 @@ click | keys in the last line and in dialogs; a segment (again: compare), a proc
 {MainKey.CHECK} | check 15 s of load (a run of its own if none is active) against the thresholds and the last baseline
     of this load
 {ViewKey.NEXT_HOST} | next host
-{key_names(ViewKey.NEXT_DETAIL, ViewKey.PREVIOUS_DETAIL, between="  ")} | next, previous list below the host: processes,
+{DETAILS} | next, previous list below the host: processes,
     cores, disks, interfaces, each status page, each tail
 {ViewKey.AVERAGES} | averages of every host over the selected segment, instead of the list
 {ViewKey.METRICS} | all metrics of the host in the groups of sar and free: now, and mean and maximum of the selected
     segment
 {ViewKey.ROOM} | one host on the whole screen, then all hosts side by side, then back
-{ViewKey.FOCUS} | focus the host's list, its head is highlighted: {_SCROLL} {ViewKey.TOP} {ViewKey.BOTTOM} scroll. On
+{ViewKey.FOCUS} | focus the host's list, its head is highlighted: {SCROLL} {FAR} scroll. On
     the whole screen ({ViewKey.ROOM}) it has the focus already. {MainKey.BACK} leaves
 {ViewKey.FREEZE} | freeze the hosts: sort, filter and scroll this instant; again to continue
-{key_names(ViewKey.SORT, ViewKey.REVERSE, between="  ")} | sort processes by the next column; {ViewKey.REVERSE} reverses
+{SORT} | sort processes by the next column; {ViewKey.REVERSE} reverses
     the order
 {ViewKey.FOLD} | show each of identical processes (×32), or fold them into one line again
 {ViewKey.FILTER} | show only processes with a text in PID or command; an empty text shows all
@@ -295,7 +298,7 @@ click | keys in the last line and in dialogs; a segment (again: compare), a proc
 {MainKey.THEME} | next theme: dark, light, high contrast; the last choice is remembered
 {AppKey.COMMANDS} | search all commands; hosts, views, markers and themes too
 {AppKey.SUSPEND} | suspend: back to the shell, fg continues. Not while load, a change or a study is running
-{key_names(MainKey.HELP, AppKey.HELP, between="  ")} | this help: the focused pane first
-{key_names(MainKey.QUIT, AppKey.INTERRUPT, between="  ")} | quit: the load stops, the recording is closed, the terminal
+{MainKey.HELP} {AppKey.HELP} | this help: the focused pane first
+{MainKey.QUIT} {AppKey.INTERRUPT} | quit: the load stops, the recording is closed, the terminal
     is restored
 """

@@ -10,9 +10,24 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from cockpit.model.text import neutral
-from cockpit.tui.dialogs.help import HelpScreen, help_entries
+from cockpit.tui.dialogs.help import HelpScreen, help_entries, parsed_entries
 from cockpit.tui.draw_context import Detail, DrawContext
-from cockpit.tui.key_table import ChartKey, MainKey, ViewKey, key_name, key_names
+from cockpit.tui.key_table import (
+    DETAILS,
+    ENDS,
+    FAR,
+    MARKERS,
+    MOVE,
+    SCROLL,
+    SELECT,
+    SORT,
+    ZOOM,
+    ChartKey,
+    MainKey,
+    ViewKey,
+    key_name,
+    key_names,
+)
 
 
 class Focus(NamedTuple):
@@ -29,57 +44,47 @@ class Helping(Protocol):
     def help_screen(self) -> Screen[None]: ...
 
 
-_MOVE = (ChartKey.LEFT, ChartKey.RIGHT, ChartKey.PAGE_LEFT, ChartKey.PAGE_RIGHT)
-_PAGES = (ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)
-_SELECT = (MainKey.UP, MainKey.DOWN)
-_OVER_TIME = (
-    (key_names(*_MOVE), "move the cursor; the titles of both charts show the values there"),
-    (key_names(ChartKey.FIRST, ChartKey.LAST, between="  "), "to the first cell, to the newest"),
-    (key_names(ChartKey.PREVIOUS, ChartKey.NEXT, between="  "), "to the previous, next marker or start of a segment"),
-    (str(ChartKey.JUMP), "the whole screen at that instant"),
-    (key_names(ViewKey.ZOOM_IN, ViewKey.ZOOM_OUT, between="  "), "zoom in, out"),
-    (str(ViewKey.MARKERS), "list all markers"),
-    (str(ChartKey.LEAVE), "leave the charts: the arrows select segments of the runs table again"),
-)
-_SCROLL = (key_names(*_SELECT, *_PAGES), "scroll")
-_FAR = (key_names(ViewKey.TOP, ViewKey.BOTTOM, between="  "), "to the first line, to the last")
-_OUT = (str(MainKey.BACK), "leave: the arrows select segments of the runs table again")
-_NEXT = (
-    key_names(ViewKey.NEXT_DETAIL, ViewKey.PREVIOUS_DETAIL, between="  "),
-    "next, previous list: processes, cores, disks, interfaces, status pages, tails",
-)
-_HOST = (str(ViewKey.NEXT_HOST), ViewKey.NEXT_HOST.description)
-_ROWS = (
-    (
-        key_names(*_SELECT),
-        f"select a segment: the latency above is of that segment; {MainKey.BACK} follows the newest again",
-    ),
-    (str(MainKey.COMPARE), "compare it: verdict, every metric with its interval, beside its baseline"),
-    (str(MainKey.BASELINE), "make it the baseline"),
-    (str(ViewKey.AVERAGES), "averages of every host over the segment"),
-    (str(ViewKey.FOCUS), "focus the processes (or another list below the host)"),
-)
-_PROCESSES = (
-    (key_names(*_SELECT, *_PAGES), f"select a process; {MainKey.BACK} deselects"),
-    _FAR,
-    (key_names(ViewKey.SORT, ViewKey.REVERSE, between="  "), "sort by the next column; reverse the order"),
-    (str(ViewKey.FOLD), "show each of identical processes, or fold them into one line"),
-    (str(ViewKey.FILTER), "show only processes with a text in PID or command"),
-    (str(ViewKey.FREEZE), "freeze: sort and read this instant while the load continues"),
-    _NEXT,
-    _HOST,
-    (str(ViewKey.ROOM), "one host on the whole screen, then all hosts, then back"),
-    _OUT,
-)
-_TAIL = (
-    (key_names(MainKey.UP, ViewKey.PAGE_UP, ViewKey.TOP), "scroll back; the tail pauses and counts new lines"),
-    (key_names(MainKey.DOWN, ViewKey.PAGE_DOWN, ViewKey.BOTTOM), "towards the newest line"),
-    _NEXT,
-    _HOST,
-    (str(MainKey.BACK), "to the newest line, then leave"),
-)
-_FREEZE = (str(ViewKey.FREEZE), "freeze: read this instant while the load continues")
-_OTHER = (_SCROLL, _FAR, _FREEZE, _NEXT, _HOST, _OUT)
+_OVER_TIME = parsed_entries(f"""\
+{MOVE} | move the cursor; the titles of both charts show the values there
+{ENDS} | to the first cell, to the newest
+{MARKERS} | to the previous, next marker or start of a segment
+{ChartKey.JUMP} | the whole screen at that instant
+{ZOOM} | zoom in, out
+{ViewKey.MARKERS} | list all markers
+{ChartKey.LEAVE} | leave the charts: the arrows select segments of the runs table again
+""")
+_ROWS = parsed_entries(f"""\
+{SELECT} | select a segment: the latency above is of that segment; {MainKey.BACK} follows the newest again
+{MainKey.COMPARE} | compare it: verdict, every metric with its interval, beside its baseline
+{MainKey.BASELINE} | make it the baseline
+{ViewKey.AVERAGES} | averages of every host over the segment
+{ViewKey.FOCUS} | focus the processes (or another list below the host)
+""")
+_NEXT = f"""\
+{DETAILS} | next, previous list: processes, cores, disks, interfaces, status pages, tails
+{ViewKey.NEXT_HOST} | next host
+"""
+_PROCESSES = parsed_entries(f"""\
+{SCROLL} | select a process; {MainKey.BACK} deselects
+{FAR} | to the first line, to the last
+{SORT} | sort by the next column; reverse the order
+{ViewKey.FOLD} | show each of identical processes, or fold them into one line
+{ViewKey.FILTER} | show only processes with a text in PID or command
+{ViewKey.FREEZE} | freeze: sort and read this instant while the load continues
+{_NEXT}{ViewKey.ROOM} | one host on the whole screen, then all hosts, then back
+{MainKey.BACK} | leave: the arrows select segments of the runs table again
+""")
+_TAIL = parsed_entries(f"""\
+{key_names(MainKey.UP, ViewKey.PAGE_UP, ViewKey.TOP)} | scroll back; the tail pauses and counts new lines
+{key_names(MainKey.DOWN, ViewKey.PAGE_DOWN, ViewKey.BOTTOM)} | towards the newest line
+{_NEXT}{MainKey.BACK} | to the newest line, then leave
+""")
+_OTHER = parsed_entries(f"""\
+{SCROLL} | scroll
+{FAR} | to the first line, to the last
+{ViewKey.FREEZE} | freeze: read this instant while the load continues
+{_NEXT}{MainKey.BACK} | leave: the arrows select segments of the runs table again
+""")
 _NAMES = {"nets": "interfaces", "page": "status page", "sar": "all metrics"}
 
 
@@ -111,7 +116,7 @@ def keys_of(screen: Screen[Any]) -> tuple[tuple[str, str], ...]:
 
 
 def names_of(binding: Binding) -> str:
-    return "  ".join(key_name(key.strip()) for key in binding.key.split(","))
+    return " ".join(key_name(key.strip()) for key in binding.key.split(","))
 
 
 def show_help(app: App[Any]) -> None:

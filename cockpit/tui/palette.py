@@ -114,7 +114,7 @@ def _global(app: App[Any]) -> Iterator[Command]:
     for name in theme.NAMES:
         words = f"{AppKey.THEME}   colours of the screen{', active' if name == app.theme else ''}; remembered"
         yield Command(f"theme: {name}", words, partial(app.action_theme, name))  # type: ignore[attr-defined]
-    sign = key_names(AppKey.HELP_SIGN, AppKey.HELP, between="  ")
+    sign = key_names(AppKey.HELP_SIGN, AppKey.HELP)
     yield Command("help", f"{sign}   keys of the focused pane, definitions of metrics", app.action_help)  # type: ignore[attr-defined]
     yield Command("quit", f"{AppKey.LEAVE}   the load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]
 

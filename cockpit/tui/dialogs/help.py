@@ -26,13 +26,13 @@ Entry = tuple[str, str]
 _WIDTH, _NAME = 84, 14
 
 
-def _entries(text: str) -> tuple[Entry, ...]:
+def parsed_entries(text: str) -> tuple[Entry, ...]:
     """Parse lines of `name | description`; further lines of a description are indented."""
     entries = (line.partition(" | ") for line in re.sub(r"\n +", " ", text).splitlines())
     return tuple((name, words) for name, _, words in entries)
 
 
-READING = _entries(f"""\
+READING = parsed_entries(f"""\
 throughput | Responses/s. A letter with a line below it is a change, ▸ a note, ! above the chart a lost host, R a
     restart of the server's parent process, ± a manual change of the load; a number on the time axis is the start of
     that segment of the runs table (one cell beside it, or left out, if it would hide another sign). No dots: no load
@@ -135,7 +135,7 @@ def help_entries(actions: Sequence[Action], focus: Sequence[Entry] = (), title: 
     """Return the keys of the focused pane (`title`), all keys of session and screen, then the metrics."""
     first = [(f"— {title}", ""), *focus, ("", ""), ("— everywhere", "")] if focus else []
     entries = first + [(str(action_key(action)), action.label) for action in actions]
-    return [*entries, *_entries(HELP), ("", ""), ("— metrics", ""), *READING]
+    return [*entries, *parsed_entries(HELP), ("", ""), ("— metrics", ""), *READING]
 
 
 def lines_of(entries: Sequence[Entry], width: int) -> list[Line]:

@@ -25,7 +25,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import ConfirmScreen, FilterScreen, PromptScreen
-from cockpit.tui.key_names import bindings, footer_entry, key_entry, spots_of, with_spots
+from cockpit.tui.key_names import bindings, footer_entries, key_entry, spots_of, with_spots
 from cockpit.tui.key_table import FOOTER_START, FOOTER_START_ALWAYS, AppKey, StartKey
 from cockpit.tui.keys import keys_of
 from cockpit.tui.palette import Command
@@ -222,9 +222,9 @@ class StartScreen(Screen[None]):
         width = self.size.width - 2
         top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
         self.query_one("#top", Static).update(content([ends(top, ((__version__, "dim"),), width)]))
-        always = packed(list(map(footer_entry, FOOTER_START_ALWAYS)), width)
+        always = packed(footer_entries(FOOTER_START_ALWAYS), width)
         shown: list[Line] = [((f"only with {self._text!r}, {StartKey.ALL} shows all", "warn"),)] if self._text else []
-        keys = packed([*shown, key_entry("Enter", "open"), *map(footer_entry, FOOTER_START)], width - 16)
+        keys = packed([*shown, key_entry("Enter", "open"), *footer_entries(FOOTER_START)], width - 16)
         line = ends(keys, always, width)
         self.query_one("#keys", Static).update(with_spots(content([line]), spots_of(line)))
 
