@@ -19,7 +19,7 @@ from cockpit.model.text import clock, neutral
 from cockpit.tui.charts.markers import words_of
 from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
 from cockpit.tui.key_names import action_key
-from cockpit.tui.key_table import AppKey, ChartKey, MainKey, ViewKey, key_names
+from cockpit.tui.key_table import AppKey, CompareKey, MainKey, ViewKey, key_names
 from cockpit.tui.keys import bindings_of, name_of, names_of
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.styled_line import fit
@@ -27,9 +27,8 @@ from cockpit.tui.terminal.styled_line import fit
 # Cells of the palette and of its first column.
 _WIDTH, _TITLE = 84, 30
 # Keys that move a cursor are no commands.
-_MOVES = {key.key for key in (MainKey.UP, MainKey.DOWN, MainKey.BACK, ViewKey.TOP, ViewKey.BOTTOM, *ChartKey)} - {
-    ViewKey.FOCUS.key
-}
+_MOVES = {MainKey.UP, MainKey.DOWN, MainKey.BACK, ViewKey.TOP, ViewKey.BOTTOM, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN}
+_MOVING = {key.key for key in (*_MOVES, CompareKey.LEFT, CompareKey.RIGHT)}
 
 # The palette and tooltips in the style of the dialogs.
 STYLE = """
@@ -95,7 +94,7 @@ def commands_of(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
 
 def _bound(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     for binding in bindings_of(screen):
-        if binding.key in _MOVES:
+        if binding.key in _MOVING:
             continue
         words = f"{names_of(binding)}   {_summary(app, screen, binding.action)}".rstrip()
         yield Command(binding.description, words, partial(app.run_action, binding.action, screen))

@@ -17,11 +17,9 @@ _OF_DIFF = {"+": "chart", "-": "warn", "@": "dim"}
 
 def panel_title(past: float | None) -> str:
     """Return the title; `past` (s) is the shown instant of an earlier state, whose values may have changed since."""
-    return (
-        "tuning"
-        if past is None
-        else f"tuning as it was at {clock(past)} · now: {TuningKey.CLOSE}, then {SessionKey.END}"
-    )
+    if past is None:
+        return "tuning"
+    return f"tuning as it was at {clock(past)} · now: {TuningKey.CLOSE}, then {SessionKey.END}"
 
 
 def active_value(state: KnobState) -> str:
