@@ -84,5 +84,5 @@ def _reason(ended: RoundsEnded, verdict: Verdict | None) -> str:
         return " again: the new ones are worse"
     if ended.active == "after":
         known = verdict is not None and verdict.outcome is not Outcome.INCONCLUSIVE
-        return f": {'they are not worse' if known else 'the rounds do not show that they are worse'}; ^U: undo"
+        return f": {'they are not worse' if known else 'the rounds do not show that they are worse'}"
     return ", as at the start"

@@ -11,6 +11,7 @@ from typing import Any
 from cockpit import __version__
 from cockpit.cli.appearance_options import add_appearance
 from cockpit.cli.export_formats import EXPORT_FORMATS, takers
+from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
@@ -22,6 +23,188 @@ _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a ti
 # Functions with another name than their command, and modules.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
 _MODULES = {"import": "import_results"}
+
+
+_NO_RECORD = Flag("--no-record", True, "do not record")
+_PROBE = (
+    Flag("--target", str, "check the server with this URL instead of the profile's", "URL", dest="url"),
+    Flag("--no-probe", True, "send no requests to check the server before and after the change"),
+)
+
+# Flags and names of each command, and of each subcommand as `tune set`; a new flag is a line here.
+_FLAGS: dict[str, FlagTable] = {
+    "run": (
+        Flag("--no-tui", True, "no screen: progress on stderr, a summary on stdout"),
+        _NO_RECORD,
+        Flag("--ndjson", True, "no screen: JSON lines on stdout, one per second, change and marker"),
+        Flag("--prometheus", port, "serve metrics for Prometheus on 127.0.0.1:PORT (0: any)", "PORT"),
+        Flag("--annotate", str, "send markers to Grafana: https://HOST/api/annotations", "URL"),
+    ),
+    "study": (
+        Flag("profile", str, f"with a [study]; {PROFILE}"),
+        (
+            Flag("--short", True, "short form: minutes, to try it out"),
+            Flag("--full", False, "full form (default)", dest="short"),
+        ),
+        (
+            Flag("--resume", True, "continue an unfinished study; fail if there is none"),
+            Flag("--fresh", True, "start a new study, even if one is unfinished"),
+        ),
+        Flag("--seed", count, "seed of the random order (default: a new one)"),
+        Flag("--dry-run", True, "print the plan, its duration and minimum detectable effect, change nothing"),
+        Flag("--json", True, "print the result as JSON, show no screen"),
+        Flag("-o --output", Path, "recordings and results (default studies/PROFILE-FORM-N)", "DIR"),
+        Flag("--no-tui", True, "no screen: progress on stderr, the result on stdout"),
+    ),
+    "autopilot": (
+        Flag("profile", str, f"with knobs; {PROFILE}"),
+        (
+            Flag("--maximize", ("rate",), "search the largest (default for closed load)"),
+            Flag("--minimize", ("p50", "p99"), "search the least (default for open load: p99)"),
+        ),
+        Flag("--where", str, "a constraint, as 'p99 < 20ms'; can be repeated", "EXPR", many=True),
+        Flag(
+            "--knob",
+            str,
+            "a knob to search, with a range 5..400 or a list 5,10,20; can be repeated (default: all of the profile)",
+            "NAME[=VALUES]",
+            many=True,
+        ),
+        Flag("--budget", seconds, "maximum time, the proof included", default="30m"),
+        Flag("--seconds", seconds, "load per evaluation, at least", default="20s"),
+        Flag("--seed", count, "seed of the first points (default: a new one)"),
+        Flag("--no-restart", True, "leave out knobs that restart their server"),
+        Flag("--apply", True, "keep the settings that were proved (default: the original ones)"),
+        Flag("--ask", True, "ask before each evaluation"),
+        Flag("--diagnose", True, "only measure what limits the server, and name the knobs that bear on it"),
+        Flag("--json", True, "print the result as JSON, show no screen"),
+        Flag("--no-tui", True, "no screen: a line per evaluation on stderr, the claim on stdout"),
+        Flag("--record", Path, _RECORD),
+    ),
+    "replay": (
+        Flag("file", recording, "a file, or a name in `cockpit recordings list`", "FILE|NAME"),
+        Flag("--at", str, "start at T: 90s, +2m, -30s (from the end) or 14:05", "T", default="0"),
+        Flag("--paused", True, "start paused"),
+    ),
+    "recordings list": (Flag("--json", True, "print JSON"),),
+    "recordings rename": (Flag("name", str), Flag("new", str)),
+    "recordings delete": (Flag("names", str, metavar="NAME", nargs="+"),),
+    "recordings prune": (
+        Flag("--keep", count, "keep the N newest"),
+        Flag("--older", age, "delete recordings older than T, e.g. 12h, 30d", "T"),
+        Flag("--dry-run", True, "only list them"),
+    ),
+    "new": (
+        Flag("url", str, "URL to load"),
+        Flag(
+            "--host",
+            str,
+            "user@host or an ssh alias, docker:NAME, or both: user@host/docker:NAME; . is this machine; "
+            "may be repeated",
+            "HOST",
+            many=True,
+        ),
+        Flag("-c --concurrency", positive, "connections", default="20"),
+        Flag("-z --duration", seconds, "duration of a run", default="30s"),
+        Flag(
+            "-o --output",
+            Path,
+            "profile to write (default: in ./profiles if it exists, else ~/.config/cockpit/profiles)",
+        ),
+        Flag("--force", True, "replace FILE if it exists"),
+    ),
+    "doctor": (
+        Flag("profile", str, f"{PROFILE}, or a URL", "PROFILE|URL"),
+        Flag("--json", True, "print the findings as JSON"),
+        Flag("--no-exec", True, "list the profile's commands, run none of them"),
+    ),
+    "demo": (Flag("--record", Path, _RECORD), _NO_RECORD),
+    "schema": (Flag("of", ("run", "ndjson", "check", "compare", "study", "profile")),),
+    "completion": (Flag("shell", ("bash", "zsh", "fish")),),
+    "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
+    "compare": (
+        Flag("before", str, _SIDE),
+        Flag("after", str, "likewise; FILE alone means all its runs, if they are repeats of one load"),
+        Flag("--anyway", True, "compare even if the loads differ"),
+        Flag("--json", True, "print the comparison as JSON"),
+    ),
+    **dict.fromkeys(
+        ("baseline set", "baseline add"),
+        (
+            Flag("name", str),
+            Flag("recording", str, "a recording (its last run), or FILE#2", nargs="+"),
+            Flag("--runs", positive, "the last N runs of each recording", default="1"),
+        ),
+    ),
+    "baseline show": (Flag("name", str), Flag("--json", True, "print JSON")),
+    "baseline list": (Flag("--json", True, "print JSON"),),
+    "baseline delete": (Flag("name", str),),
+    "report": (
+        Flag("file", recording, "a file, a name in `cockpit recordings list`, or a study's directory", "FILE|NAME|DIR"),
+        Flag("-o --output", Path, "write to FILE (default: stdout)"),
+        Flag(
+            "--format",
+            ("text", "md", "json", "html", "csv", "verdicts-csv"),
+            "default: by the suffix of -o, else text; csv (one line per run and metric) and verdicts-csv (one line per "
+            "comparison and metric) are for studies",
+        ),
+        Flag("--json", True, "the same as --format json: a list with one entry per run"),
+    ),
+    "import": (
+        Flag("file", Path, "a result of a load generator, an HdrHistogram log, sadf -j or sar"),
+        Flag("-o --output", Path, "record into a new FILE (default: into the library)"),
+        Flag(
+            "--host",
+            named_file,
+            "samples of a host during the load, from sadf -j or sar; can be repeated",
+            "NAME=FILE",
+            many=True,
+        ),
+        Flag("--start", str, "when the load began, if FILE does not say: 2026-11-24T14:05:00Z", "TIME"),
+        Flag("--utc-offset", utc_offset, "text of sar: offset of its times from UTC", "+HH:MM", default="+00:00"),
+        Flag("--unit", ("ns", "us", "ms"), "unit of an HdrHistogram log", default="ns"),
+        Flag("--tag", str, "lines of an HdrHistogram log to import (default: those without a tag)", "TAG"),
+        Flag("--target", str, "what was loaded, if the file does not say", "URL", dest="url"),
+        Flag("-c --concurrency", positive, "connections used (default: the most that overlap)"),
+    ),
+    "tune": (Flag("profile", str, PROFILE),),
+    "tune show": (Flag("names", str, "knobs (default: all)", "NAME", nargs="*"),),
+    "tune set": (
+        Flag("names", str, "knobs and new values; several are one change", "NAME=VALUE", nargs="+"),
+        Flag("--dry-run", True, "print the diff and its cost, change nothing"),
+        Flag("--confirm-within", seconds, "roll back unless y is typed within T, e.g. 60s"),
+        *_PROBE,
+    ),
+    "tune undo": (
+        Flag("change", str, "name from `history` (default: the newest that is applied)", nargs="?"),
+        *_PROBE,
+    ),
+    "tune rounds": (
+        Flag("names", str, "knobs and new values", "NAME=VALUE", nargs="+"),
+        Flag("--rounds", positive, "rounds at most, 4 to 50", default="12"),
+        Flag("--seconds", seconds, "load per window, 15s or more", default="15s"),
+        Flag("--seed", count, "seed of the random order", default="1"),
+        Flag("--mirrored", True, "order A-B-B-A instead of a random one"),
+        Flag("--keep", True, "keep the new values unless they are worse (default: the old ones)"),
+        Flag("--record", Path, _RECORD),
+        Flag("--target", str, "load this URL instead of the profile's", "URL", dest="url"),
+    ),
+    "tune action": (Flag("names", str, "actions to run in this order (default: list all)", "NAME", nargs="*"),),
+}
+_CHECK: FlagTable = (
+    Flag("--threshold", str, "e.g. 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", "EXPR", many=True),
+    Flag("--abort-on", str, "a threshold that also ends the run as soon as it fails", "EXPR", many=True),
+    Flag("--baseline", str, "baseline to compare with; see cockpit baseline", "NAME"),
+    Flag("--anyway", True, "compare with a baseline of another load"),
+    Flag("--steady", True, "exit 4 if the rate is unstable"),
+    Flag("--cap", seconds, "end the load after T (default 15s if it has no duration)"),
+    Flag("--quick", True, "one run of 15s, compared with the last baseline of the same load"),
+    Flag("--runs", positive, "number of runs; of a recording the last N (default 1)"),
+    Flag("--save-baseline", str, "save the runs as a baseline", "NAME"),
+    Flag("--add-to-baseline", str, "add the runs to a baseline, or make it", "NAME"),
+    Flag("--junit", Path, "write the result as JUnit XML"),
+)
+_SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
 
 
 class MainParser(CommandParser):
@@ -37,14 +220,24 @@ def make_parser() -> MainParser:
     for pages in ({"start": START}, *GROUPS.values()):
         for name, page in pages.items():
             command = add_command(commands, name, page)
-            _FLAGS[name](command)
+            add_flags(command, _FLAGS.get(name, ()))
+            for add in _SHARED.get(name, ()):
+                add(command)
+            _add_subcommands(command, name)
             command.set_defaults(command=_lazy(f"cockpit.cli.{_MODULES.get(name, name)}", _FUNCTIONS.get(name, name)))
     return parser
 
 
-def _add_start(parser: CommandParser) -> None:
-    add_ssh_config(parser.add_argument)
-    add_appearance(parser)
+def _add_subcommands(parser: CommandParser, command: str) -> None:
+    if command not in _SUBCOMMANDS:
+        return
+    prog = f"{parser.prog} PROFILE" if command == "tune" else parser.prog
+    actions = parser.add_subparsers(metavar="SUBCOMMAND", required=True, dest="action", prog=prog)
+    for name, page in _SUBCOMMANDS[command].items():
+        added = add_command(actions, name, page)
+        if command == "tune":
+            _add_tune(added, default=argparse.SUPPRESS)
+        add_flags(added, _FLAGS.get(f"{command} {name}", ()))
 
 
 def _add_run(parser: CommandParser) -> None:
@@ -54,13 +247,6 @@ def _add_run(parser: CommandParser) -> None:
         about="a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)",
         record=_RECORD,
     )
-    add = parser.add_argument
-    add("--no-tui", action="store_true", help="no screen: progress on stderr, a summary on stdout")
-    add("--no-record", action="store_true", help="do not record")
-    add("--ndjson", action="store_true", help="no screen: JSON lines on stdout, one per second, change and marker")
-    add("--prometheus", type=port, metavar="PORT", help="serve metrics for Prometheus on 127.0.0.1:PORT (0: any)")
-    add("--annotate", metavar="URL", help="send markers to Grafana: https://HOST/api/annotations")
-    add_appearance(parser)
 
 
 def _add_check(parser: CommandParser) -> None:
@@ -70,190 +256,13 @@ def _add_check(parser: CommandParser) -> None:
         about="a profile (its name, or a path such as ./x.toml), a URL, or a recording (FILE#2: its second run)",
         record="record to a new FILE (default: not recorded)",
     )
-    _add_check_flags(parser)
+    add_flags(parser.add_argument_group("check"), _CHECK)
 
 
-def _add_study(parser: CommandParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", help=f"with a [study]; {PROFILE}")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--short", action="store_true", help="short form: minutes, to try it out")
-    form.add_argument("--full", dest="short", action="store_false", help="full form (default)")
-    again = parser.add_mutually_exclusive_group()
-    again.add_argument("--resume", action="store_true", help="continue an unfinished study; fail if there is none")
-    again.add_argument("--fresh", action="store_true", help="start a new study, even if one is unfinished")
-    add = parser.add_argument
-    add("--seed", type=count, metavar="N", help="seed of the random order (default: a new one)")
-    add(
-        "--dry-run",
-        action="store_true",
-        help="print the plan, its duration and minimum detectable effect, change nothing",
-    )
-    add("--json", action="store_true", help="print the result as JSON, show no screen")
-    add("-o", "--output", type=Path, metavar="DIR", help="recordings and results (default studies/PROFILE-FORM-N)")
-    add("--no-tui", action="store_true", help="no screen: progress on stderr, the result on stdout")
-    add_trust(add)
-    add_appearance(parser)
-
-
-def _add_autopilot(parser: CommandParser) -> None:
-    add = parser.add_argument
-    add("profile", metavar="PROFILE", help=f"with knobs; {PROFILE}")
-    goal = parser.add_mutually_exclusive_group()
-    goal.add_argument("--maximize", choices=("rate",), help="search the largest (default for closed load)")
-    goal.add_argument("--minimize", choices=("p50", "p99"), help="search the least (default for open load: p99)")
-    add("--where", action="append", default=[], metavar="EXPR", help="a constraint, as 'p99 < 20ms'; can be repeated")
-    add(
-        "--knob",
-        action="append",
-        default=[],
-        metavar="NAME[=VALUES]",
-        help="a knob to search, with a range 5..400 or a list 5,10,20; can be repeated (default: all of the profile)",
-    )
-    add("--budget", type=seconds, default=1800.0, metavar="TIME", help="maximum time, the proof included (default 30m)")
-    add("--seconds", type=seconds, default=20.0, metavar="TIME", help="load per evaluation, at least (default 20s)")
-    add("--seed", type=count, metavar="N", help="seed of the first points (default: a new one)")
-    add("--no-restart", action="store_true", help="leave out knobs that restart their server")
-    add("--apply", action="store_true", help="keep the settings that were proved (default: the original ones)")
-    add("--ask", action="store_true", help="ask before each evaluation")
-    add(
-        "--diagnose",
-        action="store_true",
-        help="only measure what limits the server, and name the knobs that bear on it",
-    )
-    add("--json", action="store_true", help="print the result as JSON, show no screen")
-    add("--no-tui", action="store_true", help="no screen: a line per evaluation on stderr, the claim on stdout")
-    add("--record", type=Path, metavar="FILE", help=_RECORD)
-    add_trust(add)
-    add_appearance(parser)
-
-
-def _add_replay(parser: CommandParser) -> None:
-    add = parser.add_argument
-    add("file", type=recording, metavar="FILE|NAME", help="a file, or a name in `cockpit recordings list`")
-    add("--at", default="0", metavar="T", help="start at T: 90s, +2m, -30s (from the end) or 14:05 (default 0)")
-    add("--paused", action="store_true", help="start paused")
-    add_appearance(parser, hangup=False)
-
-
-def _add_recordings(parser: CommandParser) -> None:
-    actions = parser.add_subparsers(metavar="SUBCOMMAND", required=True, dest="action", prog=parser.prog)
-    commands = {name: add_command(actions, name, page) for name, page in RECORDINGS.items()}
-    commands["list"].add_argument("--json", action="store_true", help="print JSON")
-    commands["rename"].add_argument("name", metavar="NAME")
-    commands["rename"].add_argument("new", metavar="NEW")
-    commands["delete"].add_argument("names", metavar="NAME", nargs="+")
-    add = commands["prune"].add_argument
-    add("--keep", type=count, metavar="N", help="keep the N newest")
-    add("--older", type=age, metavar="T", help="delete recordings older than T, e.g. 12h, 30d")
-    add("--dry-run", action="store_true", help="only list them")
-
-
-def _add_new(parser: CommandParser) -> None:
-    add = parser.add_argument
-    add("url", metavar="URL", help="URL to load")
-    add(
-        "--host",
-        action="append",
-        default=[],
-        metavar="HOST",
-        help="user@host or an ssh alias, docker:NAME, or both: user@host/docker:NAME; . is this machine; "
-        "may be repeated",
-    )
-    add("-c", "--concurrency", type=positive, default=20, metavar="N", help="connections (default 20)")
-    add("-z", "--duration", type=seconds, default=30.0, metavar="T", help="duration of a run (default 30s)")
-    add(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="profile to write (default: in ./profiles if it exists, else ~/.config/cockpit/profiles)",
-    )
-    add("--force", action="store_true", help="replace FILE if it exists")
-    add_ssh_config(add)
-
-
-def _add_doctor(parser: CommandParser) -> None:
-    add = parser.add_argument
-    add("profile", metavar="PROFILE|URL", help=f"{PROFILE}, or a URL")
-    add("--json", action="store_true", help="print the findings as JSON")
-    add("--no-exec", action="store_true", help="list the profile's commands, run none of them")
-    add_trust(add)
-
-
-def _add_demo(parser: CommandParser) -> None:
-    add = parser.add_argument
-    add("--record", type=Path, metavar="FILE", help=_RECORD)
-    add("--no-record", action="store_true", help="do not record")
-    add_appearance(parser)
-
-
-def _add_schema(parser: CommandParser) -> None:
-    parser.add_argument("of", choices=("run", "ndjson", "check", "compare", "study", "profile"))
-
-
-def _add_completion(parser: CommandParser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
-
-
-def _add_help(parser: CommandParser) -> None:
-    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="a topic or a command (default: list the topics)")
-
-
-def _add_check_flags(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("check").add_argument
-    expression: dict[str, Any] = {"metavar": "EXPR", "action": "append", "default": []}
-    add("--threshold", help="e.g. 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", **expression)
-    add("--abort-on", help="a threshold that also ends the run as soon as it fails", **expression)
-    add("--baseline", metavar="NAME", help="baseline to compare with; see cockpit baseline")
-    add("--anyway", action="store_true", help="compare with a baseline of another load")
-    add("--steady", action="store_true", help="exit 4 if the rate is unstable")
-    add("--cap", type=seconds, metavar="T", help="end the load after T (default 15s if it has no duration)")
-    add("--quick", action="store_true", help="one run of 15s, compared with the last baseline of the same load")
-    add("--runs", type=positive, metavar="N", help="number of runs; of a recording the last N (default 1)")
-    add("--save-baseline", metavar="NAME", help="save the runs as a baseline")
-    add("--add-to-baseline", metavar="NAME", help="add the runs to a baseline, or make it")
-    add("--junit", type=Path, metavar="FILE", help="write the result as JUnit XML")
-
-
-def _add_compare(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("before", metavar="BEFORE", help=_SIDE)
-    add("after", metavar="AFTER", help="likewise; FILE alone means all its runs, if they are repeats of one load")
-    add("--anyway", action="store_true", help="compare even if the loads differ")
-    add("--json", action="store_true", help="print the comparison as JSON")
-
-
-def _add_baseline(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(metavar="SUBCOMMAND", required=True, dest="action", prog=parser.prog)
-    commands = {name: add_command(actions, name, page) for name, page in BASELINE.items()}
-    for name in ("set", "add"):
-        add = commands[name].add_argument
-        add("name", metavar="NAME")
-        add("recording", nargs="+", metavar="RECORDING", help="a recording (its last run), or FILE#2")
-        add("--runs", type=positive, default=1, metavar="N", help="the last N runs of each recording (default 1)")
-    for name in ("show", "delete"):
-        commands[name].add_argument("name", metavar="NAME")
-    for name in ("show", "list"):
-        commands[name].add_argument("--json", action="store_true", help="print JSON")
-
-
-def _add_report(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "file",
-        type=recording,
-        metavar="FILE|NAME|DIR",
-        help="a file, a name in `cockpit recordings list`, or a study's directory",
-    )
-    add("-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: stdout)")
-    formats = ("text", "md", "json", "html", "csv", "verdicts-csv")
-    add(
-        "--format",
-        choices=formats,
-        help="default: by the suffix of -o, else text; csv (one line per run and metric) and verdicts-csv (one line "
-        "per comparison and metric) are for studies",
-    )
-    add("--json", action="store_true", help="the same as --format json: a list with one entry per run")
+def _add_tune(parser: CommandParser, **settings: Any) -> None:
+    """Add the flags that may be given before and after the subcommand."""
+    add_flags(parser, [Flag("--json", True, "print the result as JSON")], **settings)
+    add_trust(parser.add_argument, **settings)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -279,99 +288,28 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_import(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("file", type=Path, metavar="FILE", help="a result of a load generator, an HdrHistogram log, sadf -j or sar")
-    add("-o", "--output", type=Path, metavar="FILE", help="record into a new FILE (default: into the library)")
-    add(
-        "--host",
-        action="append",
-        default=[],
-        type=named_file,
-        metavar="NAME=FILE",
-        help="samples of a host during the load, from sadf -j or sar; can be repeated",
-    )
-    add("--start", metavar="TIME", help="when the load began, if FILE does not say: 2026-11-24T14:05:00Z")
-    add(
-        "--utc-offset",
-        type=utc_offset,
-        default=0.0,
-        metavar="+HH:MM",
-        help="text of sar: offset of its times from UTC (default +00:00)",
-    )
-    add("--unit", choices=("ns", "us", "ms"), default="ns", help="unit of an HdrHistogram log (default ns)")
-    add("--tag", metavar="TAG", help="lines of an HdrHistogram log to import (default: those without a tag)")
-    add("--target", dest="url", metavar="URL", help="what was loaded, if the file does not say")
-    add("-c", "--concurrency", type=positive, metavar="N", help="connections used (default: the most that overlap)")
+def _add_trust(parser: CommandParser) -> None:
+    add_trust(parser.add_argument)
 
 
-def _add_tune(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", help=PROFILE)
-    _add_shared(parser)
-    actions = parser.add_subparsers(metavar="SUBCOMMAND", required=True, dest="action", prog=f"{parser.prog} PROFILE")
-    commands = {name: add_command(actions, name, page) for name, page in TUNE.items()}
-    for command in commands.values():
-        _add_shared(command, default=argparse.SUPPRESS)
-
-    commands["show"].add_argument("names", nargs="*", metavar="NAME", help="knobs (default: all)")
-
-    add = commands["set"].add_argument
-    add("names", nargs="+", metavar="NAME=VALUE", help="knobs and new values; several are one change")
-    add("--dry-run", action="store_true", help="print the diff and its cost, change nothing")
-    add("--confirm-within", type=seconds, metavar="T", help="roll back unless y is typed within T, e.g. 60s")
-    _add_probe(commands["set"])
-
-    add = commands["undo"].add_argument
-    add("change", nargs="?", metavar="CHANGE", help="name from `history` (default: the newest that is applied)")
-    _add_probe(commands["undo"])
-
-    add = commands["rounds"].add_argument
-    add("names", nargs="+", metavar="NAME=VALUE", help="knobs and new values")
-    add("--rounds", type=positive, default=12, metavar="N", help="rounds at most, 4 to 50 (default 12)")
-    add("--seconds", type=seconds, default=15.0, metavar="T", help="load per window, 15s or more (default 15s)")
-    add("--seed", type=count, default=1, metavar="N", help="seed of the random order (default 1)")
-    add("--mirrored", action="store_true", help="order A-B-B-A instead of a random one")
-    add("--keep", action="store_true", help="keep the new values unless they are worse (default: the old ones)")
-    add("--record", type=Path, metavar="FILE", help=_RECORD)
-    add("--target", dest="url", metavar="URL", help="load this URL instead of the profile's")
-
-    add = commands["action"].add_argument
-    add("names", nargs="*", metavar="NAME", help="actions to run in this order (default: list all)")
+def _add_ssh_config(parser: CommandParser) -> None:
+    add_ssh_config(parser.add_argument)
 
 
-def _add_shared(parser: argparse.ArgumentParser, **settings: Any) -> None:
-    """Add the flags that may be given before and after the subcommand."""
-    parser.add_argument("--json", action="store_true", help="print the result as JSON", **settings)
-    add_trust(parser.add_argument, **settings)
-
-
-def _add_probe(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--target", dest="url", metavar="URL", help="check the server with this URL instead of the profile's")
-    add("--no-probe", action="store_true", help="send no requests to check the server before and after the change")
-
-
-_FLAGS: dict[str, Callable[[CommandParser], None]] = {
-    "start": _add_start,
-    "run": _add_run,
-    "check": _add_check,
-    "ab": add_ab,
-    "tune": _add_tune,
-    "autopilot": _add_autopilot,
-    "study": _add_study,
-    "replay": _add_replay,
-    "compare": _add_compare,
-    "report": _add_report,
-    "export": _add_export,
-    "import": _add_import,
-    "recordings": _add_recordings,
-    "baseline": _add_baseline,
-    "new": _add_new,
-    "doctor": _add_doctor,
-    "demo": _add_demo,
-    "schema": _add_schema,
-    "completion": _add_completion,
-    "help": _add_help,
+# Flags beside those of the table.
+_SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
+    "start": (_add_ssh_config, add_appearance),
+    "run": (_add_run, add_appearance),
+    "check": (_add_check,),
+    "ab": (add_ab,),
+    "tune": (_add_tune,),
+    "autopilot": (_add_trust, add_appearance),
+    "study": (_add_trust, add_appearance),
+    "replay": (lambda parser: add_appearance(parser, hangup=False),),
+    "export": (_add_export,),
+    "new": (_add_ssh_config,),
+    "doctor": (_add_trust,),
+    "demo": (add_appearance,),
 }
 
 

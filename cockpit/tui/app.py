@@ -12,6 +12,7 @@ from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.draw_context import BaselineOf
 from cockpit.tui.hints import Hints
+from cockpit.tui.key_table import SessionKey
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.terminal.appearance import Appearance
@@ -94,7 +95,7 @@ class CockpitApp(CockpitBase[object]):
         """Return the work of the session that a stopped process would spoil."""
         status = self.session.source.controls.status
         if isinstance(status, LoadStatus) and status.phase is not LoadPhase.IDLE:
-            return "load is running (space stops it)"
+            return f"load is running ({SessionKey.TOGGLE} stops it)"
         if any(not change.outcome for change in self.session.state.changes):
             return "a change is in progress"
         return ""

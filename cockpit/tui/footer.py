@@ -2,67 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from cockpit.session.controls import LoadStatus, Mode
-from cockpit.tui.charts.cursor import ALONG
+from cockpit.tui import key_table
 from cockpit.tui.draw_context import PROCESSES, DrawContext
-from cockpit.tui.key_names import action_key, action_key_name, key_entry, spots_of
+from cockpit.tui.key_names import action_key, footer_entries, key_entry, spots_of
+from cockpit.tui.key_table import ChartKey, FooterEntry
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, ends, length, packed
-
-
-class FooterKey(NamedTuple):
-    """A key that is of use with at least `hosts` hosts."""
-
-    key: str
-    label: str
-    hosts: int = 0
-
-
-def _keys(text: str) -> tuple[FooterKey, ...]:
-    """Parse `KEY LABEL, KEY LABEL HOSTS, …`."""
-    entries = (re.fullmatch(r"(.+) ([a-z]+) ?(\d?)", entry) for entry in text.split(", "))
-    return tuple(FooterKey(found[1], found[2], int(found[3] or 0)) for found in entries if found)
-
-
-_SCREEN = _keys(
-    "t tune, c compare, r rounds, x check, v view, e cursor, tab host 2, d detail 1, Enter focus 1, p full 1, "
-    "a metrics 1, "
-    "w averages 1, b baseline, i o zoom, l markers"
-)
-_LOAD = _keys("= load")
-_CHARTS = _keys("← → move, Esc back, [ ] marker, Enter jump, i o zoom, l markers, v view")
-_LIST = _keys(
-    "↑↓ PgUp PgDn scroll 1, Esc back 1, d detail 1, f freeze 1, p full 1, tab host 2, a metrics 1, w averages 1"
-)
-_PROCESSES = _keys("/ filter 1, s sort 1, S reverse 1, z each 1")
-# Keys with priority beside the first: before the first change, and after it.
-_FIRST, _WITH_A_CHANGE = ("c", "t", "=", "d"), ("c", "t", "r", "=", "d")
-_ALWAYS = _keys("? help, q quit")
 
 
 class Footer(Lines):
     DEFAULT_CSS = "Footer { height: 1; background: $panel; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        always = packed([key_entry(key, label) for key, label, _ in _ALWAYS], width)
-        taken = () if context.view.cursor is None else ALONG
-        actions = [action for action in context.actions if action.footer and action_key(action) not in taken]
-        offered = [key_entry(action_key_name(action), action.label) for action in actions]
+        always = packed(footer_entries(key_table.FOOTER_ALWAYS), width)
+        taken = set() if context.view.cursor is None else {key.key for key in ChartKey}
+        actions = [action for action in context.actions if action.footer and action_key(action).key not in taken]
+        offered = [key_entry(action_key(action), action.label) for action in actions]
         room = width - length(always) - 2
-        own = [key_entry(key, label) for key, label, hosts in _own(context) if len(context.hosts) >= hosts]
+        own = footer_entries(_own(context), len(context.hosts))
         # The keys of the focused pane first.
         focused = context.view.cursor is not None or (context.host is not None and context.view.inside)
         keys = [*own, *offered] if focused else [*offered, *own]
-        first = _WITH_A_CHANGE if context.state.own_changes else _FIRST
-        line = ends(packed(_that_fit(keys, first, room), room), always, width)
+        first = key_table.FOOTER_FIRST_CHANGED if context.state.own_changes else key_table.FOOTER_FIRST
+        line = ends(packed(_that_fit(keys, list(map(str, first)), room), room), always, width)
         self.spots = list(spots_of(line))
         return [line]
 
 
-def _that_fit(keys: list[Line], first: tuple[str, ...], room: int) -> list[Line]:
+def _that_fit(keys: list[Line], first: Sequence[str], room: int) -> list[Line]:
     """Return the keys that fit, in order; the first key has priority, then those in `first`."""
     weighty = [*keys[:1], *(key for name in first for key in keys[1:] if key[0][0] == name)]
     kept: list[Line] = []
@@ -72,9 +42,11 @@ def _that_fit(keys: list[Line], first: tuple[str, ...], room: int) -> list[Line]
     return [key for key in keys if key in kept]
 
 
-def _own(context: DrawContext) -> tuple[FooterKey, ...]:
+def _own(context: DrawContext) -> tuple[FooterEntry, ...]:
     if context.view.cursor is not None:
-        return _CHARTS
+        return key_table.FOOTER_CHARTS
     if context.host is None or not context.view.inside:
-        return (*_LOAD, *_SCREEN) if isinstance(context.status, LoadStatus) and context.mode is Mode.LIVE else _SCREEN
-    return (*_LIST[:2], *(_PROCESSES if context.detail(context.host) == PROCESSES else ()), *_LIST[2:])
+        live = isinstance(context.status, LoadStatus) and context.mode is Mode.LIVE
+        return (*(key_table.FOOTER_LOAD if live else ()), *key_table.FOOTER_SCREEN)
+    of_list = key_table.FOOTER_PROCESSES if context.detail(context.host) == PROCESSES else ()
+    return (*key_table.FOOTER_SCROLL, *of_list, *key_table.FOOTER_LIST)

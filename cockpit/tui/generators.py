@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from cockpit.model.fold_load import SATURATED_CPU, SATURATED_LAG
@@ -14,6 +14,8 @@ from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.tui.dialogs.live_text import LiveText
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_names import closing
+from cockpit.tui.key_table import MainKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, Piece, clip, fit
 
@@ -55,7 +57,7 @@ def _line(one: GeneratorState, longest: int) -> Line:
 class GeneratorScreen(LiveText):
     """A row per machine that load comes from, of its last whole second."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,L", "dismiss(None)", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [closing(MainKey.GENERATORS)]
     heading = "machines that load comes from"
 
     def lines(self, state: State) -> Iterator[Content]:

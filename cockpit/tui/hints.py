@@ -24,6 +24,7 @@ from cockpit.model.state import Segment
 from cockpit.model.text import neutral
 from cockpit.session.controls import Mode
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_table import AppKey, MainKey, SessionKey, TuningKey, ViewKey, key_names
 from cockpit.tui.tuning.changes import inactive_knobs
 
 # A name in the file that hides all hints.
@@ -46,14 +47,14 @@ def of_change(context: DrawContext) -> str:
     """Return what the newest change waits for, or its verdict, or ""."""
     state = context.state
     if (where := progress(state, context.now)) is not None:
-        return f"{progress_words(where)}. r: stop"
+        return f"{progress_words(where)}. {MainKey.ROUNDS}: stop"
     if not state.own_changes:
         return ""
     change, segment = state.own_changes[-1], state.segment
     name = f"change {neutral(change.letter)}"
     if not change.outcome:
         if change.confirm_by is not None:
-            return f"{name} is rolled back unless you keep it: t, then ^Y"
+            return f"{name} is rolled back unless you keep it: {MainKey.TUNE}, then {TuningKey.KEEP}"
         stage = next(reversed(tuple(change.stages)), "requested")
         return f"{name} ({stage}): its segment starts when it is active"
     if change.outcome == "written":
@@ -61,7 +62,8 @@ def of_change(context: DrawContext) -> str:
     if change.outcome != "applied":
         return ""
     if segment is None or change.letter not in segment.changes:
-        return "" if state.running is not None else f"{name} is active. space: start load to see its effect"
+        idle = f"{name} is active. {SessionKey.TOGGLE}: start load to see its effect"
+        return "" if state.running is not None else idle
     return _of_verdict(context, segment, name)
 
 
@@ -70,37 +72,42 @@ def _of_verdict(context: DrawContext, segment: Segment, name: str) -> str:
     if verdict is None:
         return ""
     if verdict.outcome not in (Outcome.INCONCLUSIVE, Outcome.INVALID):
-        return f"{name} is {verdict.outcome}. c: all metrics with intervals"
+        return f"{name} is {verdict.outcome}. {MainKey.COMPARE}: all metrics with intervals"
     if segment.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
-        return f"{name}: verdict in about {math.ceil(verdict.needs)} s of load. c: all metrics"
-    rounds = "" if verdict.outcome is Outcome.INVALID or context.state.studying else "r: rounds; "
-    return f"{name} is {verdict.outcome}. {rounds}c: reason and all metrics"
+        return f"{name}: verdict in about {math.ceil(verdict.needs)} s of load. {MainKey.COMPARE}: all metrics"
+    rounds = "" if verdict.outcome is Outcome.INVALID or context.state.studying else f"{MainKey.ROUNDS}: rounds; "
+    return f"{name} is {verdict.outcome}. {rounds}{MainKey.COMPARE}: reason and all metrics"
 
 
 def to_tune(context: DrawContext) -> str:
     """Return how to change a setting, and how long a change waits for enough load to compare it with."""
     left = baseline_wait(context.state)
     if left > 0:
-        return f"t: tune; a change waits {math.ceil(left)} s for enough load"
-    return "t: tuning panel, to see and change settings"
+        return f"{MainKey.TUNE}: tune; a change waits {math.ceil(left)} s for enough load"
+    return f"{MainKey.TUNE}: tuning panel, to see and change settings"
 
 
 _HINTS = (
-    Hint("load", "space: start the load, and stop it", lambda context: context.state.runs == 0),
+    Hint("load", f"{SessionKey.TOGGLE}: start the load, and stop it", lambda context: context.state.runs == 0),
     Hint("compare", of_change, lambda context: bool(of_change(context))),
     Hint("tune", to_tune, lambda context: context.state.runs > 0 and bool(context.state.knobs)),
     Hint(
         "detail",
-        "d: next list below the host; Enter: focus it",
+        f"{ViewKey.NEXT_DETAIL}: next list below the host; {ViewKey.FOCUS}: focus it",
         # Not during a change.
         lambda context: context.state.runs > 0 and bool(context.hosts) and not of_change(context),
     ),
     Hint(
         "compare",
-        "↑ ↓: select a segment of the runs table; c: compare it with the baseline",
+        f"{key_names(MainKey.UP, MainKey.DOWN)}: select a segment of the runs table; "
+        f"{MainKey.COMPARE}: compare it with the baseline",
         lambda context: len(context.state.segments) > 1,
     ),
-    Hint("help", "?: help for the focused pane and every metric; ^P: search all commands", lambda _: True),
+    Hint(
+        "help",
+        f"{MainKey.HELP}: help for the focused pane and every metric; {AppKey.COMMANDS}: search all commands",
+        lambda _: True,
+    ),
 )
 
 

@@ -1,42 +1,37 @@
-"""Names of keys on a keyboard, and the keys of the session's actions as Textual names them."""
+"""Keys of the table as bindings, and as text that can be clicked."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from rich.cells import cell_len
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.style import Style
 
 from cockpit.model.text import neutral
 from cockpit.session.controls import Action
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_table import DialogKey, FooterEntry, SessionKey, Shortcut, key_named, key_names
 from cockpit.tui.terminal.styled_line import Line, Piece, Spot, length
 
-_NAMES = (
-    "plus minus comma full_stop colon slash question_mark left_square_bracket right_square_bracket left right up down "
-    "pageup pagedown home end escape enter equals_sign greater_than_sign less_than_sign shift+tab"
-)
-_PRINTED = "+ - , . : / ? [ ] ← → ↑ ↓ PgUp PgDn Home End Esc Enter = > < Shift+Tab"
-_KEYS = dict(zip(_NAMES.split(), _PRINTED.split(), strict=True))
-_NAMED = {printed: key for key, printed in _KEYS.items()}
 # Printed names in a text such as `↑↓ PgUp PgDn`.
-_EACH = re.compile(r"PgUp|PgDn|Home|End|Esc|Enter|Shift\+Tab|space|tab|Tab|F1|\^\S|\S")
+_EACH = re.compile(r"PgUp|PgDn|Home|End|Esc|Enter|Delete|Shift\+Tab|space|Tab|F\d+|\^\S|\S")
+_SESSION = {key.action: key for key in SessionKey}
 
 
-def key_name(key: str) -> str:
-    """Return e.g. `+` for `plus`, `^S` for `ctrl+s`."""
-    if key.startswith("ctrl+"):
-        return "^" + key.removeprefix("ctrl+").upper()
-    return _KEYS.get(key, key)
+def bindings(keys: Iterable[Shortcut], priority: Collection[Shortcut] = ()) -> list[BindingType]:
+    """Return a binding for each key; those in `priority` come before the focused widget's."""
+    return [Binding(key.key, key.action, key.description, priority=key in priority) for key in keys]
 
 
-def key_named(printed: str) -> str:
-    """Return e.g. `plus` for `+`, `ctrl+s` for `^S`."""
-    if printed.startswith("^"):
-        return "ctrl+" + printed[1:].lower()
-    return _NAMED.get(printed, printed if len(printed) == 1 else printed.lower())
+def closing(
+    *openers: Shortcut | str, action: str = DialogKey.CLOSE.action, description: str = DialogKey.CLOSE.description
+) -> Binding:
+    """Return the binding that closes a dialog without fields, also by the keys that open it."""
+    keys = (DialogKey.CLOSE, DialogKey.QUIT, *openers)
+    return Binding(",".join(key if isinstance(key, str) else key.key for key in keys), action, description)
 
 
 def key_spots(keys: Line, x: int, y: int = 0) -> Iterator[Spot]:
@@ -49,8 +44,14 @@ def key_spots(keys: Line, x: int, y: int = 0) -> Iterator[Spot]:
         yield Spot(y, x, end, "press", (found[0][2],))
 
 
-def key_entry(key: str, label: str) -> Line:
-    return ((key, "key"), (f" {label}", "dim"))
+def key_entry(key: Shortcut | str, label: str) -> Line:
+    return ((str(key), "key"), (f" {label}", "dim"))
+
+
+def footer_entries(entries: Iterable[FooterEntry], hosts: int = 0) -> list[Line]:
+    """Return the entries of the last line, where cells are scarce, that are of use with `hosts` hosts."""
+    found = [entry if isinstance(entry, tuple) else (entry,) for entry in entries]
+    return [key_entry(key_names(*one).replace("↑ ↓", "↑↓"), one[0].label) for one in found if one[0].hosts <= hosts]
 
 
 def spots_of(line: Line) -> Iterator[Spot]:
@@ -70,58 +71,32 @@ def with_spots(shown: Content, spots: Iterable[Spot]) -> Content:
     return shown
 
 
-def key_hints(*entries: tuple[str, str], between: str = "   ") -> Content:
+def key_hints(*entries: tuple[Shortcut | str, str], between: str = "   ") -> Content:
     """Return `KEY words   KEY words`, which can be clicked; the label of an entry without a key cannot."""
     text, spots = "", list[Spot]()
-    for keys, words in entries:
+    for key, words in entries:
         text += between if text else ""
+        keys = str(key)
         entry: Line = ((keys, ""), (words, ""))
         spots += key_spots(entry, cell_len(text)) if keys else []
         text += keys + words
     return with_spots(Content(text), spots)
 
 
-# Keys of the session's actions.
-ACTION_KEYS = dict(
-    pair.split(":")
-    for pair in [
-        "toggle:space",
-        "answer:k",
-        "keep:y",
-        "unfinished:U",
-        "more:plus",
-        "less:minus",
-        "mark:m",
-        "back:left",
-        "forward:right",
-        "back_10:comma",
-        "forward_10:full_stop",
-        "back_tenth:pageup",
-        "forward_tenth:pagedown",
-        "home:home",
-        "end:end",
-        "previous:left_square_bracket",
-        "next:right_square_bracket",
-        "faster:greater_than_sign",
-        "slower:less_than_sign",
-        "jump:colon",
-    ]
-)
+def click_hint(key: Shortcut, label: str = "") -> str:
+    """Return `KEY label` as markup; a click runs the screen's action, whatever has the focus."""
+    return f"[@click=screen.{key.action}]{key} {label or key.label}[/]"
 
 
-def action_key(action: Action) -> str:
-    return ACTION_KEYS[action.name]
-
-
-def action_key_name(action: Action) -> str:
-    return key_name(action_key(action))
+def action_key(action: Action) -> SessionKey:
+    return _SESSION[action.name]
 
 
 def how_to_begin(context: DrawContext) -> list[Piece]:
     """Return the first key to press, and the profile's question."""
     first = [action for action in context.actions if action.footer][:1]
     lines: list[Piece] = [("", "")] if first else []
-    lines += [(f"press {action_key_name(action)}: {action.label}", "key") for action in first]
+    lines += [(f"press {action_key(action)}: {action.label}", "key") for action in first]
     question = " ".join(context.state.started.question.split()) if context.state.started else ""
     if question:
         lines += [("", ""), (f"“{neutral(question)}”", "dim")]

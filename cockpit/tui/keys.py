@@ -10,9 +10,24 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from cockpit.model.text import neutral
-from cockpit.tui.dialogs.help import HelpScreen, help_entries
+from cockpit.tui.dialogs.help import HelpScreen, help_entries, parsed_entries
 from cockpit.tui.draw_context import Detail, DrawContext
-from cockpit.tui.key_names import key_name
+from cockpit.tui.key_table import (
+    DETAILS,
+    ENDS,
+    FAR,
+    MARKERS,
+    MOVE,
+    SCROLL,
+    SELECT,
+    SORT,
+    ZOOM,
+    ChartKey,
+    MainKey,
+    ViewKey,
+    key_name,
+    key_names,
+)
 
 
 class Focus(NamedTuple):
@@ -29,47 +44,47 @@ class Helping(Protocol):
     def help_screen(self) -> Screen[None]: ...
 
 
-_OVER_TIME = (
-    ("← → PgUp PgDn", "move the cursor; the titles of both charts show the values there"),
-    ("Home  End", "to the first cell, to the newest"),
-    ("[  ]", "to the previous, next marker or start of a segment"),
-    ("Enter", "the whole screen at that instant"),
-    ("i  o", "zoom in, out"),
-    ("l", "list all markers"),
-    ("Esc", "leave the charts: the arrows select segments of the runs table again"),
-)
-_SCROLL = ("↑ ↓ PgUp PgDn", "scroll")
-_FAR = ("g  G", "to the first line, to the last")
-_OUT = ("Esc", "leave: the arrows select segments of the runs table again")
-_NEXT = ("d  D", "next, previous list: processes, cores, disks, interfaces, status pages, tails")
-_HOST = ("tab", "next host")
-_ROWS = (
-    ("↑ ↓", "select a segment: the latency above is of that segment; Esc follows the newest again"),
-    ("c", "compare it: verdict, every metric with its interval, beside its baseline"),
-    ("b", "make it the baseline"),
-    ("w", "averages of every host over the segment"),
-    ("Enter", "focus the processes (or another list below the host)"),
-)
-_PROCESSES = (
-    ("↑ ↓ PgUp PgDn", "select a process; Esc deselects"),
-    _FAR,
-    ("s  S", "sort by the next column; reverse the order"),
-    ("z", "show each of identical processes, or fold them into one line"),
-    ("/", "show only processes with a text in PID or command"),
-    ("f", "freeze: sort and read this instant while the load continues"),
-    _NEXT,
-    _HOST,
-    ("p", "one host on the whole screen, then all hosts, then back"),
-    _OUT,
-)
-_TAIL = (
-    ("↑ PgUp g", "scroll back; the tail pauses and counts new lines"),
-    ("↓ PgDn G", "towards the newest line"),
-    _NEXT,
-    _HOST,
-    ("Esc", "to the newest line, then leave"),
-)
-_OTHER = (_SCROLL, _FAR, ("f", "freeze: read this instant while the load continues"), _NEXT, _HOST, _OUT)
+_OVER_TIME = parsed_entries(f"""\
+{MOVE} | move the cursor; the titles of both charts show the values there
+{ENDS} | to the first cell, to the newest
+{MARKERS} | to the previous, next marker or start of a segment
+{ChartKey.JUMP} | the whole screen at that instant
+{ZOOM} | zoom in, out
+{ViewKey.MARKERS} | list all markers
+{ChartKey.LEAVE} | leave the charts: the arrows select segments of the runs table again
+""")
+_ROWS = parsed_entries(f"""\
+{SELECT} | select a segment: the latency above is of that segment; {MainKey.BACK} follows the newest again
+{MainKey.COMPARE} | compare it: verdict, every metric with its interval, beside its baseline
+{MainKey.BASELINE} | make it the baseline
+{ViewKey.AVERAGES} | averages of every host over the segment
+{ViewKey.FOCUS} | focus the processes (or another list below the host)
+""")
+_NEXT = f"""\
+{DETAILS} | next, previous list: processes, cores, disks, interfaces, status pages, tails
+{ViewKey.NEXT_HOST} | next host
+"""
+_PROCESSES = parsed_entries(f"""\
+{SCROLL} | select a process; {MainKey.BACK} deselects
+{FAR} | to the first line, to the last
+{SORT} | sort by the next column; reverse the order
+{ViewKey.FOLD} | show each of identical processes, or fold them into one line
+{ViewKey.FILTER} | show only processes with a text in PID or command
+{ViewKey.FREEZE} | freeze: sort and read this instant while the load continues
+{_NEXT}{ViewKey.ROOM} | one host on the whole screen, then all hosts, then back
+{MainKey.BACK} | leave: the arrows select segments of the runs table again
+""")
+_TAIL = parsed_entries(f"""\
+{key_names(MainKey.UP, ViewKey.PAGE_UP, ViewKey.TOP)} | scroll back; the tail pauses and counts new lines
+{key_names(MainKey.DOWN, ViewKey.PAGE_DOWN, ViewKey.BOTTOM)} | towards the newest line
+{_NEXT}{MainKey.BACK} | to the newest line, then leave
+""")
+_OTHER = parsed_entries(f"""\
+{SCROLL} | scroll
+{FAR} | to the first line, to the last
+{ViewKey.FREEZE} | freeze: read this instant while the load continues
+{_NEXT}{MainKey.BACK} | leave: the arrows select segments of the runs table again
+""")
 _NAMES = {"nets": "interfaces", "page": "status page", "sar": "all metrics"}
 
 
@@ -101,7 +116,7 @@ def keys_of(screen: Screen[Any]) -> tuple[tuple[str, str], ...]:
 
 
 def names_of(binding: Binding) -> str:
-    return "  ".join(key_name(key.strip()) for key in binding.key.split(","))
+    return " ".join(key_name(key.strip()) for key in binding.key.split(","))
 
 
 def show_help(app: App[Any]) -> None:

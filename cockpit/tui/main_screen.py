@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 
@@ -29,7 +29,8 @@ from cockpit.tui.footer import Footer
 from cockpit.tui.generators import MOST, Generators, GeneratorScreen
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostLines, HostPanes
-from cockpit.tui.key_names import action_key
+from cockpit.tui.key_names import action_key, bindings
+from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
 from cockpit.tui.keys import main_help
 from cockpit.tui.palette import Command, main_commands
 from cockpit.tui.runs.check import CheckScreen
@@ -64,7 +65,7 @@ _EFFECTS = {"wide": 5, "narrow": 3}
 _SPARE = 2
 
 # Keys that scroll the focused list, even if the session has actions for them.
-_SCROLLS = ("up", "down", "pageup", "pagedown")
+_SCROLLS = {key.key for key in (MainKey.UP, MainKey.DOWN, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)}
 
 
 def layout_for(width: int, height: int) -> str:
@@ -75,23 +76,7 @@ def layout_for(width: int, height: int) -> str:
 
 
 class MainScreen(ViewKeys):
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("t", "tune", "tune"),
-        Binding("equals_sign", "load", "load form"),
-        Binding("v", "view", "view"),
-        Binding("b", "baseline", "baseline"),
-        Binding("c", "compare", "compare"),
-        Binding("r", "rounds", "rounds"),
-        Binding("x", "check", "check"),
-        Binding("L", "machines", "machines that load comes from"),
-        Binding("ctrl+u", "undo", "undo the last change"),
-        Binding("up", "up_or_down(-1)", "up"),
-        Binding("down", "up_or_down(1)", "down"),
-        Binding("escape", "back", "back"),
-        Binding("T", "app.next_theme", "theme"),
-        Binding("question_mark", "help", "help"),
-        Binding("q", "app.leave", "quit"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(MainKey)
     DEFAULT_CSS = """
     MainScreen { layout: vertical; background: $background; }
     MainScreen #body { height: 1fr; }
@@ -226,7 +211,7 @@ class MainScreen(ViewKeys):
         """Make the selected segment the baseline."""
         segment = self.context().segment
         if segment is None:
-            self.show_reason("No segment to compare with yet. space: start a run")
+            self.show_reason(f"No segment to compare with yet. {SessionKey.TOGGLE}: start a run")
             return
         self.set_view(replace(self.view, baseline=segment.number))
 
@@ -234,7 +219,8 @@ class MainScreen(ViewKeys):
         """Compare the selected segment with its baseline: verdict, all metrics."""
         self.end_hint("compare")
         if self.context().segment is None:
-            self.show_reason("No segment to compare yet. space: start a run; a change under load (t): next segment")
+            start = f"{SessionKey.TOGGLE}: start a run; a change under load ({MainKey.TUNE}): next segment"
+            self.show_reason(f"No segment to compare yet. {start}")
             return
         self.app.push_screen(CompareScreen(self.context, self.set_view))
 
@@ -273,7 +259,7 @@ class MainScreen(ViewKeys):
             self.show_reason("the load cannot be changed here: no live session, or a study that sets it")
             return
         if tuning is not None and tuning.running_rounds:
-            self.show_reason("rounds are running under this load; r: stop them")
+            self.show_reason(f"rounds are running under this load; {MainKey.ROUNDS}: stop them")
             return
 
         def answered(plan: LoadPlan | None) -> None:
@@ -392,4 +378,4 @@ def _set_height(lines: Lines, height: int) -> None:
 
 
 def _pressed(event: Key, action: Action) -> bool:
-    return action_key(action) in (event.key, event.character)
+    return action_key(action).key in (event.key, event.character)

@@ -16,10 +16,10 @@ from textual.screen import Screen
 
 from cockpit.model.state import Marker
 from cockpit.model.text import clock, neutral
-from cockpit.tui.charts.cursor import ALONG
 from cockpit.tui.charts.markers import words_of
 from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
-from cockpit.tui.key_names import action_key_name
+from cockpit.tui.key_names import action_key
+from cockpit.tui.key_table import AppKey, CompareKey, MainKey, ViewKey, key_names
 from cockpit.tui.keys import bindings_of, name_of, names_of
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.styled_line import fit
@@ -27,7 +27,8 @@ from cockpit.tui.terminal.styled_line import fit
 # Cells of the palette and of its first column.
 _WIDTH, _TITLE = 84, 30
 # Keys that move a cursor are no commands.
-_MOVES = frozenset({"up", "down", "g", "G", "escape", *ALONG})
+_MOVES = {MainKey.UP, MainKey.DOWN, MainKey.BACK, ViewKey.TOP, ViewKey.BOTTOM, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN}
+_MOVING = {key.key for key in (*_MOVES, CompareKey.LEFT, CompareKey.RIGHT)}
 
 # The palette and tooltips in the style of the dialogs.
 STYLE = """
@@ -93,7 +94,7 @@ def commands_of(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
 
 def _bound(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     for binding in bindings_of(screen):
-        if binding.key in _MOVES:
+        if binding.key in _MOVING:
             continue
         words = f"{names_of(binding)}   {_summary(app, screen, binding.action)}".rstrip()
         yield Command(binding.description, words, partial(app.run_action, binding.action, screen))
@@ -110,10 +111,11 @@ def _summary(app: App[Any], screen: Screen[Any], action: str) -> str:
 
 def _global(app: App[Any]) -> Iterator[Command]:
     for name in theme.NAMES:
-        words = f"T   colours of the screen{', active' if name == app.theme else ''}; remembered"
+        words = f"{AppKey.THEME}   colours of the screen{', active' if name == app.theme else ''}; remembered"
         yield Command(f"theme: {name}", words, partial(app.action_theme, name))  # type: ignore[attr-defined]
-    yield Command("help", "?  F1   keys of the focused pane, definitions of metrics", app.action_help)  # type: ignore[attr-defined]
-    yield Command("quit", "^Q   the load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]
+    sign = key_names(AppKey.HELP_SIGN, AppKey.HELP)
+    yield Command("help", f"{sign}   keys of the focused pane, definitions of metrics", app.action_help)  # type: ignore[attr-defined]
+    yield Command("quit", f"{AppKey.LEAVE}   the load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]
 
 
 def main_commands(
@@ -122,9 +124,10 @@ def main_commands(
     """Yield the commands of the main screen; `begin(action)` prompts if needed, `begin(action, answer)` does not."""
     for action in context.actions:
         asks = f"   asks: {action.prompt}" if action.prompt else ""
-        yield Command(action.label, f"{action_key_name(action)}{asks}", partial(begin, action))
+        yield Command(action.label, f"{action_key(action)}{asks}", partial(begin, action))
     for view in LATENCY_VIEWS:
-        yield Command(f"view latency as {view}", "v: next view", partial(show, replace(context.view, latency=view)))
+        words = f"{MainKey.VIEW}: next view"
+        yield Command(f"view latency as {view}", words, partial(show, replace(context.view, latency=view)))
     yield from _hosts(context, show)
     jump = next((action for action in context.actions if action.name == "jump"), None)
     if jump is not None:
@@ -138,11 +141,11 @@ def _hosts(context: DrawContext, show: Callable[[View], None]) -> Iterator[Comma
         name = neutral(host.config.name)
         view = replace(context.view, host=place)
         if len(context.hosts) > 1:
-            yield Command(f"show {name}", "tab: next host", partial(show, view))
+            yield Command(f"show {name}", f"{ViewKey.NEXT_HOST}: next host", partial(show, view))
         for detail in details_of(host):
             chosen = replace(view, details={**view.details, host.config.name: detail}, averages=False)
             title = f"{name}: {_title(host.config.tail, detail)}"
-            yield Command(title, "d: next list below the host", partial(show, chosen))
+            yield Command(title, f"{ViewKey.NEXT_DETAIL}: next list below the host", partial(show, chosen))
 
 
 def _title(tails: tuple[str, ...], detail: Detail) -> str:

@@ -15,6 +15,7 @@ from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase,
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hints import Hints
 from cockpit.tui.key_names import key_spots
+from cockpit.tui.key_table import MainKey, SessionKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, fit, length
 
@@ -42,7 +43,7 @@ def status_words(mode: Mode | None, status: SessionStatus | None) -> str:
     elif isinstance(status, PlaybackStatus):
         words.append(_PHASES.get(status.phase, f"×{status.speed:g}"))
         words += ["DAMAGED"] if status.damaged else []
-    return " ".join(words) + (" · End: back to live" if mode is Mode.LOOKING_BACK else "")
+    return " ".join(words) + (f" · {SessionKey.END}: back to live" if mode is Mode.LOOKING_BACK else "")
 
 
 # A pause (s) of a worker from which its measurements may be wrong.
@@ -222,7 +223,7 @@ class HintLine(Lines):
         if not self._words:
             return [EMPTY]
         start = (("hint  ", "mark"), (self._words, "text"))
-        end: Line = (("Esc", "dim"), (" hides hints", "dim"))
+        end: Line = ((str(MainKey.BACK), "dim"), (" hides hints", "dim"))
         # The hint has priority over the key that hides it.
         if length(start) + length(end) >= width:
             end = ()

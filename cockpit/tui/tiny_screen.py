@@ -11,6 +11,7 @@ from cockpit.tui.charts.latency_lines import failed_mark
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.panes import host_line
 from cockpit.tui.key_names import how_to_begin
+from cockpit.tui.key_table import SessionKey
 from cockpit.tui.runs.strip import strip
 from cockpit.tui.runs.strip_lines import strip_words
 from cockpit.tui.status_lines import generator, mode, recording
@@ -19,7 +20,7 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, length
 
 # Minimum height for a line with the verdict.
 _VERDICT = 10
-_SATURATED: Line = ((" GENERATOR SATURATED ", "alarm"), (" less load: -", "warn"))
+_SATURATED: Line = ((" GENERATOR SATURATED ", "alarm"), (f" less load: {SessionKey.LESS}", "warn"))
 
 
 class TinyScreen(Lines):

@@ -8,23 +8,31 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from cockpit.tui.dialogs.help import READING
+from cockpit.tui.key_table import AppKey, MainKey, SessionKey, ViewKey, key_names
 from cockpit.tui.terminal.styled_line import Line
 
 # Panes by widget class.
 _PANES = {
     "TopLine": "Target, mode, session time, recording; gen: CPU of the load processes and their delay behind schedule. "
     "From 95% or 10 ms on, the generator and not the server limits the rate.",
-    "Throughput": "Complete responses/s, as the load processes count them. ? explains the signs on the chart.",
-    "Latency": "p50, p99 and maximum over time, ms. v: histogram, overlay, heat map, percentiles of the segment.",
+    "Throughput": "Complete responses/s, as the load processes count them. "
+    f"{MainKey.HELP} explains the signs on the chart.",
+    "Latency": "p50, p99 and maximum over time, ms. "
+    f"{MainKey.VIEW}: histogram, overlay, heat map, percentiles of the segment.",
     "Banner": "Failures: a server that gives no response, failed requests by kind or status, and since when.",
-    "Runs": "One segment per run, a new one at each change under load. ↑ ↓ select one, c shows its verdict in full.",
+    "Runs": "One segment per run, a new one at each change under load. "
+    f"{key_names(MainKey.UP, MainKey.DOWN)} select one, {MainKey.COMPARE} shows its verdict in full.",
     "VerdictStrip": "Did it help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, while the "
-    "load runs. Right of the zero line is better, ┊ are the margins of equivalence. c: why, and all metrics.",
-    "HostPanes": "The servers, as the probe reads /proc over SSH: once per second, nothing installed. tab: next host.",
-    "HostLines": "The servers, one line each, as the probe reads /proc over SSH. p shows one on the whole screen.",
+    "load runs. Right of the zero line is better, ┊ are the margins of equivalence. "
+    f"{MainKey.COMPARE}: why, and all metrics.",
+    "HostPanes": "The servers, as the probe reads /proc over SSH: once per second, nothing installed. "
+    f"{ViewKey.NEXT_HOST}: next host.",
+    "HostLines": "The servers, one line each, as the probe reads /proc over SSH. "
+    f"{ViewKey.ROOM} shows one on the whole screen.",
     "TinyScreen": "The latest metrics of load and servers; a larger terminal shows charts.",
-    "Position": "Position in the recording. : goes to a time, [ and ] go to the previous and next marker.",
-    "Footer": "Keys. ^P searches all commands.",
+    "Position": f"Position in the recording. {SessionKey.JUMP} goes to a time, "
+    f"{SessionKey.PREVIOUS} and {SessionKey.NEXT} go to the previous and next marker.",
+    "Footer": f"Keys. {AppKey.COMMANDS} searches all commands.",
 }
 _MORE = {
     "p50": "Median: half of the responses took at most this long (ms).",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 
 from cockpit.analysis.segment_verdicts import SegmentVerdicts
@@ -23,7 +23,8 @@ from cockpit.tui.dialogs.prompt import FilterScreen, PickScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, ProcessOrder, StoredBaselines, View
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_names import bindings, key_hints
+from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
 from cockpit.tui.status_lines import Position
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 _AT_ONCE = 300
 # Movements of the cursor: in cells (_FAR exceeds any session), in tenths of the charts, in markers.
 _FAR = 1 << 30
-_CELLS = {"left": -1, "right": 1, "home": -_FAR, "end": _FAR}
-_PAGES = {"pageup": -1, "pagedown": 1}
-_MARKERS = {"left_square_bracket": -1, "right_square_bracket": 1}
+_CELLS = {ChartKey.LEFT.key: -1, ChartKey.RIGHT.key: 1, ChartKey.FIRST.key: -_FAR, ChartKey.LAST.key: _FAR}
+_PAGES = {ChartKey.PAGE_LEFT.key: -1, ChartKey.PAGE_RIGHT.key: 1}
+_MARKERS = {ChartKey.PREVIOUS.key: -1, ChartKey.NEXT.key: 1}
 # Delay (s) of the last ticks of a second.
 _TICKS = 0.5
 
@@ -43,30 +44,7 @@ _TICKS = 0.5
 class ViewKeys(Screen[None]):
     """A screen with charts and hosts; `view` is what the keys change."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "host(1)", "next host"),
-        Binding("shift+tab", "host(-1)", "previous host"),
-        Binding("p", "room", "larger"),
-        Binding("d", "detail(1)", "next detail"),
-        Binding("D", "detail(-1)", "previous detail"),
-        Binding("enter", "enter", "focus the detail"),
-        Binding("w", "averages", "averages"),
-        Binding("a", "metrics", "all metrics"),
-        Binding("f", "freeze", "freeze"),
-        Binding("slash", "filter", "filter"),
-        Binding("s", "order", "sort"),
-        Binding("S", "turn", "reverse the order"),
-        Binding("z", "fold", "show each process"),
-        Binding("pageup", "page(-1)", "page up"),
-        Binding("pagedown", "page(1)", "page down"),
-        Binding("g", "far(-1)", "top"),
-        Binding("G", "far(1)", "bottom"),
-        Binding("e", "cursor", "chart cursor"),
-        Binding("i", "zoom(-1)", "zoom in"),
-        Binding("o", "zoom(1)", "zoom out"),
-        Binding("l", "markers", "list of markers"),
-        Binding("A", "board", "evaluations of a search"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ViewKey)
 
     def __init__(self, session: Session, hints: Hints | None = None) -> None:
         super().__init__()
@@ -130,13 +108,13 @@ class ViewKeys(Screen[None]):
 
         A binding would come later than session keys typed after it.
         """
-        if key == "e":
+        if key == ViewKey.CURSOR.key:
             self.action_cursor()
         elif self.view.cursor is None:
             return False
-        elif key == "escape":
+        elif key == ChartKey.LEAVE.key:
             self.set_view(replace(self.view, cursor=None))
-        elif key == "enter":
+        elif key == ChartKey.JUMP.key:
             self._go_there()
         elif key in _MARKERS:
             self._over_time(cursor.to_marker, _MARKERS[key])
@@ -170,7 +148,7 @@ class ViewKeys(Screen[None]):
                 self._to_marker(markers[at].t)
 
         none = ("", "none yet: changes, notes, restarts and lost hosts become markers")
-        hint = key_hints(("Enter", ": move the cursor there") if lines else none, ("Esc", ": close"))
+        hint = key_hints(("Enter", ": move the cursor there") if lines else none, (DialogKey.CLOSE, ": close"))
         self.app.push_screen(PickScreen("markers", lines, nearest, hint, wide=True), picked)
 
     def action_board(self) -> None:
@@ -199,7 +177,9 @@ class ViewKeys(Screen[None]):
         """Change the view by `change(context, window, …)`, if the charts have room."""
         chart = self.query_one(Throughput)
         if chart.window is None or not chart.size.area:
-            self.show_reason("the charts over time have no room here: Esc brings them back, or a larger terminal")
+            self.show_reason(
+                f"the charts over time have no room here: {MainKey.BACK} brings them back, or a larger terminal"
+            )
             return
         self.set_view(change(self.context(), chart.window, *more))
 
@@ -273,7 +253,7 @@ class ViewKeys(Screen[None]):
         """Select a segment; compare it if it is selected."""
         shown = self.context().segment
         if shown is not None and shown.number == number:
-            self.app.simulate_key("c")
+            self.app.simulate_key(MainKey.COMPARE.key)
         else:
             self.set_view(replace(self.view, segment=number))
 

@@ -89,7 +89,7 @@ def test_inconclusive_rounds_do_not_say_that_the_new_values_are_not_worse() -> N
     state = fold_all((ended,), state_of(1.0, 2, budget=2))
     words = ended_words(state.rounds[0], ended, rounds_verdict(state, state.rounds[0]))
     assert words.startswith("inconclusive: 2 rounds; 4 needed, after 2 rounds; the new values are active: ")
-    assert words.endswith("the rounds do not show that they are worse; ^U: undo")
+    assert words.endswith("the rounds do not show that they are worse")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -196,7 +196,7 @@ def noisy(deviation: float = 0.01) -> State:
 @pytest.mark.parametrize(
     ("factor", "outcome", "active", "detail", "text"),
     [
-        (1.3, "verdict", "after", "", "after 4 rounds; the new values are active: they are not worse; ^U: undo"),
+        (1.3, "verdict", "after", "", "after 4 rounds; the new values are active: they are not worse"),
         (0.8, "verdict", "before", "", "after 4 rounds; the old values are active again: the new ones are worse"),
         (1.0, "stopped", "after", "", "rounds stopped after 4 rounds: the new values are active, as at the start"),
         (1.0, "load ended", "before", "", "rounds ended with the load after 4 rounds: the old values are active"),

@@ -129,7 +129,7 @@ async def focus_checklist(pilot: Pilot[Any]) -> None:
 
 
 ROWS = (
-    Row("CockpitBase", "f1 ctrl+z ctrl+q ctrl+c"),
+    Row("CockpitBase", "f1 ctrl+p ctrl+z ctrl+q ctrl+c"),
     Row("CockpitBase", "f1 question_mark T ctrl+z ctrl+q ctrl+c", app="start"),
     Row("ViewKeys", "e i l A"),
     Row("ViewKeys", "o", before="i"),
@@ -235,7 +235,7 @@ def test_key_has_same_meaning_on_all_screens() -> None:
         actions = [action for each in controls for action in each.actions]
     actions.append(Action("keep", "keep change", immediate(str)))
     for action in actions:
-        texts.setdefault(action_key(action), set()).add(action.label)
+        texts.setdefault(action_key(action).key, set()).add(action.label)
     signs = {key: found for key, found in texts.items() if len(key) == 1 or key in SIGNS}
     assert {key: found for key, found in signs.items() if len(found) > 1} == SAME_MEANING
 

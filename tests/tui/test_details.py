@@ -287,7 +287,7 @@ def test_host_list_shows_selected_host_and_count_of_hidden() -> None:
     panes = plain(HostPanes().draw(context, 49, 10))
     assert len(panes) <= 10
     assert any("▸ web9" in line for line in panes)
-    assert "hosts more: tab" in panes[-1]
+    assert "hosts more: Tab" in panes[-1]
 
 
 def test_frozen_hosts_show_freeze_time() -> None:

@@ -11,6 +11,7 @@ from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.dialogs.prompt import FilterScreen
 from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostPanes
+from cockpit.tui.key_table import MainKey, ViewKey
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.view_keys import ViewKeys
@@ -210,29 +211,9 @@ async def test_help_lists_every_screen_key() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
         controls: Controls = source.controls
         named = " ".join(name for name, _ in help_entries(controls.actions))
-        for key in [
-            "t",
-            "v",
-            "b",
-            "c",
-            "e",
-            "i",
-            "o",
-            "l",
-            "d",
-            "D",
-            "w",
-            "p",
-            "f",
-            "s",
-            "S",
-            "/",
-            "Enter",
-            "tab",
-            "?",
-            "q",
-        ]:
-            assert key in named.split()
+        scrolling = {MainKey.BACK, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN, ViewKey.TOP, ViewKey.BOTTOM}
+        listed = {*MainKey, *ViewKey} - scrolling - {ViewKey.PREVIOUS_HOST}
+        assert {str(key) for key in listed} <= set(named.split())
 
 
 async def test_restart_is_marked_and_labelled_on_chart() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from cockpit.autopilot.slices import SearchFit, Slice, search_fit
@@ -15,6 +15,8 @@ from cockpit.model.state import State
 from cockpit.model.text import neutral
 from cockpit.tui.charts.braille import bar
 from cockpit.tui.dialogs.live_text import LiveText
+from cockpit.tui.key_names import closing
+from cockpit.tui.key_table import ViewKey
 
 # Cells of a bar in a slice.
 _BAR = 30
@@ -23,7 +25,7 @@ _BAR = 30
 class BoardScreen(LiveText):
     """The board; it follows the search while it is open."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,A", "dismiss(None)", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [closing(ViewKey.BOARD)]
     heading = "search"
 
     def part(self, state: State) -> object:

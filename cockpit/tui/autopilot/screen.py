@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 from msgspec.structs import replace
 from rich.cells import set_cell_size
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -22,7 +22,8 @@ from cockpit.model.text import counted, elapsed, neutral
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
 from cockpit.tui.dialogs.prompt import ConfirmScreen, Dialog
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_names import bindings, closing, key_hints
+from cockpit.tui.key_table import DialogKey, SearchKey, ViewKey
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.task_app import TaskApp, TaskLine
 from cockpit.tui.terminal.appearance import Appearance
@@ -43,8 +44,9 @@ class SearchLine(TaskLine):
         paused = "PAUSED · " if pilot.paused else ""
         left = f"at most {elapsed(max(0.0, pilot.left))} left"
         first = f"search  {paused}{counted(len(state.trials), 'evaluation')} · {left}"
-        keys = "   P: pause · K: skip · F: finish and prove · A: all evaluations"
-        lines = [first + (keys if len(first) + len(keys) <= width else "   A: all evaluations")]
+        *others, board = (f"{key}: {key.label}" for key in (*SearchKey, ViewKey.BOARD))
+        keys = f"   {' · '.join([*others, board])}"
+        lines = [first + (keys if len(first) + len(keys) <= width else f"   {board}")]
         lines += [f"  {trial_line(trial, state)}" for trial in state.trials[-rows:]]
         return [set_cell_size(line, width).rstrip() for line in lines]
 
@@ -53,7 +55,7 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
     """What limits the server, and which knobs are searched: those that bear on it, until somebody chooses others. Ends
     with none if it is left."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss(())", "quit")]
+    BINDINGS: ClassVar[list[BindingType]] = [closing(action="dismiss(())", description="quit")]
     DEFAULT_CSS = """
     KnobsScreen > Vertical { width: 100; overflow-y: auto; }
     KnobsScreen Checklist { height: auto; max-height: 16; margin: 1 0; background: $surface; }
@@ -71,8 +73,8 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
             yield Static(Content("\n".join(diagnosis_lines(self._found))))
             yield Checklist(self._items)
             yield Static(Content("\n".join(self._left_out)), classes="hint")
-            keys = [("Space", ": search it or not"), ("Enter", ": begin"), ("q", ": quit")]
-            yield Static(key_hints(*keys), classes="hint")
+            begin = (DialogKey.SELECT, ": search it or not"), ("Enter", ": begin")
+            yield Static(key_hints(*begin, (DialogKey.QUIT, ": quit")), classes="hint")
 
     def action_go(self) -> None:
         """Begin with the chosen knobs."""
@@ -83,11 +85,7 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
 
 
 class AutopilotScreen(MainScreen):
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("P", "pause", "pause the search, or go on"),
-        Binding("K", "skip", "skip the evaluation under way"),
-        Binding("F", "finish", "end the search and prove the best"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(SearchKey)
 
     def __init__(self, session: Session, pilot: Callable[[], Autopilot | None]) -> None:
         super().__init__(session)

@@ -37,9 +37,6 @@ class Chart(Lines):
             self.post_message(self.Pointed(self.window.instant(cell)))
 
 
-# Keys that move the cursor in the charts, even if the session has actions for them.
-ALONG = ("left", "right", "home", "end", "pageup", "pagedown", "left_square_bracket", "right_square_bracket")
-
 # Seconds for which the text of a new marker is shown.
 _READ = 5.0
 

@@ -27,7 +27,8 @@ from cockpit.tui.charts.markers import (
 from cockpit.tui.charts.threshold_lines import is_rate_line, other_thresholds, threshold_cells
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_names import action_key_name, how_to_begin
+from cockpit.tui.key_names import action_key, how_to_begin
+from cockpit.tui.key_table import MainKey, SessionKey, key_names
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, length, packed, right, rule
 
 # Signs on the time axis below seconds with a saturated generator, and with errors.
@@ -227,12 +228,16 @@ def state_line(context: DrawContext, width: int) -> Line:
 
 
 _SATURATED_WORDS = (
-    "the generator is saturated: it limits the rate, not the server. Less load (-), or more processes (-w, --cpus)",
-    "the generator limits the rate, not the server: less load (-), or -w, --cpus",
-    "the generator limits the rate, not the server: less load (-)",
-    "the generator is saturated: less load (-)",
+    "the generator is saturated: it limits the rate, not the server. "
+    f"Less load ({SessionKey.LESS}), or more processes (-w, --cpus)",
+    f"the generator limits the rate, not the server: less load ({SessionKey.LESS}), or -w, --cpus",
+    f"the generator limits the rate, not the server: less load ({SessionKey.LESS})",
+    f"the generator is saturated: less load ({SessionKey.LESS})",
 )
-_AT_END = (("Home", "start"), ("[ ]", "markers"), ("← →", "step"), ("q", "quit"))
+_AT_END = (
+    *((str(SessionKey.HOME), "start"), (key_names(SessionKey.PREVIOUS, SessionKey.NEXT), "markers")),
+    *((key_names(SessionKey.BACK, SessionKey.FORWARD), "step"), (str(MainKey.QUIT), MainKey.QUIT.label)),
+)
 
 
 def _over(segment: Segment, context: DrawContext, width: int) -> Line:
@@ -242,10 +247,10 @@ def _over(segment: Segment, context: DrawContext, width: int) -> Line:
     failed = f", {si(failures)} failed" if failures else ""
     planned = segment.reason in ("completed", "stopped")
     how = segment.reason if planned else f"ended: {neutral(segment.detail or segment.reason)}"
-    begin = next((action_key_name(action) for action in context.actions if action.name == "toggle"), "")
+    begin = next((str(action_key(action)) for action in context.actions if action.name == "toggle"), "")
     keys = [(begin, "again")] if begin and context.extent is None else []
-    keys += [("t", "tune")] if context.state.knobs and context.extent is None else []
-    keys += [("c", "compare")] if len(context.state.segments) > 1 else []
+    keys += [(str(MainKey.TUNE), MainKey.TUNE.label)] if context.state.knobs and context.extent is None else []
+    keys += [(str(MainKey.COMPARE), MainKey.COMPARE.label)] if len(context.state.segments) > 1 else []
     text = f"{_numbered(segment, context)} {how}: {si(sum(counts.completed for counts in counted))} responses{failed}"
     return _with_keys((text, "strong"), tuple(keys), width)
 

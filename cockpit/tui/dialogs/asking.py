@@ -16,6 +16,7 @@ from cockpit.hosts.prompts import OfferedKey, Question
 from cockpit.model.text import neutral
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input
 from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_table import DialogKey
 
 # Seconds between checks whether the prompt is still needed.
 CHECK_INTERVAL = 0.2
@@ -31,7 +32,7 @@ def ask_user(app: App[Any], screen: Screen[Any], pending: Callable[[], Question 
 class AskingScreen(Dialog[None]):
     """One prompt. Escape declines; it closes when the host no longer waits for the answer."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "refuse", "no")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.CLOSE.key, "refuse", "no")]
     DEFAULT_CSS = "AskingScreen > Vertical { width: 76; border: solid $cockpit-warn; }"
 
     def __init__(self, pending: Callable[[], Question | None], question: Question) -> None:
@@ -82,8 +83,8 @@ class AskingScreen(Dialog[None]):
 
     def _hint(self, key: OfferedKey | None) -> Content:
         if key is None:
-            return key_hints(("Enter", ": use it, it is kept nowhere"), ("Esc", ": leave the host alone"))
-        return key_hints(("", "yes: keep it and connect"), ("", "no,"), ("Esc", ": leave the host alone"))
+            return key_hints(("Enter", ": use it, it is kept nowhere"), (DialogKey.CLOSE, ": leave the host alone"))
+        return key_hints(("", "yes: keep it and connect"), ("", "no,"), (DialogKey.CLOSE, ": leave the host alone"))
 
     def _close(self, answer: str | bool | None) -> None:
         self.question.answer(answer)

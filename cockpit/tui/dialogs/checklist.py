@@ -10,6 +10,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList
 
+from cockpit.tui.key_names import bindings
+from cockpit.tui.key_table import DialogKey
+
 
 class ChecklistItem(NamedTuple):
     words: str
@@ -21,7 +24,7 @@ class Checklist(OptionList):
     """Space selects and deselects; at the ends the arrows move to the neighbouring field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "pick", "select or deselect"),
+        *bindings([DialogKey.SELECT]),
         Binding("enter", "screen.go", "go on", show=False),
     ]
     DEFAULT_CSS = """

@@ -9,13 +9,14 @@ from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from cockpit.session.controls import Action
 from cockpit.tui.dialogs.long_text import LongText
 from cockpit.tui.dialogs.prompt import Dialog
-from cockpit.tui.key_names import action_key_name, key_hints
+from cockpit.tui.key_names import action_key, closing, key_hints
+from cockpit.tui.key_table import HELP, DialogKey, MainKey, SessionKey, ViewKey
 from cockpit.tui.terminal.styled_line import Line, fit
 
 # Keys and description; a heading starts with a dash.
@@ -25,54 +26,13 @@ Entry = tuple[str, str]
 _WIDTH, _NAME = 84, 14
 
 
-def _entries(text: str) -> tuple[Entry, ...]:
+def parsed_entries(text: str) -> tuple[Entry, ...]:
     """Parse lines of `name | description`; further lines of a description are indented."""
     entries = (line.partition(" | ") for line in re.sub(r"\n +", " ", text).splitlines())
     return tuple((name, words) for name, _, words in entries)
 
 
-_SCREEN_KEYS = _entries("""\
-t | tuning panel: active values; type new ones (space: choose from a list), Enter shows the diff and its cost, Enter
-    again applies them as one change. ^G guard: rolled back after 60 s unless ^Y keeps it. ^U undoes the last
-    change, ^F measures the typed values in rounds, Tab: earlier changes, actions
-r | rounds: old and new values of the last change in turn under load, in random order, each after a set-up of its
-    own, until the verdict. The maximum duration and the minimum detectable effect are announced first. r again
-    stops them and restores the values of the start; otherwise the new values stay, unless they are worse
-= | load form: connections or rate (a running load follows at once), duration, requests, load steps, URL, method,
-    headers, body, think time and keep-alive of the next run
-^U | undo the last change; its diff is shown first
-v | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as percentiles
-e | chart cursor: ← → PgUp PgDn Home End move it, [ ] move it to a marker or a segment; the titles of the charts
-    show the values there. Enter shows the whole screen at that instant. Esc leaves. A click on a chart does the
-    same
-click | keys in the last line and in dialogs; a segment (again: compare), a process, a title of the process table (sort,
-    again: reverse), a host (again: more room), the verdict, the position bar of a replay (jump there)
-i  o | zoom the charts in, or out to the whole session; the scale is at the right end of the axis
-l | list of markers; Enter moves the cursor to one
-↑ ↓ | select a segment of the runs table: latency shows that segment; Esc follows the newest again
-b | make the selected segment the baseline
-c | compare the selected segment: verdict, every metric with its interval and method, differences of the settings,
-    all metrics side by side, both latency distributions; ← → select another segment
-x | check 15 s of load (a run of its own if none is active) against the thresholds and the last baseline of this load
-tab | next host
-d  D | next, previous list below the host: processes, cores, disks, interfaces, each status page, each tail
-w | averages of every host over the selected segment, instead of the list
-a | all metrics of the host in the groups of sar and free: now, and mean and maximum of the selected segment
-p | one host on the whole screen, then all hosts side by side, then back
-Enter | focus the host's list, its head is highlighted: ↑ ↓ PgUp PgDn g G scroll. On the whole screen (p) it has the
-    focus already. Esc leaves
-f | freeze the hosts: sort, filter and scroll this instant; again to continue
-s  S | sort processes by the next column; S reverses the order
-z | show each of identical processes (×32), or fold them into one line again
-/ | show only processes with a text in PID or command; an empty text shows all
-T | next theme: dark, light, high contrast; the last choice is remembered
-^P | search all commands; hosts, views, markers and themes too
-^Z | suspend: back to the shell, fg continues. Not while load, a change or a study is running
-?  F1 | this help: the focused pane first
-q  ^C | quit: the load stops, the recording is closed, the terminal is restored
-""")
-
-READING = _entries("""\
+READING = parsed_entries(f"""\
 throughput | Responses/s. A letter with a line below it is a change, ▸ a note, ! above the chart a lost host, R a
     restart of the server's parent process, ± a manual change of the load; a number on the time axis is the start of
     that segment of the runs table (one cell beside it, or left out, if it would hide another sign). No dots: no load
@@ -103,12 +63,14 @@ service | Time from the first byte sent (or the start of the connect) to the las
     (its letter) or rolled back.
 verdict | The segment vs the one before the change, in the same run; a new run vs the baseline. ▲ better, ▼ worse:
     the rate, or the metric that is named. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at least
-    and at most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid; c shows why.
+    and at most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid;
+    {MainKey.COMPARE} shows why.
 ├─●─┤ | In the verdict: the effect on a metric with its interval; left of the zero line is worse, right is better. ┊
     ┊: margins of equivalence; an interval between them is equivalent. ○: first impression, no interval yet. ◂ ▸:
     beyond the scale, whose ends are named below. ▲? ▼?: likely; the bar shows the time still needed.
 spawns | Processes spawned per second during the segment, all hosts together.
-cpu %  tps … | Averages of the servers over the segment, of several hosts as web1/app1. w shows all of them.
+cpu %  tps … | Averages of the servers over the segment, of several hosts as web1/app1. {ViewKey.AVERAGES} shows all
+    of them.
 start, end | In the averages: the first and the last 5 s of the segment. mem is at its end.
 gen-sat | Beside a segment: the generator was saturated for more than a tenth of it.
 cpu-wait | Beside a segment: the generator waited for a CPU; latencies include that wait.
@@ -142,10 +104,10 @@ every 2 s | Beside a host: samples are less frequent than requested, because the
 SLOW, LOST | SLOW: connected, but the answer is overdue. LOST: no connection; cockpit retries every few seconds.
 REFUSED | The host or its key was refused, for the reason shown. A changed key is always refused.
 hidepid | /proc of that host hides processes of other users: processes may exist that are not shown.
-LOOKING BACK | The past of this session; load and recording continue. End returns to live.
+LOOKING BACK | The past of this session; load and recording continue. {SessionKey.END} returns to live.
 lite | Beside the clock: one frame every two seconds and no trends, requested or because the line to this terminal
     is slow. Metrics and recording are complete. --no-lite: all frames.
-paused | You scrolled back in a tail; Esc continues with the newest line.
+paused | You scrolled back in a tail; {MainKey.BACK} continues with the newest line.
 skipped | Lines of a tail that arrived faster than they can be kept.
 """)
 
@@ -153,9 +115,7 @@ skipped | Lines of a tail that arrived faster than they can be kept.
 class HelpScreen(Dialog[None]):
     """A page that scrolls; the keys of the focused pane first."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,q,enter", "dismiss(None)", "close"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [closing(MainKey.HELP, "enter")]
     DEFAULT_CSS = "HelpScreen > LongText { width: 84; }"
 
     def __init__(self, entries: Sequence[Entry], title: str = "keys") -> None:
@@ -166,7 +126,7 @@ class HelpScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         room = LongText(lambda width: lines_of(self.entries, width))
         room.border_title = Content(self.heading)
-        room.border_subtitle = key_hints(("↑ ↓", " scroll"), ("Esc", " close"))
+        room.border_subtitle = key_hints(("↑ ↓", " scroll"), (DialogKey.CLOSE, " close"))
         room.fit(min(_WIDTH, self.app.size.width))
         yield room
 
@@ -174,8 +134,8 @@ class HelpScreen(Dialog[None]):
 def help_entries(actions: Sequence[Action], focus: Sequence[Entry] = (), title: str = "") -> list[Entry]:
     """Return the keys of the focused pane (`title`), all keys of session and screen, then the metrics."""
     first = [(f"— {title}", ""), *focus, ("", ""), ("— everywhere", "")] if focus else []
-    entries = first + [(action_key_name(action), action.label) for action in actions]
-    return [*entries, *_SCREEN_KEYS, ("", ""), ("— metrics", ""), *READING]
+    entries = first + [(str(action_key(action)), action.label) for action in actions]
+    return [*entries, *parsed_entries(HELP), ("", ""), ("— metrics", ""), *READING]
 
 
 def lines_of(entries: Sequence[Entry], width: int) -> list[Line]:

@@ -13,6 +13,7 @@ from cockpit.model.state import State
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_table import DialogKey
 
 # Seconds between two looks at the session.
 _POLL = 0.5
@@ -33,7 +34,7 @@ class LiveText(Dialog[None]):
         with VerticalScroll() as panel:
             panel.border_title = self.heading
             yield Static(id="text")
-            yield Static(key_hints(("Esc", ": close"), ("↑ ↓", ": scroll")), classes="hint")
+            yield Static(key_hints((DialogKey.CLOSE, ": close"), ("↑ ↓", ": scroll")), classes="hint")
 
     def on_mount(self) -> None:
         self.set_interval(_POLL, self._update)

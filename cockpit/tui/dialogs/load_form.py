@@ -18,6 +18,8 @@ from cockpit.model.load import LoadPlan, url_without_password
 from cockpit.model.text import neutral
 from cockpit.session.controls import LoadControl
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input
+from cockpit.tui.key_names import bindings, click_hint
+from cockpit.tui.key_table import DialogKey, key_names
 from cockpit.tui.load_fields import (
     FIELDS,
     KEEPALIVE,
@@ -33,7 +35,7 @@ from cockpit.tui.load_fields import (
 class Toggle(Static, can_focus=True):
     """A value that is on or off; space or a click changes it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "turn", "on or off")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.SELECT.key, "turn", "on or off")]
     DEFAULT_CSS = """
     Toggle { height: 1; width: 1fr; }
     Toggle:focus { background: $cockpit-band; }
@@ -64,9 +66,8 @@ class LoadForm(Dialog[LoadPlan | None]):
     """Ends with the changed plan, or None. `parse` reads the fields."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "cancel"),
-        Binding("up", "app.focus_previous", "field above"),
-        Binding("down", "app.focus_next", "field below"),
+        Binding(DialogKey.CLOSE.key, "dismiss(None)", "cancel"),
+        *bindings([DialogKey.ABOVE, DialogKey.BELOW]),
         Binding("enter", "apply", "apply"),
     ]
     DEFAULT_CSS = """
@@ -89,9 +90,9 @@ class LoadForm(Dialog[LoadPlan | None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(can_focus=False) as room:
             room.border_title = "load"
-            room.border_subtitle = (
-                "[@click=screen.apply]Enter apply[/]   Tab ↑ ↓ next field   [@click=screen.dismiss(None)]Esc cancel[/]"
-            )
+            fields = f"Tab {key_names(DialogKey.ABOVE, DialogKey.BELOW)} next field"
+            close = click_hint(DialogKey.CLOSE, "cancel")
+            room.border_subtitle = f"[@click=screen.apply]Enter apply[/]   {fields}   {close}"
             for field in FIELDS:
                 yield Horizontal(Static(field.name, classes="name"), self._place(field))
                 yield Static(classes="error", id=f"error-{_id(field.name)}")

@@ -14,7 +14,8 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_names import closing, key_hints
+from cockpit.tui.key_table import DialogKey, ViewKey
 
 Result = TypeVar("Result")
 
@@ -54,7 +55,7 @@ def one_line_input(
 class OneLine(Dialog[str | None]):
     """A field of one line; ends with its text, or None if cancelled."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.CLOSE.key, "dismiss(None)", "cancel")]
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_submit()
@@ -81,9 +82,8 @@ class PromptScreen(OneLine):
             yield Static(Content(self.question))
             yield one_line_input()
             yield Static(id="error")
-            yield Static(
-                "[@click=screen.submit]Enter: do it[/]   [@click=screen.dismiss(None)]Esc: cancel[/]", classes="hint"
-            )
+            cancel = f"[@click=screen.dismiss(None)]{DialogKey.CLOSE}: cancel[/]"
+            yield Static(f"[@click=screen.submit]Enter: do it[/]   {cancel}", classes="hint")
 
     def action_submit(self) -> None:
         text, error = self.query_one(Input).value, self.query_one("#error", Static)
@@ -100,8 +100,8 @@ class ConfirmScreen(Dialog[bool]):
     """A question; ends with whether the answer is yes. `yes` and `no` name the effects of the answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y,enter", "dismiss(True)", "yes"),
-        Binding("escape,q", "dismiss(False)", "no"),
+        Binding(f"{DialogKey.YES.key},enter", "dismiss(True)", "yes"),
+        closing(action="dismiss(False)", description="no"),
     ]
     DEFAULT_CSS = """
     ConfirmScreen > VerticalScroll { width: 100; border: solid $cockpit-warn; }
@@ -115,7 +115,7 @@ class ConfirmScreen(Dialog[bool]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as panel:
             panel.border_title = Content(self.heading)
-            panel.border_subtitle = key_hints(("Enter", f" {self.yes}"), ("Esc", f" {self.no}"))
+            panel.border_subtitle = key_hints(("Enter", f" {self.yes}"), (DialogKey.CLOSE, f" {self.no}"))
             yield Static(self.question)
 
     def on_mount(self) -> None:
@@ -142,7 +142,7 @@ class FilterScreen(OneLine):
         with Horizontal():
             yield Static(Content(f"{self.label} "))
             yield one_line_input(self.text)
-            yield Static(key_hints((" Enter", ": keep it"), ("Esc", ": as before")))
+            yield Static(key_hints((" Enter", ": keep it"), (DialogKey.CLOSE, ": as before")))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.typed(event.value)
@@ -151,7 +151,7 @@ class FilterScreen(OneLine):
 class PickScreen(Dialog[int | None]):
     """Ends with the position of the chosen line, or None. The selection starts at `at`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,l,q", "dismiss(None)", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [closing(ViewKey.MARKERS)]
     DEFAULT_CSS = """
     PickScreen > Vertical { width: 50; }
     PickScreen OptionList { height: auto; max-height: 14; background: $surface; }
@@ -175,7 +175,7 @@ class PickScreen(Dialog[int | None]):
         with Vertical() as panel:
             panel.border_title = Content(neutral(self.heading))
             yield OptionList(*map(Content, self.lines), compact=True)
-            yield Static(self.hint or key_hints(("Enter", ": choose"), ("Esc", ": cancel")), classes="hint")
+            yield Static(self.hint or key_hints(("Enter", ": choose"), (DialogKey.CLOSE, ": cancel")), classes="hint")
 
     def on_mount(self) -> None:
         if self.at is not None:

@@ -9,6 +9,7 @@ from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral, si, size
+from cockpit.tui.key_table import SessionKey
 from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
 
 # Cells for the name of the group before a line of metrics.
@@ -49,7 +50,7 @@ _BYTES = (
 def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
     """Return head and rows: the metrics, one group after the other, its parts below it."""
     if segment is None:
-        return (("averages of a run", "strong"),), [(("No runs yet. Press space to start.", "dim"),)]
+        return (("averages of a run", "strong"),), [((f"No runs yet. Press {SessionKey.TOGGLE} to start.", "dim"),)]
     window = segment.hosts.get(host.config.name)
     head: Line = ((f"averages of segment {segment.number}", "strong"), (f"  {neutral(segment.label)}", "dim"))
     if window is None or window.seconds <= 0:

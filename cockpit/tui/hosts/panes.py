@@ -10,6 +10,7 @@ from cockpit.model.host_state import HostState
 from cockpit.model.text import neutral, si, size
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import FIGURES, WHOLE, churn, condition_words, host_pane
+from cockpit.tui.key_table import ViewKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import (
     EMPTY,
@@ -82,7 +83,7 @@ class HostPanes(Lines):
             if host is context.host:
                 self.drawn = pane
             lines += [*pane.lines, *[EMPTY] * (room - len(pane.lines))]
-        return [*lines, ((f"… and {hidden} hosts more: tab", "dim"),)] if hidden else lines
+        return [*lines, ((f"… and {hidden} hosts more: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else lines
 
 
 class HostLines(Lines):
@@ -97,7 +98,7 @@ class HostLines(Lines):
         lines = [host_line(host, context, width) for host in hosts[first : first + room]]
         self.spots = [Spot(y, 0, width, "open_host", (first + y,)) for y in range(len(lines))]
         hidden = len(hosts) - len(lines)
-        return [*lines, ((f"  … and {hidden} hosts more: tab", "dim"),)] if hidden else lines
+        return [*lines, ((f"  … and {hidden} hosts more: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else lines
 
 
 def in_sight(hosts: int, selected: int, height: int) -> tuple[int, int]:

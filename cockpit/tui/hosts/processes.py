@@ -13,6 +13,7 @@ from cockpit.model.host_state import HostState, ProcessRow
 from cockpit.model.hosts import ProcessCounters
 from cockpit.model.text import neutral, size
 from cockpit.tui.draw_context import ProcessOrder, View
+from cockpit.tui.key_table import ViewKey
 from cockpit.tui.terminal.styled_line import (
     EMPTY,
     DrawnList,
@@ -152,7 +153,7 @@ def in_full(entry: Entry, width: int) -> list[Line]:
     if len(entry) > 1:
         rss = sorted(each.process.rss for each in entry)
         facts = [
-            *(f"{len(entry)} identical processes, z: show each", f"parent {process.ppid}"),
+            *(f"{len(entry)} identical processes, {ViewKey.FOLD}: show each", f"parent {process.ppid}"),
             f"%CPU {_cpu(entry)}, sum {percent(sum(each.cpu for each in entry))}",
             *(f"rss {size(rss[0])}–{size(rss[-1])}", f"user {neutral(process.user) or '–'}"),
         ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -21,7 +21,8 @@ from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import BaselineOf
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_names import closing, key_hints
+from cockpit.tui.key_table import DialogKey, MainKey
 
 # Seconds between two readings of the session.
 POLL = 0.2
@@ -39,7 +40,7 @@ class CheckScreen(Dialog[None]):
     that this screen started is stopped as soon as it is checked, or the screen is closed.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,x", "close", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [closing(MainKey.CHECK, action="close")]
     DEFAULT_CSS = """
     CheckScreen > Vertical { width: 100; }
     """
@@ -55,7 +56,7 @@ class CheckScreen(Dialog[None]):
         with Vertical() as panel:
             panel.border_title = "check"
             yield Static(id="results")
-            yield Static(key_hints(("Esc", ": close")), classes="hint")
+            yield Static(key_hints((DialogKey.CLOSE, ": close")), classes="hint")
 
     def on_mount(self) -> None:
         if self.toggle is not None and not self._active:

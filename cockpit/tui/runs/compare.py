@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
@@ -21,7 +21,8 @@ from cockpit.model.text import neutral
 from cockpit.tui.charts.latency import coloured
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import DrawContext, View, by_number
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_names import bindings, closing, key_hints
+from cockpit.tui.key_table import CompareKey, DialogKey, MainKey, key_names
 from cockpit.tui.runs.verdict_lines import judged, verdict_lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, content, length
 
@@ -31,18 +32,16 @@ _REFRESH = 2.0
 _BROAD = 100
 _BUCKETS = 16
 _SPAN, _SHARES = 16, 17
-_HINTS = (("↑ ↓", " scroll"), ("← →", " other segment"), ("b", " baseline"), ("Esc", " close"))
+_HINTS = (
+    *(("↑ ↓", " scroll"), (key_names(CompareKey.LEFT, CompareKey.RIGHT), " other segment")),
+    *((CompareKey.BASELINE, " baseline"), (DialogKey.CLOSE, " close")),
+)
 
 
 class CompareScreen(Dialog[None]):
     """Compares a segment, at first the selected one, while the session runs; `set_view` sets a new baseline."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "segment(-1)", "segment before"),
-        Binding("right", "segment(1)", "next segment"),
-        Binding("b", "baseline", "baseline"),
-        Binding("escape,c,q,enter", "dismiss(None)", "close"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(CompareKey), closing(MainKey.COMPARE, "enter")]
     DEFAULT_CSS = """
     CompareScreen > VerticalScroll { width: 100%; height: 100%; }
     CompareScreen Static { width: 1fr; }

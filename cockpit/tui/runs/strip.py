@@ -22,26 +22,27 @@ from cockpit.analysis.windows import counted_range
 from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import neutral
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_table import MainKey, SessionKey
 
 # Metrics with a line in the plot, in this order after the headline; failed requests only if their share differs.
 _PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy", "memory.used")
 _NEXT = {
     Cause.OTHER_LOAD: "end the other load, then run it again",
-    Cause.GENERATOR_SATURATED: "less load (-), or more workers (-w)",
+    Cause.GENERATOR_SATURATED: f"less load ({SessionKey.LESS}), or more workers (-w)",
     Cause.HOST_LOST: "run it again when the host answers",
     Cause.LOAD_ALTERED: "leave the load as it is, and apply the change again",
-    Cause.LOAD_DIFFERS: "choose a segment of the same load and press b",
-    Cause.RUN_FAILED: "see the run's error (c), then run it again",
+    Cause.LOAD_DIFFERS: f"choose a segment of the same load and press {MainKey.BASELINE}",
+    Cause.RUN_FAILED: f"see the run's error ({MainKey.COMPARE}), then run it again",
     Cause.PARTIAL: "run it again",
-    Cause.REQUESTS_FAILED: "undo the change (^U)",
+    Cause.REQUESTS_FAILED: f"undo the change ({MainKey.UNDO})",
 }
 _AGAIN = "run it again"
 _REPEAT = {
-    Design.SWITCH: "rounds (r)",
-    Design.ROUNDS: "more rounds (r)",
-    Design.RUNS: "more runs, or rounds (r)",
-    Design.SINGLE_RUNS: "more runs, or rounds (r)",
-    Design.TOTALS: "run the same load here: space",
+    Design.SWITCH: f"rounds ({MainKey.ROUNDS})",
+    Design.ROUNDS: f"more rounds ({MainKey.ROUNDS})",
+    Design.RUNS: f"more runs, or rounds ({MainKey.ROUNDS})",
+    Design.SINGLE_RUNS: f"more runs, or rounds ({MainKey.ROUNDS})",
+    Design.TOTALS: f"run the same load here: {SessionKey.TOGGLE}",
 }
 
 

@@ -8,16 +8,18 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from cockpit.analysis.outcome import Cause
+from cockpit.analysis.outcome import DIFFERENT, Cause
 from cockpit.analysis.warning_words import warning_label, warning_words
 from cockpit.analysis.warnings import WarningKind, segment_warnings
-from cockpit.analysis.words import Role, brief, connection_words
+from cockpit.analysis.words import brief, connection_words
 from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, neutral, share_words, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_table import MainKey, SessionKey
+from cockpit.tui.runs.strip_lines import MARKS, ROLES
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
 
@@ -49,11 +51,6 @@ _TREND, _TREND_NAMES = 16, 24
 _TOGETHER = 3
 
 
-# Signs beside a verdict's word: up is better, whatever the direction of the metric.
-_POINTS: dict[Role, str] = {"good": "▲ ", "bad": "▼ ", "": ""}
-_COLOURS: dict[Role, str] = {"good": "better_value", "bad": "worse_value", "": "dim"}
-
-
 class RunColumn(NamedTuple):
     """A column right of the label; the lowest `rank` is shown first."""
 
@@ -73,7 +70,7 @@ class Runs(Lines):
         title = rule((("runs", "strong"), *trends(segments, width - length(legend))), legend, width)
         self.spots = ()
         if not segments:
-            return [title, *centred([("No runs yet. Press space to start.", "dim")], width, height - 1)]
+            return [title, *centred([(f"No runs yet. Press {SessionKey.TOGGLE} to start.", "dim")], width, height - 1)]
         label = width - _NUMBER - sum(column.width for column in columns) - _WARNING
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
@@ -152,7 +149,10 @@ def in_full(segment: Segment, context: DrawContext, width: int, room: int) -> li
     lines = [(f"{segment.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(label)]
     lines += [(f"     {reason}", role) for reason, role in rest]
     if len(lines) > room > 0:
-        lines = [*lines[: room - 1], (ends_with(lines[room - 1][0], "… c: all", width), lines[room - 1][1])]
+        lines = [
+            *lines[: room - 1],
+            (ends_with(lines[room - 1][0], f"… {MainKey.COMPARE}: all", width), lines[room - 1][1]),
+        ]
     return [(line,) for line in lines[:room]]
 
 
@@ -220,8 +220,8 @@ def _verdict(segment: Segment, context: DrawContext) -> Piece:
     first = next(iter(segment_warnings(segment)), None)
     if first and verdict.objection and (verdict.objection.cause, first.kind) in _EXPLAINED:
         return ("–", "dim")
-    words, role = brief(verdict)
-    return (f"{_POINTS[role]}{words}", _COLOURS[role])
+    sign = f"{MARKS[verdict.outcome]} " if verdict.outcome in DIFFERENT else ""
+    return f"{sign}{brief(verdict)[0]}", ROLES[verdict.outcome]
 
 
 def columns_for(context: DrawContext, width: int) -> list[RunColumn]:

@@ -25,6 +25,7 @@ from cockpit.analysis.words import (
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_table import CompareKey, MainKey, SessionKey, key_names
 from cockpit.tui.runs.strip_lines import MARKS, ROLES
 from cockpit.tui.runs.table import server_notes
 from cockpit.tui.terminal.styled_line import EMPTY, Line, fit
@@ -44,8 +45,10 @@ def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
     if segment.round and (found := _rounds_lines(context, segment, width)):
         return [*lines, *found, EMPTY, *_wrapped(RULE, width, "dim")]
     if base is None or verdict is None:
-        alone = "no other segment to compare it with yet: a change under load (t) starts one, or another run (space)"
-        why = "warm-ups are not compared: choose another segment with ← →" if segment.warmup else alone
+        alone = f"a change under load ({MainKey.TUNE}) starts one, or another run ({SessionKey.TOGGLE})"
+        others = key_names(CompareKey.LEFT, CompareKey.RIGHT)
+        warmup = f"warm-ups are not compared: choose another segment with {others}"
+        why = warmup if segment.warmup else f"no other segment to compare it with yet: {alone}"
         return [*lines, EMPTY, *_wrapped(why, width, "dim")]
     chosen = context.view.baseline == base.number
     before = "just before it, same run" if base.run == segment.run else "the baseline"

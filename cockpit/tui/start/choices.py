@@ -17,6 +17,7 @@ from cockpit.model.text import clock, counted, milliseconds, neutral, si
 from cockpit.profiles.catalogue import Listed
 from cockpit.profiles.plan import checked_url
 from cockpit.recording.library import Recent
+from cockpit.tui.key_table import MainKey, SessionKey, StartKey
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right, rule
 
 Kind = Literal["demo", "url", "new", "profile", "recording"]
@@ -68,17 +69,17 @@ class StartChoices:
 
 
 BEGIN = (
-    StartChoice(Choice("demo"), "j", words="demo try"),
-    StartChoice(Choice("url"), "u", words="url load"),
-    StartChoice(Choice("new"), "n", words="new profile"),
+    StartChoice(Choice("demo"), str(StartKey.DEMO), words="demo try"),
+    StartChoice(Choice("url"), str(StartKey.URL), words="url load"),
+    StartChoice(Choice("new"), str(StartKey.NEW), words="new profile"),
 )
 # Title, description, details and the effect of Enter.
 _FIRST_STEPS = {
     "demo": (
         "try it on the demo",
         "an embedded web server and SSH host: nothing is installed, nothing remains",
-        "A prefork web server with low limits, watched over SSH. space: start the load, t: change a setting and see "
-        "its effect.",
+        f"A prefork web server with low limits, watched over SSH. {SessionKey.TOGGLE}: start the load, {MainKey.TUNE}: "
+        "change a setting and see its effect.",
         "Enter: open it   ·   cockpit demo",
     ),
     "url": (
@@ -109,7 +110,7 @@ def sections(choices: StartChoices | None, text: str = "", most: int | None = No
     shipped = [one for one in profiles if one.origin == "shipped"]
     of_user = (
         _recent_recordings(recordings, text, most),
-        ChoiceGroup("your profiles", _profiles(own, text), "No profiles of your own yet. n: write one"),
+        ChoiceGroup("your profiles", _profiles(own, text), f"No profiles of your own yet. {StartKey.NEW}: write one"),
     )
     begin = ChoiceGroup("begin", _with(text, BEGIN))
     is_new = choices is not None and not recordings and not own
@@ -120,7 +121,7 @@ def sections(choices: StartChoices | None, text: str = "", most: int | None = No
     if not text:
         return tuple(group for group in groups if group.offers or group.empty)
     matching = tuple(group for group in groups if group.offers)
-    return matching or (ChoiceGroup("no match", (), "Esc shows all"),)
+    return matching or (ChoiceGroup("no match", (), f"{StartKey.ALL} shows all"),)
 
 
 def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None) -> ChoiceGroup:
@@ -131,7 +132,7 @@ def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None
             for one in recordings
         ],
     )
-    note = f"{most} shown   R: more" if most is not None and len(found) > most else ""
+    note = f"{most} shown   {StartKey.MORE}: more" if most is not None and len(found) > most else ""
     return ChoiceGroup("recent recordings", found[:most], "No recordings yet. Every session is recorded here.", note)
 
 
@@ -272,7 +273,7 @@ def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
     yield load + (f" · knobs {neutral(knobs)}" if knobs else ""), "dim"
     more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _BROAD else ""
     study = f"   ·   cockpit study {neutral(one.name)} --short" if profile.study else ""
-    yield f"Enter: open it (space starts the load)   ·   h: doctor{study}{more}", "dim"
+    yield f"Enter: open it ({SessionKey.TOGGLE} starts the load)   ·   {StartKey.DOCTOR}: doctor{study}{more}", "dim"
 
 
 def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -18,7 +18,8 @@ from cockpit.setup.doctor import examine
 from cockpit.setup.finding import Finding, Level, summed
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.prompt import Dialog
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_names import closing, key_hints
+from cockpit.tui.key_table import DialogKey, StartKey
 from cockpit.tui.terminal.styled_line import fit
 
 _WORDS: dict[Level, tuple[str, str]] = {
@@ -33,7 +34,7 @@ _WIDTH, _ABOUT = 108, 24
 class DoctorScreen(Dialog[None]):
     """Changes nothing; leaving it ends the checks."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,h,enter", "dismiss(None)", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [closing(StartKey.DOCTOR, "enter")]
     DEFAULT_CSS = """
     DoctorScreen > VerticalScroll { width: 108; }
     DoctorScreen Static { width: 1fr; height: auto; }
@@ -50,7 +51,7 @@ class DoctorScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as room:
             room.border_title = Content(f"doctor: {neutral(self.profile.name)}")
-            room.border_subtitle = key_hints(("↑ ↓", " scroll"), ("Esc", " close"))
+            room.border_subtitle = key_hints(("↑ ↓", " scroll"), (DialogKey.CLOSE, " close"))
             yield Static(id="text")
 
     def on_mount(self) -> None:

@@ -28,7 +28,8 @@ from cockpit.tui.background import Background
 from cockpit.tui.dialogs.asking import CHECK_INTERVAL, ask_user
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
 from cockpit.tui.dialogs.prompt import one_line_input
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_names import bindings, key_hints
+from cockpit.tui.key_table import AppKey, DialogKey, key_names
 from cockpit.tui.start.choices import url_of
 from cockpit.tui.terminal.styled_line import fit
 
@@ -52,7 +53,8 @@ _STYLE = """
 
 _Value = TypeVar("_Value")
 
-_HINTS = (("space", " select"), ("Esc", " back"), ("F1", " help"))
+_HINTS = ((DialogKey.SELECT, " select"), (DialogKey.CLOSE, " back"), (AppKey.HELP, " help"))
+_FIELDS = key_names(DialogKey.ABOVE, DialogKey.BELOW)
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,8 @@ class Wanted:
 
 class _Page(Screen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "back"),
-        Binding("up", "app.focus_previous", "field above"),
-        Binding("down", "app.focus_next", "field below"),
+        Binding(DialogKey.CLOSE.key, "dismiss(None)", "back"),
+        *bindings([DialogKey.ABOVE, DialogKey.BELOW]),
     ]
 
     def show_message(self, words: str, bad: bool = False) -> None:
@@ -116,7 +117,7 @@ class NewProfileScreen(_Page):
                 yield one_line_input("30s", "duration", classes="short")
                 yield Static("", classes="label")
                 yield Checklist([ChecklistItem("keep connections alive", "yes", True)], id="keepalive")
-            yield Static("servers to watch and tune (space: select)", classes="head")
+            yield Static(f"servers to watch and tune ({DialogKey.SELECT}: select)", classes="head")
             yield Checklist([ChecklistItem(neutral(name), name) for name in known], id="hosts")
             yield _row("and others", one_line_input("", "others", "root@web9, 10.0.0.7:2222"))
             yield Static(
@@ -125,7 +126,7 @@ class NewProfileScreen(_Page):
                 classes="quiet",
             )
         yield Static(id="message")
-        yield Static(key_hints(("Enter", " inspect the hosts"), ("Tab ↑ ↓", " next field"), *_HINTS), id="keys")
+        yield Static(key_hints(("Enter", " inspect the hosts"), (f"Tab {_FIELDS}", " next field"), *_HINTS), id="keys")
 
     def on_mount(self) -> None:
         self.query_one("#url", Input).focus()
@@ -215,7 +216,7 @@ class FoundScreen(_Page):
         yield Static("write a profile   2 of 2: servers and settings", id="top")
         with Vertical(id="body"):
             yield Static(Content.assemble(*self._found()), id="found")
-            yield Static("settings to tune (space: select)", classes="head")
+            yield Static(f"settings to tune ({DialogKey.SELECT}: select)", classes="head")
             if knobs:
                 yield Checklist(knobs, id="knobs")
             else:

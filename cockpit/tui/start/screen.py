@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import Screen
@@ -25,7 +25,8 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import ConfirmScreen, FilterScreen, PromptScreen
-from cockpit.tui.key_names import key_entry, spots_of, with_spots
+from cockpit.tui.key_names import bindings, footer_entries, key_entry, spots_of, with_spots
+from cockpit.tui.key_table import FOOTER_START, FOOTER_START_ALWAYS, AppKey, StartKey
 from cockpit.tui.keys import keys_of
 from cockpit.tui.palette import Command
 from cockpit.tui.start.choices import (
@@ -47,11 +48,6 @@ from cockpit.tui.start.profile_files import delete, edit
 from cockpit.tui.start.trust import TrustScreen
 from cockpit.tui.terminal.styled_line import EMPTY, Line, content, ends, packed
 
-_KEYS = (
-    *(("Enter", "open"), ("/", "filter"), ("Tab", "section"), ("n", "new profile"), ("u", "load a URL")),
-    *(("j", "demo"), ("h", "doctor"), ("E", "edit"), ("^P", "commands")),
-)
-_ALWAYS = (("?", "help"), ("q", "quit"))
 # From this height on there are empty lines between the sections, and more recordings.
 _HIGH = 30
 _RECORDINGS, _RECORDINGS_LOW = 5, 3
@@ -69,20 +65,7 @@ class StartScreen(Screen[None]):
     the choice that is selected at first, if it exists. New profiles' hosts are reached with `ssh_config`.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter by a text"),
-        Binding("n", "begin('new')", "write a profile"),
-        Binding("u", "begin('url')", "load a URL"),
-        Binding("j", "begin('demo')", "try it on the demo"),
-        Binding("h", "doctor", "doctor: check a profile"),
-        Binding("E", "edit", "edit a profile in $EDITOR"),
-        Binding("delete", "delete", "delete a profile"),
-        Binding("tab", "next_section", "go to the next section"),
-        Binding("R", "more_recordings", "list more or fewer recordings"),
-        Binding("escape", "all", "show all again"),
-        Binding("question_mark", "app.help", "help"),
-        Binding("q", "app.leave", "quit"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(StartKey)
     DEFAULT_CSS = """
     StartScreen { layout: vertical; background: $background; }
     StartScreen #top { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; }
@@ -239,9 +222,9 @@ class StartScreen(Screen[None]):
         width = self.size.width - 2
         top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
         self.query_one("#top", Static).update(content([ends(top, ((__version__, "dim"),), width)]))
-        always = packed([key_entry(*entry) for entry in _ALWAYS], width)
-        shown = f"only with {self._text!r}, Esc shows all" if self._text else ""
-        keys = packed([*([((shown, "warn"),)] if shown else []), *(key_entry(*entry) for entry in _KEYS)], width - 16)
+        always = packed(footer_entries(FOOTER_START_ALWAYS), width)
+        shown: list[Line] = [((f"only with {self._text!r}, {StartKey.ALL} shows all", "warn"),)] if self._text else []
+        keys = packed([*shown, key_entry("Enter", "open"), *footer_entries(FOOTER_START)], width - 16)
         line = ends(keys, always, width)
         self.query_one("#keys", Static).update(with_spots(content([line]), spots_of(line)))
 
@@ -288,7 +271,7 @@ class StartScreen(Screen[None]):
     def help_screen(self) -> HelpScreen:
         opens = "open it: a profile without load at first; a recording is replayed"
         first = (("Enter", opens), ("↑ ↓", "choose"))
-        last = (("^P", "search all commands"), ("T", "next theme"))
+        last = ((str(AppKey.COMMANDS), AppKey.COMMANDS.description), (str(AppKey.THEME), "next theme"))
         return HelpScreen((*first, *keys_of(self), *last))
 
     def _open(self, offer: StartChoice) -> None:
@@ -331,7 +314,7 @@ class StartScreen(Screen[None]):
         """Check the selected profile: target, hosts, knobs, limits; nothing is changed."""
         offer = self.selected
         if offer is None or offer.listed is None or offer.listed.profile is None:
-            self.show_message("select a valid profile first; h checks its target and hosts")
+            self.show_message(f"select a valid profile first; {StartKey.DOCTOR} checks its target and hosts")
         else:
             from cockpit.tui.start.doctor import DoctorScreen
 
@@ -340,12 +323,12 @@ class StartScreen(Screen[None]):
 
     def action_edit(self) -> None:
         """Edit the selected profile; the list shows the result."""
-        if (one := self._selected_profile("E edits it")) is not None:
+        if (one := self._selected_profile(f"{StartKey.EDIT} edits it")) is not None:
             self._do_to_file(partial(edit, self.app), one.path)
 
     def action_delete(self) -> None:
         """Delete the selected profile, after a question."""
-        one = self._selected_profile("Delete deletes it")
+        one = self._selected_profile(f"{StartKey.DELETE} deletes it")
         if one is None:
             return
         if one.origin == "shipped":

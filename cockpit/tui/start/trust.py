@@ -16,15 +16,16 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import accept
 from cockpit.profiles.uses import listing, summary, uses_of
 from cockpit.tui.dialogs.prompt import Dialog
-from cockpit.tui.key_names import key_hints
+from cockpit.tui.key_names import closing, key_hints
+from cockpit.tui.key_table import DialogKey
 
 
 class TrustScreen(Dialog[bool]):
     """Ends with whether the user accepted the profile."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "accept", "trust it"),
-        Binding("escape,q", "refuse", "do not trust it"),
+        Binding(DialogKey.YES.key, "accept", "trust it"),
+        closing(action="refuse", description="do not trust it"),
     ]
     DEFAULT_CSS = """
     TrustScreen > Vertical { width: 108; height: 90%; border: solid $cockpit-warn; }
@@ -41,10 +42,13 @@ class TrustScreen(Dialog[bool]):
         uses = uses_of(self.profile)
         with Vertical() as room:
             room.border_title = Content(f"{neutral(self.profile.name)} is not trusted yet, or was edited")
-            room.border_subtitle = key_hints(("↑ ↓", " scroll"), ("y", " trust it"), ("Esc", " do not"))
+            room.border_subtitle = key_hints(
+                ("↑ ↓", " scroll"), (DialogKey.YES, " trust it"), (DialogKey.CLOSE, " do not")
+            )
             with VerticalScroll():
                 yield Static(Content("\n".join(listing(uses))), id="uses")
-            yield Static(Content(f"Trust it ({neutral(summary(uses))})? y: trust it, Esc: do not"), id="question")
+            keys = f"{DialogKey.YES}: trust it, {DialogKey.CLOSE}: do not"
+            yield Static(Content(f"Trust it ({neutral(summary(uses))})? {keys}"), id="question")
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()

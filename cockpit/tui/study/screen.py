@@ -9,12 +9,13 @@ from cockpit.model.text import neutral, si
 from cockpit.session.loop import Session
 from cockpit.study.runner import Runner
 from cockpit.study.words import progress_words, state_words
+from cockpit.tui.key_table import MainKey
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.task_app import TaskApp, TaskLine
 from cockpit.tui.terminal.appearance import Appearance
 
 # Shown if there is room.
-_LEAVE = "   q: stop and restore the settings; --resume continues"
+_LEAVE = f"   {MainKey.QUIT}: stop and restore the settings; --resume continues"
 
 
 class StudyLine(TaskLine):

@@ -12,7 +12,7 @@ from textual import on
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.actions import ActionParseResult
 from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
 from textual.events import Event, Key, Paste
@@ -22,6 +22,8 @@ from textual.screen import Screen
 
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
+from cockpit.tui.key_names import bindings
+from cockpit.tui.key_table import AppKey
 from cockpit.tui.keys import show_help
 from cockpit.tui.palette import STYLE, CommandProvider
 from cockpit.tui.terminal import theme
@@ -55,17 +57,10 @@ class CockpitBase(App[Returned]):
     """`lite`: few frames, requested or because the line is slow."""
 
     TITLE = "cockpit"
+    COMMAND_PALETTE_BINDING = AppKey.COMMANDS.key
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {CommandProvider}
     CSS = STYLE + _NOTICES + _WITHOUT_COLOURS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "leave", "quit", priority=True, show=False),
-        Binding("ctrl+c", "leave(True)", "quit", priority=True, show=False),
-        Binding("ctrl+l", "redraw", "redraw", priority=True, show=False),
-        Binding("ctrl+z", "suspend_process", "suspend; fg continues", priority=True, show=False),
-        Binding("f1", "help", "help", priority=True, show=False),
-        Binding("question_mark", "help", "help", show=False),
-        Binding("T", "next_theme", "theme", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(AppKey, set(AppKey) - {AppKey.HELP_SIGN, AppKey.THEME})
 
     def __init__(self, appearance: Appearance | None = None) -> None:
         self.appearance = appearance or Appearance()
@@ -133,7 +128,7 @@ class CockpitBase(App[Returned]):
             self.show_notice(f"not suspended: {busy}", severity="warning")
         elif self.terminal is None or os.getpgrp() == os.getsid(0):
             # A stop would be for good: nobody could continue it.
-            self.show_notice("^Z needs a shell with job control, and cockpit was not started from one")
+            self.show_notice(f"{AppKey.SUSPEND} needs a shell with job control, and cockpit was not started from one")
         else:
             self.app_suspend_signal.publish(self)
             # The whole job, as a terminal does it: with make or a script around it the shell waits for that, too.

@@ -18,13 +18,15 @@ from textual.events import Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
+from cockpit.tui.key_table import AppKey
+
 # A message that follows from a key (Input.Submitted) is one step behind it on the same way; one that follows from
 # that (a focus by call_later), two.
 _PASSES = 3
 # Seconds after which the next key is passed on in any case, and between checks for a widget that was removed.
 _LONGEST, _CHECK_INTERVAL = 1.0, 0.05
 # Ends the session without waiting for anything.
-_AT_ONCE = "ctrl+c"
+_AT_ONCE = AppKey.INTERRUPT.key
 
 
 class KeyOrder:

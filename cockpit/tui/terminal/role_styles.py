@@ -63,6 +63,15 @@ ROLES = tuple(_STYLES)
 COLOURS = tuple(dict.fromkeys(name for style in _STYLES.values() for name in (style.colour, style.ground) if name))
 
 
+def text_style(role: str) -> str:
+    """Return the style of a role in a text of Textual; shades of a heat map have none."""
+    style = _STYLES.get(role)
+    if style is None or style.share < 1 or style.ground_share < 1:
+        return ""
+    ground = f" on ${style.ground}" if style.ground else ""
+    return f"{style.weight} ${style.colour}{ground}".lstrip()
+
+
 @lru_cache(maxsize=64)
 def role_styles(colours: tuple[str, ...], ground: Color, colourless: bool) -> Mapping[str, Style]:
     """Return the style of each role, "" being plain text. `colours` are for COLOURS; `ground` is the background."""

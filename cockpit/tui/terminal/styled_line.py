@@ -9,6 +9,8 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
+from cockpit.tui.terminal.role_styles import text_style
+
 # (text, role): the role names a style of `Lines`, "" is plain text.
 Piece = tuple[str, str]
 Line = tuple[Piece, ...]
@@ -148,21 +150,6 @@ def centred(texts: Sequence[Piece], width: int, height: int) -> list[Line]:
     return [EMPTY] * above + [((middle(text, width), role),) for text, role in lines]
 
 
-_STYLES = {
-    "strong": "bold $cockpit-strong",
-    "key": "bold $cockpit-strong",
-    "dim": "$cockpit-dim",
-    "chart": "$cockpit-chart",
-    "warn": "$cockpit-warn",
-    "rule": "$cockpit-rule",
-    "better_value": "$cockpit-better",
-    "worse_value": "$cockpit-worse",
-    "before": "$cockpit-chart",
-    "after": "$cockpit-mark",
-    "both": "$cockpit-chart on $cockpit-mark",
-}
-
-
 def content(lines: Sequence[Line]) -> Content:
     """Return the lines for Textual; leading blanks join the piece before them, because pictures lose them."""
     pieces: list[tuple[str, str]] = []
@@ -173,5 +160,5 @@ def content(lines: Sequence[Line]) -> Content:
             if pieces and " on " not in pieces[-1][1]:
                 pieces[-1] = (pieces[-1][0] + text[:blanks], pieces[-1][1])
                 text = text[blanks:]
-            pieces.append((text, _STYLES.get(role, "")))
+            pieces.append((text, text_style(role)))
     return Content.assemble(*((text, style) if style else text for text, style in pieces if text))

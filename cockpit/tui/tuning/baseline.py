@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from cockpit.analysis.verdict_wait import BASELINE, baseline_seconds, baseline_wait
 from cockpit.model.state import State
 from cockpit.session.controls import Tuning
+from cockpit.tui.key_table import MainKey, TuningKey
 
 # Seconds of load beyond the wait, for the change itself.
 _SPARE = 30.0
@@ -20,7 +21,7 @@ def offer(state: State) -> str:
         return ""
     return (
         f"baseline {baseline_seconds(state)} of {BASELINE} s: Enter waits {math.ceil(left)} s, then applies; Enter "
-        "again applies at once, without a verdict (rounds, r, still give one)"
+        f"again applies at once, without a verdict (rounds, {MainKey.ROUNDS}, still give one)"
     )
 
 
@@ -44,4 +45,5 @@ class BaselineWait:
 
     def words(self, state: State) -> str:
         left = math.ceil(baseline_wait(state))
-        return f"applying in {left} s, when the baseline has {BASELINE} s   Enter: now, without a verdict   Esc: cancel"
+        keys = f"Enter: now, without a verdict   {TuningKey.CLOSE}: cancel"
+        return f"applying in {left} s, when the baseline has {BASELINE} s   {keys}"

@@ -8,6 +8,7 @@ from cockpit.model.knobs import Knob, ServerAction, not_yet_active
 from cockpit.model.state import Change, KnobState, State
 from cockpit.model.text import clock, neutral
 from cockpit.session.controls import Preview
+from cockpit.tui.key_table import DialogKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line
 
 # Roles of a diff's lines by their first character.
@@ -16,7 +17,9 @@ _OF_DIFF = {"+": "chart", "-": "warn", "@": "dim"}
 
 def panel_title(past: float | None) -> str:
     """Return the title; `past` (s) is the shown instant of an earlier state, whose values may have changed since."""
-    return "tuning" if past is None else f"tuning as it was at {clock(past)} · now: Esc, then End"
+    if past is None:
+        return "tuning"
+    return f"tuning as it was at {clock(past)} · now: {TuningKey.CLOSE}, then {SessionKey.END}"
 
 
 def active_value(state: KnobState) -> str:
@@ -32,7 +35,7 @@ def hint(state: KnobState) -> str:
     if state.detail:
         return neutral(state.detail)
     if knob.choices:
-        return f"space: choose from {len(knob.choices)}"
+        return f"{DialogKey.SELECT}: choose from {len(knob.choices)}"
     return neutral(knob.allowed)
 
 

@@ -16,10 +16,11 @@ from cockpit.model.text import neutral
 from cockpit.session.controls import Tuning, rounds_plan
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.dialogs.prompt import PromptScreen
+from cockpit.tui.key_table import MainKey
 from cockpit.tui.tuning.changes import plan_words
 
 STOP = "Rounds are running. Enter: stop them and restore the values of the start."
-NOTHING = "no change to measure. t: type a value, Enter, Enter; then r: rounds"
+NOTHING = f"no change to measure. {MainKey.TUNE}: type a value, Enter, Enter; then {MainKey.ROUNDS}: rounds"
 
 
 def last_change(state: State) -> Change | None:
@@ -90,4 +91,5 @@ async def _prove(
         return
     rounds = state.rounds[known]
     if rounds.ended is not None:
-        report(ended_words(rounds, rounds.ended, rounds_verdict(state, rounds)), bool(proven.why))
+        undo = f"; {MainKey.UNDO}: undo" if proven.active == "after" and not proven.why else ""
+        report(f"{ended_words(rounds, rounds.ended, rounds_verdict(state, rounds))}{undo}", bool(proven.why))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import DescendantFocus
@@ -22,6 +22,8 @@ from cockpit.model.text import neutral
 from cockpit.session.controls import Preview, Tuning
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.dialogs.prompt import Dialog, PickScreen
+from cockpit.tui.key_names import bindings
+from cockpit.tui.key_table import MainKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line, content
 from cockpit.tui.tuning.baseline import BaselineWait, offer
 from cockpit.tui.tuning.changes import (
@@ -46,19 +48,7 @@ CONFIRM_WITHIN = 60.0
 class TuningScreen(Dialog[None]):
     """Shows the knobs; typed values go to `session.controls.tuning` as one change."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "close"),
-        Binding("up", "move(-1)", "knob above"),
-        Binding("down", "move(1)", "knob below"),
-        Binding("tab", "section(1)", "next part"),
-        Binding("shift+tab", "section(-1)", "part before"),
-        Binding("ctrl+s", "apply", "apply"),
-        Binding("ctrl+g", "guard", "guard"),
-        Binding("ctrl+y", "keep", "keep", priority=True),
-        Binding("ctrl+u", "undo", "undo", priority=True),
-        Binding("ctrl+f", "rounds", "rounds", priority=True),
-        Binding("ctrl+r", "reread", "read again"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(TuningKey, {TuningKey.KEEP, TuningKey.UNDO, TuningKey.ROUNDS})
     DEFAULT_CSS = STYLE
 
     def __init__(self, session: Session) -> None:
@@ -254,8 +244,9 @@ class TuningScreen(Dialog[None]):
         made = state.changes[known:]
         notes = [change.detail for change in made if change.detail]
         waits = not_yet_active(knob for change in made for knob in inactive_knobs(change, state))
-        idle = "Esc, then space: start a run to see its effect"
-        next_step = idle if state.running is None else "Esc: see its segment in the runs table, c: its verdict"
+        idle = f"{TuningKey.CLOSE}, then {SessionKey.TOGGLE}: start a run to see its effect"
+        seen = f"{TuningKey.CLOSE}: see its segment in the runs table, {MainKey.COMPARE}: its verdict"
+        next_step = idle if state.running is None else seen
         ended = [f"{waits}: {plan}", *notes] if waits else [f"active: {plan}", *notes, next_step]
         self._status.report("; ".join(ended))
 
@@ -281,7 +272,8 @@ class TuningScreen(Dialog[None]):
     def action_guard(self) -> None:
         """Guard changes: they are rolled back unless they are kept."""
         self._guarded = not self._guarded
-        effect = f"are rolled back after {CONFIRM_WITHIN:.0f} s unless ^Y keeps them" if self._guarded else "stay"
+        guarded = f"are rolled back after {CONFIRM_WITHIN:.0f} s unless {TuningKey.KEEP} keeps them"
+        effect = guarded if self._guarded else "stay"
         self._status.show_text(f"changes from now on {effect}")
 
     def action_keep(self) -> None:
@@ -348,11 +340,12 @@ class TuningScreen(Dialog[None]):
             return
         tuning, awaited = self._tuning, self._awaited()
         if awaited is not None:
-            self._status.show_text(f"{awaited.letter} is {fate(awaited, self.session.shown)}. ^Y: keep, ^U: undo")
+            keys = f"{TuningKey.KEEP}: keep, {TuningKey.UNDO}: undo"
+            self._status.show_text(f"{awaited.letter} is {fate(awaited, self.session.shown)}. {keys}")
         elif tuning is not None and self._waiting is not None:
             self._count_down(tuning, self._waiting)
         elif (where := progress(self.session.state, self.session.state.t)) is not None:
-            self._status.show_text(f"{progress_words(where)}. ^F: stop")
+            self._status.show_text(f"{progress_words(where)}. {TuningKey.ROUNDS}: stop")
         seen = (self.session.shown_revision, self.size)
         if seen == self._seen:
             return

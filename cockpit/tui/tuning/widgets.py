@@ -18,18 +18,20 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.knobs import Knob
 from cockpit.model.state import Change, KnobState, State
 from cockpit.model.text import neutral
+from cockpit.tui.key_names import click_hint
+from cockpit.tui.key_table import DialogKey, TuningKey
 from cockpit.tui.terminal.styled_line import fit
 from cockpit.tui.tuning.changes import active_value, hint, history_line
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.base_app import CockpitBase
 
-KEYS = (
-    "[@click=screen.apply]Enter diff, then apply[/]  [@click=screen.guard]^G guard[/]  [@click=screen.keep]^Y keep[/]  "
-    "[@click=screen.undo]^U undo last[/]  [@click=screen.rounds]^F rounds[/]  [@click=screen.reread]^R read[/]  "
-    "[@click=screen.section(1)]Tab history, actions[/]  [@click=screen.close]Esc close[/]"
+_SHOWN = (
+    *(TuningKey.GUARD, TuningKey.KEEP, TuningKey.UNDO, TuningKey.ROUNDS, TuningKey.REREAD, TuningKey.SECTION),
+    TuningKey.CLOSE,
 )
-READ_ONLY = "read-only   [@click=screen.section(1)]Tab history[/]   [@click=screen.dismiss(None)]Esc close[/]"
+KEYS = "  ".join(["[@click=screen.apply]Enter diff, then apply[/]", *map(click_hint, _SHOWN)])
+READ_ONLY = f"read-only   {click_hint(TuningKey.SECTION, 'history')}   {click_hint(TuningKey.CLOSE)}"
 STYLE = """
 TuningScreen > Vertical { width: 100; }
 TuningScreen .quiet { color: $cockpit-dim; }
@@ -65,8 +67,8 @@ TuningScreen.-short #actions { max-height: 2; }
 
 # Handled before the field gets the next key, which belongs to the next field.
 _UP_AND_DOWN: list[BindingType] = [
-    Binding("up", "screen.move(-1)", "knob above", priority=True),
-    Binding("down", "screen.move(1)", "knob below", priority=True),
+    Binding(each.key, f"screen.{each.action}", each.description, priority=True)
+    for each in (TuningKey.UP, TuningKey.DOWN)
 ]
 
 
@@ -95,7 +97,7 @@ class Field(Input):
         self.cursor_blink = False
 
     def on_key(self, event: Key) -> None:
-        if event.key == "space" and self.knob.choices:
+        if event.key == DialogKey.SELECT.key and self.knob.choices:
             event.stop()
             event.prevent_default()
             self.post_message(self.Picking(self))

@@ -1,0 +1,55 @@
+"""Flags and names of a command as data: a flag is one entry of a table."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cockpit.cli.values import count, positive, seconds
+
+# Names of values in the help, by type.
+_METAVARS: dict[object, str] = {Path: "FILE", count: "N", positive: "N", seconds: "T"}
+
+
+class Flag(NamedTuple):
+    """`names` as in `-z --duration`, or the name of an argument without dashes. `kind` is the type of its value, its
+    choices, or the value of a switch. A `default` is text, as it would be typed; the help ends with it. `many`: the
+    flag may be repeated."""
+
+    names: str
+    kind: Callable[[str], object] | tuple[str, ...] | bool
+    help: str = ""
+    metavar: str = ""
+    default: str = ""
+    dest: str = ""
+    nargs: str = ""
+    many: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Return the flag as argparse takes it."""
+        found: dict[str, Any] = {"help": f"{self.help} (default {self.default})" if self.default else self.help or None}
+        if isinstance(self.kind, bool):
+            found["action"] = "store_true" if self.kind else "store_false"
+        elif isinstance(self.kind, tuple):
+            found["choices"] = self.kind
+        else:
+            name = None if self.names.startswith("-") else self.names.upper()
+            found |= {"type": self.kind, "metavar": self.metavar or _METAVARS.get(self.kind, name)}
+        found |= {"action": "append", "default": []} if self.many else {}
+        given = {"default": self.default, "dest": self.dest, "nargs": self.nargs}
+        return found | {name: value for name, value in given.items() if value}
+
+
+# A tuple in a table: at most one of its flags may be given.
+FlagTable = Iterable[Flag | tuple[Flag, ...]]
+
+
+def add_flags(group: argparse._ActionsContainer, flags: FlagTable, **more: Any) -> None:
+    """Add the flags of a table; `more` are settings of argparse for all of them."""
+    for one in flags:
+        if isinstance(one, Flag):
+            group.add_argument(*one.names.split(), **one.settings(), **more)
+        else:
+            add_flags(group.add_mutually_exclusive_group(), one, **more)

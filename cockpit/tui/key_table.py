@@ -1,0 +1,304 @@
+"""Every key of the screen, once: bindings, footer, help, hints and texts take it from here. Without Textual, pure.
+
+A class per place where keys work. Keys have Textual's names; in a text a key is shown by its printed name.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+_NAMES = (
+    "plus minus comma full_stop colon slash question_mark left_square_bracket right_square_bracket left right up down "
+    "pageup pagedown home end escape enter equals_sign greater_than_sign less_than_sign shift+tab tab delete"
+)
+_PRINTED = "+ - , . : / ? [ ] ← → ↑ ↓ PgUp PgDn Home End Esc Enter = > < Shift+Tab Tab Delete"
+_KEYS = dict(zip(_NAMES.split(), _PRINTED.split(), strict=True))
+_NAMED = {printed: key for key, printed in _KEYS.items()}
+# Keys that work on several screens.
+_BASELINE, _HELP, _QUIT, _THEME = "b", "question_mark", "q", "T"
+
+
+def key_name(key: str) -> str:
+    """Return e.g. `+` for `plus`, `^S` for `ctrl+s`, `F1` for `f1`."""
+    if key.startswith("ctrl+"):
+        return "^" + key.removeprefix("ctrl+").upper()
+    return _KEYS.get(key, key.upper() if key[1:].isdigit() else key)
+
+
+def key_named(printed: str) -> str:
+    """Return e.g. `plus` for `+`, `ctrl+s` for `^S`."""
+    if printed.startswith("^"):
+        return "ctrl+" + printed[1:].lower()
+    return _NAMED.get(printed, printed if len(printed) == 1 else printed.lower())
+
+
+class Shortcut(Enum):
+    """A key with its action. `description` is its entry in lists of keys, `label` its word in the last line, which
+    shows it if at least `hosts` hosts are watched."""
+
+    def __init__(self, key: str, action: str, description: str = "", label: str = "", hosts: int = 0) -> None:
+        self.key, self.action, self.description, self.label, self.hosts = key, action, description, label, hosts
+
+    def __str__(self) -> str:
+        return key_name(self.key)
+
+
+class SessionKey(Shortcut):
+    """Keys of the session's actions, by name; each session describes those that it has."""
+
+    TOGGLE = "space", "toggle"
+    ANSWER = "k", "answer"
+    KEEP = "y", "keep"
+    UNFINISHED = "U", "unfinished"
+    MORE = "plus", "more"
+    LESS = "minus", "less"
+    MARK = "m", "mark"
+    BACK = "left", "back"
+    FORWARD = "right", "forward"
+    BACK_10 = "comma", "back_10"
+    FORWARD_10 = "full_stop", "forward_10"
+    BACK_TENTH = "pageup", "back_tenth"
+    FORWARD_TENTH = "pagedown", "forward_tenth"
+    HOME = "home", "home"
+    END = "end", "end"
+    PREVIOUS = "left_square_bracket", "previous"
+    NEXT = "right_square_bracket", "next"
+    FASTER = "greater_than_sign", "faster"
+    SLOWER = "less_than_sign", "slower"
+    JUMP = "colon", "jump"
+
+
+class AppKey(Shortcut):
+    """Keys of every screen."""
+
+    LEAVE = "ctrl+q", "leave", "quit"
+    INTERRUPT = "ctrl+c", "leave(True)", "quit"
+    REDRAW = "ctrl+l", "redraw", "redraw"
+    SUSPEND = "ctrl+z", "suspend_process", "suspend; fg continues"
+    COMMANDS = "ctrl+p", "command_palette", "search all commands", "commands"
+    HELP = "f1", "help", "help"
+    HELP_SIGN = _HELP, "help", "help"
+    THEME = _THEME, "next_theme", "theme"
+
+
+class MainKey(Shortcut):
+    """Keys of the main screen."""
+
+    TUNE = "t", "tune", "tune", "tune"
+    LOAD = "equals_sign", "load", "load form", "load"
+    VIEW = "v", "view", "view", "view"
+    BASELINE = _BASELINE, "baseline", "baseline", "baseline"
+    COMPARE = "c", "compare", "compare", "compare"
+    ROUNDS = "r", "rounds", "rounds", "rounds"
+    CHECK = "x", "check", "check", "check"
+    GENERATORS = "L", "machines", "machines that load comes from"
+    UNDO = "ctrl+u", "undo", "undo the last change"
+    UP = "up", "up_or_down(-1)", "up", "scroll", 1
+    DOWN = "down", "up_or_down(1)", "down"
+    BACK = "escape", "back", "back", "back"
+    THEME = _THEME, "app.next_theme", "theme"
+    HELP = _HELP, "help", "help", "help"
+    QUIT = _QUIT, "app.leave", "quit", "quit"
+
+
+class ViewKey(Shortcut):
+    """Keys of the main screen for hosts, the list below each, and the time shown."""
+
+    NEXT_HOST = "tab", "host(1)", "next host", "host", 2
+    PREVIOUS_HOST = "shift+tab", "host(-1)", "previous host"
+    ROOM = "p", "room", "larger", "full", 1
+    NEXT_DETAIL = "d", "detail(1)", "next detail", "detail", 1
+    PREVIOUS_DETAIL = "D", "detail(-1)", "previous detail"
+    FOCUS = "enter", "enter", "focus the detail", "focus", 1
+    AVERAGES = "w", "averages", "averages", "averages", 1
+    METRICS = "a", "metrics", "all metrics", "metrics", 1
+    FREEZE = "f", "freeze", "freeze", "freeze", 1
+    FILTER = "slash", "filter", "filter", "filter", 1
+    SORT = "s", "order", "sort", "sort", 1
+    REVERSE = "S", "turn", "reverse the order", "reverse", 1
+    FOLD = "z", "fold", "show each process", "each", 1
+    PAGE_UP = "pageup", "page(-1)", "page up"
+    PAGE_DOWN = "pagedown", "page(1)", "page down"
+    TOP = "g", "far(-1)", "top"
+    BOTTOM = "G", "far(1)", "bottom"
+    CURSOR = "e", "cursor", "chart cursor", "cursor"
+    ZOOM_IN = "i", "zoom(-1)", "zoom in", "zoom"
+    ZOOM_OUT = "o", "zoom(1)", "zoom out"
+    MARKERS = "l", "markers", "list of markers", "markers"
+    BOARD = "A", "board", "evaluations of a search", "all evaluations"
+
+
+class ChartKey(Shortcut):
+    """Keys of the cursor in the charts over time, even if the session has actions for them."""
+
+    LEFT = "left", "moved", "", "move"
+    RIGHT = "right", "moved"
+    FIRST = "home", "moved"
+    LAST = "end", "moved"
+    PAGE_LEFT = "pageup", "moved"
+    PAGE_RIGHT = "pagedown", "moved"
+    PREVIOUS = "left_square_bracket", "to_marker", "", "marker"
+    NEXT = "right_square_bracket", "to_marker"
+    JUMP = "enter", "jump", "", "jump"
+    LEAVE = "escape", "leave", "", "back"
+
+
+class SearchKey(Shortcut):
+    """Keys of the main screen during a search."""
+
+    PAUSE = "P", "pause", "pause the search, or go on", "pause"
+    SKIP = "K", "skip", "skip the evaluation under way", "skip"
+    FINISH = "F", "finish", "end the search and prove the best", "finish and prove"
+
+
+class TuningKey(Shortcut):
+    """Keys of the tuning panel."""
+
+    CLOSE = "escape", "close", "close", "close"
+    UP = "up", "move(-1)", "knob above"
+    DOWN = "down", "move(1)", "knob below"
+    SECTION = "tab", "section(1)", "next part", "history, actions"
+    SECTION_BEFORE = "shift+tab", "section(-1)", "part before"
+    APPLY = "ctrl+s", "apply", "apply"
+    GUARD = "ctrl+g", "guard", "guard", "guard"
+    KEEP = "ctrl+y", "keep", "keep", "keep"
+    UNDO = "ctrl+u", "undo", "undo", "undo last"
+    ROUNDS = "ctrl+f", "rounds", "rounds", "rounds"
+    REREAD = "ctrl+r", "reread", "read again", "read"
+
+
+class CompareKey(Shortcut):
+    """Keys of the comparison of a segment."""
+
+    LEFT = "left", "segment(-1)", "segment before"
+    RIGHT = "right", "segment(1)", "next segment"
+    BASELINE = _BASELINE, "baseline", "baseline"
+
+
+class StartKey(Shortcut):
+    """Keys of the start screen."""
+
+    FILTER = "slash", "filter", "filter by a text", "filter"
+    NEW = "n", "begin('new')", "write a profile", "new profile"
+    URL = "u", "begin('url')", "load a URL", "load a URL"
+    DEMO = "j", "begin('demo')", "try it on the demo", "demo"
+    DOCTOR = "h", "doctor", "doctor: check a profile", "doctor"
+    EDIT = "E", "edit", "edit a profile in $EDITOR", "edit"
+    DELETE = "delete", "delete", "delete a profile"
+    SECTION = "tab", "next_section", "go to the next section", "section"
+    MORE = "R", "more_recordings", "list more or fewer recordings"
+    ALL = "escape", "all", "show all again"
+    HELP = _HELP, "app.help", "help", "help"
+    QUIT = _QUIT, "app.leave", "quit", "quit"
+
+
+class DialogKey(Shortcut):
+    """Keys of dialogs; each dialog has some of them. QUIT closes those without a field for text."""
+
+    CLOSE = "escape", "dismiss(None)", "close"
+    QUIT = _QUIT, "dismiss(None)", "close"
+    YES = "y", "dismiss(True)", "yes"
+    SELECT = "space", "pick", "select or deselect"
+    ABOVE = "up", "app.focus_previous", "field above"
+    BELOW = "down", "app.focus_next", "field below"
+
+
+# An entry of the last line: a key, or several with the label of the first.
+FooterEntry = Shortcut | tuple[Shortcut, ...]
+_ZOOM = (ViewKey.ZOOM_IN, ViewKey.ZOOM_OUT)
+_ARROWS = (MainKey.UP, MainKey.DOWN)
+_LIST = (*_ARROWS, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)
+FOOTER_ALWAYS: tuple[FooterEntry, ...] = (MainKey.HELP, MainKey.QUIT)
+FOOTER_LOAD: tuple[FooterEntry, ...] = (MainKey.LOAD,)
+FOOTER_SCREEN: tuple[FooterEntry, ...] = (
+    *(MainKey.TUNE, MainKey.COMPARE, MainKey.ROUNDS, MainKey.CHECK, MainKey.VIEW, ViewKey.CURSOR, ViewKey.NEXT_HOST),
+    *(ViewKey.NEXT_DETAIL, ViewKey.FOCUS, ViewKey.ROOM, ViewKey.METRICS, ViewKey.AVERAGES, MainKey.BASELINE),
+    *(_ZOOM, ViewKey.MARKERS),
+)
+FOOTER_CHARTS: tuple[FooterEntry, ...] = (
+    *((ChartKey.LEFT, ChartKey.RIGHT), ChartKey.LEAVE, (ChartKey.PREVIOUS, ChartKey.NEXT), ChartKey.JUMP),
+    *(_ZOOM, ViewKey.MARKERS, MainKey.VIEW),
+)
+FOOTER_SCROLL: tuple[FooterEntry, ...] = (_LIST, MainKey.BACK)
+FOOTER_PROCESSES: tuple[FooterEntry, ...] = (ViewKey.FILTER, ViewKey.SORT, ViewKey.REVERSE, ViewKey.FOLD)
+FOOTER_LIST: tuple[FooterEntry, ...] = (
+    *(ViewKey.NEXT_DETAIL, ViewKey.FREEZE, ViewKey.ROOM, ViewKey.NEXT_HOST, ViewKey.METRICS, ViewKey.AVERAGES),
+)
+# Keys with priority beside the first: before the first change, and after it.
+FOOTER_FIRST = (MainKey.COMPARE, MainKey.TUNE, MainKey.LOAD, ViewKey.NEXT_DETAIL)
+FOOTER_FIRST_CHANGED = (MainKey.COMPARE, MainKey.TUNE, MainKey.ROUNDS, MainKey.LOAD, ViewKey.NEXT_DETAIL)
+FOOTER_START: tuple[FooterEntry, ...] = (
+    *(StartKey.FILTER, StartKey.SECTION, StartKey.NEW, StartKey.URL, StartKey.DEMO, StartKey.DOCTOR, StartKey.EDIT),
+    AppKey.COMMANDS,
+)
+FOOTER_START_ALWAYS: tuple[FooterEntry, ...] = (StartKey.HELP, StartKey.QUIT)
+
+
+def key_names(*keys: Shortcut) -> str:
+    """Return e.g. `i o`."""
+    return " ".join(map(str, keys))
+
+
+# Names of keys that help names together.
+SELECT, SCROLL = key_names(*_ARROWS), key_names(*_LIST)
+MOVE = key_names(ChartKey.LEFT, ChartKey.RIGHT, ChartKey.PAGE_LEFT, ChartKey.PAGE_RIGHT)
+ENDS = key_names(ChartKey.FIRST, ChartKey.LAST)
+MARKERS = key_names(ChartKey.PREVIOUS, ChartKey.NEXT)
+DETAILS = key_names(ViewKey.NEXT_DETAIL, ViewKey.PREVIOUS_DETAIL)
+SORT = key_names(ViewKey.SORT, ViewKey.REVERSE)
+ZOOM = key_names(*_ZOOM)
+FAR = key_names(ViewKey.TOP, ViewKey.BOTTOM)
+
+# Help of the main screen's keys: lines of `keys | description`; further lines of a description are indented.
+HELP = f"""\
+{MainKey.TUNE} | tuning panel: active values; type new ones ({DialogKey.SELECT}: choose from a list), Enter shows the
+    diff and its cost, Enter again applies them as one change. {TuningKey.GUARD} guard: rolled back after 60 s unless
+    {TuningKey.KEEP} keeps it. {TuningKey.UNDO} undoes the last change, {TuningKey.ROUNDS} measures the typed values in
+    rounds, {TuningKey.SECTION}: earlier changes, actions
+{MainKey.ROUNDS} | rounds: old and new values of the last change in turn under load, in random order, each after a
+    set-up of its own, until the verdict. The maximum duration and the minimum detectable effect are announced first.
+    {MainKey.ROUNDS} again stops them and restores the values of the start; otherwise the new values stay, unless they
+    are worse
+{MainKey.LOAD} | load form: connections or rate (a running load follows at once), duration, requests, load steps, URL,
+    method, headers, body, think time and keep-alive of the next run
+{MainKey.UNDO} | undo the last change; its diff is shown first
+{MainKey.VIEW} | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as
+    percentiles
+{ViewKey.CURSOR} | chart cursor: {MOVE} {ENDS} move it, {MARKERS} move it to a marker or a segment; the titles of the
+    charts show the values there. {ChartKey.JUMP} shows the whole screen at that instant. {ChartKey.LEAVE} leaves. A
+    click on a chart does the same
+click | keys in the last line and in dialogs; a segment (again: compare), a process, a title of the process table (sort,
+    again: reverse), a host (again: more room), the verdict, the position bar of a replay (jump there)
+{ZOOM} | zoom the charts in, or out to the whole session; the scale is at the right end of
+    the axis
+{ViewKey.MARKERS} | list of markers; Enter moves the cursor to one
+{SELECT} | select a segment of the runs table: latency shows that segment; {MainKey.BACK} follows the newest again
+{MainKey.BASELINE} | make the selected segment the baseline
+{MainKey.COMPARE} | compare the selected segment: verdict, every metric with its interval and method, differences of the
+    settings, all metrics side by side, both latency distributions; {key_names(CompareKey.LEFT, CompareKey.RIGHT)}
+    select another segment
+{MainKey.CHECK} | check 15 s of load (a run of its own if none is active) against the thresholds and the last baseline
+    of this load
+{ViewKey.NEXT_HOST} | next host
+{DETAILS} | next, previous list below the host: processes,
+    cores, disks, interfaces, each status page, each tail
+{ViewKey.AVERAGES} | averages of every host over the selected segment, instead of the list
+{ViewKey.METRICS} | all metrics of the host in the groups of sar and free: now, and mean and maximum of the selected
+    segment
+{ViewKey.ROOM} | one host on the whole screen, then all hosts side by side, then back
+{ViewKey.FOCUS} | focus the host's list, its head is highlighted: {SCROLL} {FAR} scroll. On
+    the whole screen ({ViewKey.ROOM}) it has the focus already. {MainKey.BACK} leaves
+{ViewKey.FREEZE} | freeze the hosts: sort, filter and scroll this instant; again to continue
+{SORT} | sort processes by the next column; {ViewKey.REVERSE} reverses
+    the order
+{ViewKey.FOLD} | show each of identical processes (×32), or fold them into one line again
+{ViewKey.FILTER} | show only processes with a text in PID or command; an empty text shows all
+{ViewKey.BOARD} | evaluations of a search: all of them, the best so far, the metric along each knob
+{MainKey.GENERATORS} | machines that load comes from: rate, CPU, lag and clock of each
+{MainKey.THEME} | next theme: dark, light, high contrast; the last choice is remembered
+{AppKey.COMMANDS} | search all commands; hosts, views, markers and themes too
+{AppKey.SUSPEND} | suspend: back to the shell, fg continues. Not while load, a change or a study is running
+{MainKey.HELP} {AppKey.HELP} | this help: the focused pane first
+{MainKey.QUIT} {AppKey.INTERRUPT} | quit: the load stops, the recording is closed, the terminal
+    is restored
+"""
