@@ -31,6 +31,7 @@ _KINDS = {
     "tls": "tls",
     "ssl": "tls",
     "eof": "closed_early",
+    "closed before message completed": "closed_early",
 }
 OTHER_ERROR = "other"
 # How the message of a JMeter row that is a transaction begins.
@@ -51,13 +52,15 @@ class ForeignRequest(NamedTuple):
 
 
 class ForeignFormat(NamedTuple):
-    """`since_epoch`: its instants are of the epoch. `granular`: they are whole seconds."""
+    """`since_epoch`: its instants are of the epoch. `granular`: they are whole seconds. `failures`: it has requests
+    without a response, too."""
 
     tool: str
     matches: Callable[[str], bool]
     read: Callable[[Iterator[str]], Iterator[ForeignRequest]]
     since_epoch: bool = True
     granular: bool = False
+    failures: bool = True
 
 
 def format_of(first: str) -> ForeignFormat:
@@ -286,7 +289,9 @@ def _begins(*texts: str) -> Callable[[str], bool]:
 FORMATS: Iterable[ForeignFormat] = (
     ForeignFormat("ab -g", _begins("starttime\tseconds\tctime"), _table(_ab, "\t"), granular=True),
     ForeignFormat("hey -o csv", _begins("response-time,"), _table(_hey), since_epoch=False),
-    ForeignFormat("oha --output-format csv", _begins("request-start,"), _table(_oha), since_epoch=False),
+    ForeignFormat(
+        "oha --output-format csv", _begins("request-start,"), _table(_oha), since_epoch=False, failures=False
+    ),
     ForeignFormat("JMeter JTL (CSV)", _begins("timeStamp,elapsed,"), _jmeter),
     ForeignFormat("k6 --out csv", _begins("metric_name,timestamp,"), _table(_k6), granular=True),
     ForeignFormat("k6 --out json", _begins('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),

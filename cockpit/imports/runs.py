@@ -111,6 +111,7 @@ def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str
     lacks = ["CPU and lag of the generator"]
     lacks += [] if any(request.size for request in found) else ["bytes"]
     lacks += [] if any(request.status for request in found) else ["statuses"]
+    lacks += [] if form.failures else ["requests without a response"]
     warnings = [f"imported from {form.tool}; unknown, and shown as 0 or none: {', '.join(lacks)}"]
     if form.granular:
         warnings.append(f"{form.tool} has whole seconds only: what is in which second, and the rate, is inexact")
