@@ -93,7 +93,7 @@ async def test_losses_of_damaged_recording_are_shown(tmp_path: Path, size: tuple
             losses = app.screen.query_one(Losses)
             await until(pilot, lambda: text_of(losses).count("is damaged and left out") == 2)
             assert "DAMAGED   1 event from 00:00:05 " in text_of(losses)
-            assert "and 7 more" in text_of(losses)
+            assert "and 8 more" in text_of(losses)
             assert "REPLAY END DAMAGED" in text_of(app.screen.query_one(TopLine))
 
 
