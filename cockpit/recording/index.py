@@ -120,9 +120,9 @@ class Index:
             if after and after[0] == last + 1:
                 continue
             until = f"AND seq < {after[0]}" if after else ""
-            rows = self._rows.ask(f"SELECT seq, t FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
+            rows = self._rows.ask(f"SELECT seq, t, kind FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
             if last not in self._left_out:
-                self._report_holes(last, latest, [*rows, after] if after else rows)
+                self._report_holes(last, latest, [*rows, (*after, "")] if after else rows)
             for at in range(0, len(rows), _ROWS):
                 some = rows[at : at + _ROWS]
                 end = max(latest, self._latest(some, latest))
@@ -132,16 +132,17 @@ class Index:
 
     def _report_holes(self, last: int, latest: float, rows: Sequence[tuple[Any, ...]]) -> None:
         """Report events that are in neither a page nor a row, as if a page of the database is lost. `rows` (number,
-        instant) follow the event `last`."""
-        for number, t in rows:
+        instant, kind) follow the event `last`. The recorder notes a range that it dropped at its first event."""
+        before = ""
+        for number, t, kind in rows:
             now = max(latest, t) if isinstance(t, float) and t < _LAST else latest
-            if number > last + 1:
+            if number > last + 1 and before != "note":
                 self._rows.report_missing(number - last - 1, latest, now)
-            last, latest = number, now
+            last, latest, before = number, now, kind
 
     def _latest(self, rows: Sequence[tuple[Any, ...]], since: float) -> float:
-        """Return the latest instant of intact rows (number, instant) that is later than `since`, or `since`."""
-        later = [(t, number) for number, t in rows if isinstance(t, float) and since < t < _LAST]
+        """Return the latest instant of intact rows (number, instant, kind) that is later than `since`, or `since`."""
+        later = [(t, number) for number, t, _ in rows if isinstance(t, float) and since < t < _LAST]
         for t, number in sorted(later, reverse=True):
             if any(is_intact(row) for row in self._rows.ask(f"{EVENTS} WHERE seq = ?", (number,))):
                 return t
