@@ -25,16 +25,22 @@ _KINDS = {
     "refused": "refused",
     "reset": "reset",
     "no such host": "name_not_found",
+    "unknownhost": "name_not_found",
+    "failed to respond": "closed_before_response",
     "x509": "tls",
     "tls": "tls",
+    "ssl": "tls",
     "eof": "closed_early",
+    "closed before message completed": "closed_early",
 }
 OTHER_ERROR = "other"
+# How the message of a JMeter row that is a transaction begins.
+_TRANSACTION = "Number of samples in transaction :"
 
 
 class ForeignRequest(NamedTuple):
     """`start` in seconds (of the epoch, or of the run), `seconds` until its end. `status` 0: unknown, or, with an
-    `error`, none."""
+    `error`, none. `passed` is the tool's own verdict on a complete response; None: unknown."""
 
     start: float
     seconds: float
@@ -42,16 +48,19 @@ class ForeignRequest(NamedTuple):
     size: int = 0
     error: str = ""
     url: str = ""
+    passed: bool | None = None
 
 
 class ForeignFormat(NamedTuple):
-    """`since_epoch`: its instants are of the epoch. `granular`: they are whole seconds."""
+    """`since_epoch`: its instants are of the epoch. `granular`: they are whole seconds. `failures`: it has requests
+    without a response, too."""
 
     tool: str
     matches: Callable[[str], bool]
     read: Callable[[Iterator[str]], Iterator[ForeignRequest]]
     since_epoch: bool = True
     granular: bool = False
+    failures: bool = True
 
 
 def format_of(first: str) -> ForeignFormat:
@@ -165,12 +174,47 @@ def _oha(row: Mapping[str, str]) -> ForeignRequest:
     return ForeignRequest(start, seconds, _status(row["status"]), _size(row["bytes"]))
 
 
-def _jmeter(row: Mapping[str, str]) -> ForeignRequest:
-    code = row["responseCode"]
-    status = _status(code) if code.isdecimal() else 0
-    error = "" if status else error_kind(f"{code} {row.get('responseMessage') or ''}")
-    start, seconds = _instant(row["timeStamp"], 1e-3), duration(row["elapsed"], 1e-3)
-    return ForeignRequest(start, seconds, status, _size(row.get("bytes") or 0), error, row.get("URL") or "")
+class _JMeterSamples:
+    """Requests of JMeter's rows: samples as its summary counts them.
+
+    Parts of a sample (a redirect, embedded resources) have rows of their own within its time, and named after it, which
+    would count twice; so would transactions, which have the time of several samples."""
+
+    def __init__(self) -> None:
+        # The last sample of each thread: label, start and end (ms).
+        self._last: dict[str, tuple[str, int, int]] = {}
+
+    def request(self, row: Mapping[str, str]) -> ForeignRequest | None:
+        code, message = row["responseCode"], row.get("responseMessage") or ""
+        start, seconds = _instant(row["timeStamp"], 1e-3), duration(row["elapsed"], 1e-3)
+        if message.startswith(_TRANSACTION) or self._is_part(row):
+            return None
+        status = _status(code) if code.isdecimal() else 0
+        passed = _verdict(row.get("success"))
+        error = "" if status or passed else error_kind(f"{code} {message}")
+        size = 0 if error else _size(row.get("bytes") or 0)
+        return ForeignRequest(start, seconds, status, size, error, row.get("URL") or "", passed)
+
+    def _is_part(self, row: Mapping[str, str]) -> bool:
+        thread, label = row.get("threadName") or "", row.get("label") or ""
+        start = int(row["timeStamp"])
+        end = start + int(row["elapsed"])
+        before, begin, until = self._last.get(thread, ("", 0, 0))
+        named = label.removeprefix(before).replace("-", "").isdecimal() and label.startswith(f"{before}-")
+        # A thread sends one sample after the other; without its name only the label tells.
+        if begin <= start and end <= until and (named or (thread and start < until)):
+            return True
+        self._last[thread] = (label, start, end)
+        return False
+
+
+def _verdict(word: str | None) -> bool | None:
+    return {"true": True, "false": False}.get(word or "")
+
+
+def _jmeter(lines: Iterator[str]) -> Iterator[ForeignRequest]:
+    found: Iterator[ForeignRequest] = _table(_JMeterSamples().request)(lines)
+    return found
 
 
 def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
@@ -180,7 +224,10 @@ def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
     status = _status(row["status"])
     # The instant of a sample is its end.
     start = max(0.0, _k6_instant(row["timestamp"]) - seconds)
-    return ForeignRequest(start, seconds, status, 0, "" if status else error_kind(row["error"]), row.get("url") or "")
+    error = "" if status else error_kind(row["error"])
+    return ForeignRequest(
+        start, seconds, status, 0, error, row.get("url") or "", _verdict(row.get("expected_response"))
+    )
 
 
 def _k6_instant(word: str) -> float:
@@ -198,9 +245,8 @@ def _k6_json(line: str) -> ForeignRequest | None:
     tags = data["tags"]
     seconds, status = duration(data["value"], 1e-3), _status(tags.get("status", "0"))
     error = "" if status else error_kind(str(tags.get("error", "")))
-    return ForeignRequest(
-        max(0.0, instant_of(data["time"]) - seconds), seconds, status, 0, error, str(tags.get("url", ""))
-    )
+    start, passed = max(0.0, instant_of(data["time"]) - seconds), _verdict(tags.get("expected_response"))
+    return ForeignRequest(start, seconds, status, 0, error, str(tags.get("url", "")), passed)
 
 
 def _vegeta_json(line: str) -> ForeignRequest:
@@ -243,8 +289,10 @@ def _begins(*texts: str) -> Callable[[str], bool]:
 FORMATS: Iterable[ForeignFormat] = (
     ForeignFormat("ab -g", _begins("starttime\tseconds\tctime"), _table(_ab, "\t"), granular=True),
     ForeignFormat("hey -o csv", _begins("response-time,"), _table(_hey), since_epoch=False),
-    ForeignFormat("oha --output-format csv", _begins("request-start,"), _table(_oha), since_epoch=False),
-    ForeignFormat("JMeter JTL (CSV)", _begins("timeStamp,elapsed,"), _table(_jmeter)),
+    ForeignFormat(
+        "oha --output-format csv", _begins("request-start,"), _table(_oha), since_epoch=False, failures=False
+    ),
+    ForeignFormat("JMeter JTL (CSV)", _begins("timeStamp,elapsed,"), _jmeter),
     ForeignFormat("k6 --out csv", _begins("metric_name,timestamp,"), _table(_k6), granular=True),
     ForeignFormat("k6 --out json", _begins('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),
     ForeignFormat("vegeta encode --to json", _begins('{"attack":'), _lines(_vegeta_json)),

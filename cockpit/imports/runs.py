@@ -7,13 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cockpit.imports.formats import ForeignFormat, ForeignRequest
 from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan, RunTotals
+from cockpit.model.load import Expect, LoadPlan, RunTotals
 
 # Seconds of the longest session.
 LONGEST = 7 * 86_400
@@ -28,6 +29,7 @@ class _Second:
     size: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
+    unexpected: Counter[str] = field(default_factory=Counter)
     completed: int = 0
     took: array[int] = field(default_factory=lambda: array("q"))
 
@@ -51,14 +53,17 @@ def run_of(
 
     Raises ValueError for no requests, or more than a week of them.
     """
-    found = sorted(requests)
+    found = sorted(requests, key=attrgetter("start"))
     if not found:
         raise ValueError("has no requests")
     first = found[0].start
     span = max(request.start + request.seconds for request in found) - first
     check_span(span)
     target = target_of(url, (request.url for request in found))
-    plan = LoadPlan(url=target, concurrency=concurrency or _in_flight(found, form, span), requests=len(found))
+    in_flight = concurrency or _in_flight(found, form, span)
+    # The tool decided which responses failed, by rules that its file does not have.
+    expect = Expect() if any(request.passed is not None for request in found) else None
+    plan = LoadPlan(url=target, concurrency=in_flight, requests=len(found), expect=expect)
     ticks = _ticks(found, form, span)
     return ForeignRun(first if form.since_epoch else None, ticks[-1].t, plan, _warnings(form, found), ticks)
 
@@ -106,6 +111,7 @@ def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str
     lacks = ["CPU and lag of the generator"]
     lacks += [] if any(request.size for request in found) else ["bytes"]
     lacks += [] if any(request.status for request in found) else ["statuses"]
+    lacks += [] if form.failures else ["requests without a response"]
     warnings = [f"imported from {form.tool}; unknown, and shown as 0 or none: {', '.join(lacks)}"]
     if form.granular:
         warnings.append(f"{form.tool} has whole seconds only: what is in which second, and the rate, is inexact")
@@ -121,6 +127,8 @@ def _count(second: _Second, request: ForeignRequest) -> None:
     second.size += request.size
     if request.status:
         second.statuses[request.status] += 1
+    if request.passed is False:
+        second.unexpected["assertion" if request.status < 400 else "status"] += 1
 
 
 def _tick(second: _Second, start: float, t: float) -> Tick:
@@ -133,6 +141,7 @@ def _tick(second: _Second, start: float, t: float) -> Tick:
         completed=second.completed,
         statuses=dict(second.statuses),
         errors=dict(second.errors),
+        unexpected=dict(second.unexpected),
         service=Histogram.of(second.took),
         bytes_received=second.size,
         body_bytes=second.size,

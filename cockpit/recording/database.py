@@ -10,6 +10,7 @@ import os
 import sqlite3
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ class Database(sqlite3.Connection):
         for limit, value in _LIMITS.items():
             self.setlimit(limit, value)
         self.isolation_level = None
+        # Damaged text must not end a query; its checksum is wrong then.
+        self.text_factory = partial(str, encoding="utf-8", errors="replace")
         self.set_progress_handler(self._overdue, _INSTRUCTIONS)
         for pragma in ("trusted_schema = OFF", "query_only = 1", "cell_size_check = ON", "mmap_size = 0"):
             self.execute(f"PRAGMA {pragma}")

@@ -17,7 +17,7 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.events import SessionStarted
 from cockpit.recording.database import in_use, opened, words
 from cockpit.recording.packing import Damaged
-from cockpit.recording.schema import from_body, last_instant
+from cockpit.recording.schema import EVENTS, from_row, last_instant
 from cockpit.recording.writer import RecordingExists, RecordingWriter
 
 SUFFIX = ".cockpit"
@@ -159,8 +159,8 @@ def about(path: Path) -> Kept:
 
 
 def _with_summary(database: sqlite3.Connection, kept: Kept) -> Kept:
-    row = database.execute("SELECT body FROM events WHERE kind = 'session_started' ORDER BY seq LIMIT 1").fetchone()
-    started = from_body(row[0]) if row else None
+    row = database.execute(f"{EVENTS} WHERE kind = 'session_started' ORDER BY seq LIMIT 1").fetchone()
+    started = from_row(row) if row else None
     if not isinstance(started, SessionStarted):
         return msgspec.structs.replace(kept, problem="has no events")
     return msgspec.structs.replace(
@@ -218,7 +218,6 @@ def _with_metrics(kept: Kept) -> Recent:
             row = database.execute("SELECT rate, p99_ms, failed FROM runs ORDER BY number DESC LIMIT 1").fetchone()
             changes = database.execute("SELECT letter, label, outcome FROM changes ORDER BY begun LIMIT 100").fetchall()
     except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
-        # One of the first format has no such tables.
         return Recent(kept=kept)
     made = tuple(ChangeSummary(letter=str(one[0]), label=str(one[1]), outcome=str(one[2] or "")) for one in changes)
     # SQLite keeps any type in any column.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import MappingProxyType
@@ -90,6 +90,11 @@ def decompressed(blob: object) -> bytes:
     if zlib.crc32(raw).to_bytes(_CHECK, "little") != blob[:_CHECK]:
         raise Damaged("wrong checksum")
     return raw
+
+
+def checksum(values: Sequence[object]) -> int:
+    """Return the CRC-32 of values of a row, as a msgpack array."""
+    return zlib.crc32(msgspec.msgpack.encode(values))
 
 
 def inflated(body: bytes, largest: int) -> bytes:

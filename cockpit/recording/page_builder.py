@@ -12,7 +12,7 @@ from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.state import State
 from cockpit.recording.checkpoints import CheckpointWriter, open_segment
 from cockpit.recording.compaction import Numbered, Totals
-from cockpit.recording.packing import packed
+from cockpit.recording.packing import checksum, packed
 from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, Grown, PageSeries, PageTotals, pack_events
 from cockpit.recording.schema import write_tables
 from cockpit.recording.write_queue import weight
@@ -40,7 +40,7 @@ class PageBuilder:
         self._counted: tuple[int | None, Totals, int] = (None, Totals(), 0)
 
     def take(self, number: int, event: AnyEvent) -> None:
-        latest = max(self._known[1], event.t)
+        latest = max(self._known[1], event.t + 0.0)
         self._known = (self._known[0], latest)
         if isinstance(event, FREQUENT):
             self._events.append((number, event))
@@ -80,15 +80,18 @@ class PageBuilder:
             counted, whole = self._count(state, segments)
             described = msgspec.json.encode(grown).decode()
             totals = packed(PageTotals(segments, whole))
-            row = (self._first, last, begin, end, described, events, totals, self._series(state, grown), body)
+            series = self._series(state, grown)
             with self._database:
                 self._database.executemany("INSERT INTO parts VALUES (?, ?)", parts)
-                self._database.execute("INSERT INTO pages VALUES (?,?,?,?,?,?,?,?,?)", row)
                 marks = ",".join("?" * len(FREQUENT_KINDS))
                 self._database.execute(
                     f"DELETE FROM events WHERE seq BETWEEN ? AND ? AND kind IN ({marks})",
                     (self._first, last, *FREQUENT_KINDS),
                 )
+                rows = self._rows_upto(last)
+                values = (self._first, last, begin, end, rows, described)
+                row = (*values, checksum(values), events, totals, series, body)
+                self._database.execute("INSERT INTO pages VALUES (?,?,?,?,?,?,?,?,?,?,?)", row)
                 write_tables(self._database, state, (self._kept.seconds, len(state.seconds)))
         except Exception:
             self._checkpoints.undo()
@@ -96,6 +99,11 @@ class PageBuilder:
         self.skip(last)
         self._parts += len(parts)
         self._kept, self._counted = Grown(final, points), counted
+
+    def _rows_upto(self, last: int) -> int:
+        question = "SELECT count(*) FROM events WHERE seq BETWEEN ? AND ?"
+        found: int = self._database.execute(question, (self._first, last)).fetchone()[0]
+        return found
 
     def _count(
         self, state: State, segments: Mapping[int, Totals]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,12 +19,13 @@ from cockpit.model.events import AnyEvent, Note, SessionStarted
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
 from cockpit.recording.checkpoints import Restorer
+from cockpit.recording.compaction import Numbered
 from cockpit.recording.database import check, has_journal, opened, words
 from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged
 from cockpit.recording.page_reader import PageReader, cached
 from cockpit.recording.pages import FREQUENT_KINDS
-from cockpit.recording.schema import from_body
+from cockpit.recording.schema import EVENTS, from_row, is_intact, note_row
 from cockpit.recording.validity import is_valid
 
 # Ranges of events that are kept in memory.
@@ -133,7 +134,7 @@ class Recording:
     @property
     def ended(self) -> bool:
         """Return whether the session was closed."""
-        return bool(self._rows.ask("SELECT 1 FROM events WHERE kind = 'session_ended' LIMIT 1"))
+        return bool(self._decoded(f"{EVENTS} WHERE kind = 'session_ended' LIMIT 1"))
 
     def refresh(self) -> bool:
         """Read what was written since; return whether there was anything."""
@@ -167,8 +168,8 @@ class Recording:
     def infrequent(self, number: int) -> list[AnyEvent]:
         """Return the events after a number without the frequent ones: ticks, samples, status pages, lines of tails."""
         marks = ",".join("?" * len(FREQUENT_KINDS))
-        question = f"SELECT seq, body FROM events WHERE seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
-        return [event for _, event in self._decoded(question, (number, *FREQUENT_KINDS))]
+        question = f"{EVENTS} WHERE +seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
+        return self._decoded(question, (number, *FREQUENT_KINDS))
 
     def anchor(self, t: float) -> Anchor:
         """Return the latest kept state of an instant not after `t`, notes included."""
@@ -196,7 +197,7 @@ class Recording:
     def times_of(self, kinds: Sequence[str]) -> list[float]:
         """Return the instants of events of these kinds, ascending; of infrequent kinds only."""
         marks = ",".join("?" * len(kinds))
-        times = [row[0] for row in self._rows.ask(f"SELECT t FROM events WHERE kind IN ({marks})", kinds)]
+        times = [event.t for event in self._decoded(f"{EVENTS} WHERE kind IN ({marks})", kinds)]
         return sorted([*times, *(note.t for note in self.notes)] if "note" in kinds else times)
 
     def annotate(self, t: float, text: str) -> Note:
@@ -210,8 +211,7 @@ class Recording:
                 writing.execute("PRAGMA trusted_schema = OFF")
                 check(self.path, writing)
                 with writing:
-                    writing.execute("CREATE TABLE IF NOT EXISTS notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL)")
-                    writing.execute("INSERT INTO notes VALUES (?, ?, ?)", (note.t, note.text, time.time()))
+                    writing.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", note_row(note, time.time()))
             finally:
                 writing.close()
         except sqlite3.Error as error:
@@ -221,45 +221,70 @@ class Recording:
 
     def _from(self, number: int) -> Iterator[Known]:
         """Events after that number."""
-        place = bisect_right(self._index.ranges, number, key=lambda part: part.last)
-        for part in self._index.ranges[place:]:
+        for part in self._parts(number + 1):
             yield from (known for known in self._read(part) if known.number > number)
+
+    def _parts(self, number: int) -> Sequence[EventRange]:
+        """Return the ranges from the one with that event on."""
+        return self._index.ranges[bisect_left(self._index.ranges, number, key=lambda part: part.last) :]
 
     def _read(self, part: EventRange) -> list[Known]:
         return cached(self._cache, part, lambda: self._known(part), _CACHED)
 
     def _known(self, part: EventRange) -> list[Known]:
-        numbered = self._read_rows(part)
+        numbered, damaged = self._read_rows(part)
         if part.page:
             try:
-                frequent = self._pages.events(self._index.pages.index(part))
-                numbered = sorted([*numbered, *frequent], key=lambda one: one[0])
+                numbered += self._pages.events(self._index.pages.index(part))
             except Damaged as error:
                 self._rows.report_page(part.begin, part.end, error)
         found, latest = [], part.begin
-        for number, event in numbered:
+        for number, event in sorted(numbered, key=lambda one: one[0]):
             latest = max(latest, event.t)
             found.append(Known(number, event, latest))
+        for number, reason in damaged:
+            place = bisect_right(found, number, key=lambda known: known.number)
+            begin = found[place - 1].instant if place else part.begin
+            end = found[place].instant if place < len(found) else part.end
+            self._rows.report_event(number, begin, end, reason)
         return found
 
-    def _read_rows(self, part: EventRange) -> list[tuple[int, AnyEvent]]:
-        question = "SELECT seq, body FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
-        return self._decoded(question, (part.first, part.last))
-
-    def _decoded(self, question: str, values: Sequence[Any]) -> list[tuple[int, AnyEvent]]:
-        found = []
-        for number, body in self._rows.ask(question, values):
+    def _read_rows(self, part: EventRange) -> tuple[list[Numbered], list[tuple[int, Damaged]]]:
+        """Return the events of a range that are rows, and the numbers of those that are damaged."""
+        rows = self._rows.ask(f"{EVENTS} WHERE seq BETWEEN ? AND ? ORDER BY seq", (part.first, part.last))
+        if len(rows) < part.rows:
+            # A damaged number misleads the search for the others, but not a walk over the whole table.
+            rows += self._rows.ask(EVENTS)
+        within = {row[0]: row for row in rows if part.first <= row[0] <= part.last}
+        if len(within) < part.rows:
+            self._rows.report_missing(part.rows - len(within), part.begin, part.end)
+        found, damaged = [], []
+        for row in within.values():
             try:
-                found.append((number, from_body(body)))
+                found.append((row[0], from_row(row)))
             except Damaged as error:
-                self._rows.report(f"event {number} is damaged and left out: {error}")
+                damaged.append((row[0], error))
+        return found, damaged
+
+    def _decoded(self, question: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
+        """Return the events of a selection of rows. `+seq` in it is not searched for: damaged numbers would mislead."""
+        found = []
+        for row in self._rows.ask(question, values):
+            try:
+                found.append(from_row(row))
+            except Damaged:
+                # The range around it reports it, with its instant.
+                for part in self._parts(row[0])[:1]:
+                    self._read(part)
         return found
 
     def _read_notes(self) -> list[Note]:
-        if not self._rows.ask("SELECT 1 FROM sqlite_master WHERE name = 'notes'"):
-            return []
-        rows = self._rows.ask("SELECT t, text FROM notes ORDER BY t")
-        notes = [Note(t=t, text=text) for t, text in rows if isinstance(t, float | int) and isinstance(text, str)]
+        notes = []
+        for t, text, wall, crc in self._rows.ask("SELECT t, text, wall, crc FROM notes ORDER BY t"):
+            if not is_intact((t, text, wall, crc)):
+                self._rows.report("a note is damaged and left out: wrong checksum")
+                continue
+            notes.append(Note(t=t, text=text))
         return [note for note in notes if is_valid(note)]
 
     def _state(self, place: int) -> State:
@@ -273,8 +298,9 @@ class Recording:
     def _study(self, last: int) -> StudyState | None:
         """Return the progress of a study up to an event. Its events are rows, not in pages."""
         marks = ",".join("?" * len(_STUDY))
-        question = f"SELECT seq, body FROM events WHERE seq <= ? AND kind IN ({marks}) ORDER BY seq"
-        return fold_all(event for _, event in self._decoded(question, (last, *_STUDY))).study
+        return fold_all(
+            self._decoded(f"{EVENTS} WHERE +seq <= ? AND kind IN ({marks}) ORDER BY seq", (last, *_STUDY))
+        ).study
 
     def _part(self, number: int) -> bytes:
         rows = self._rows.ask("SELECT body FROM parts WHERE id = ?", (number,))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from cockpit.model.events import AnyEvent, decode, encode, kind
+from cockpit.model.events import AnyEvent, Note, decode, encode, kind
 from cockpit.model.state import State
-from cockpit.recording.packing import inflated, reading
+from cockpit.recording.packing import Damaged, checksum, inflated, reading
 from cockpit.recording.validity import checked_event
 
 # "ckpt" in the SQLite header marks files of cockpit among other databases; user_version is the schema's.
 APPLICATION_ID = 0x636B7074
-VERSION = 3
+VERSION = 4
 
 # Bodies from this size on are kept as zlib blobs, smaller ones as plain text that sqlite3 can show.
 COMPRESS_FROM = 512
@@ -28,21 +28,26 @@ CREATE TABLE events (
     seq  INTEGER PRIMARY KEY,   -- order of arrival
     t    REAL NOT NULL,         -- session seconds
     kind TEXT NOT NULL,         -- run_started, change_ended, …; tick, host_sample, … until they are packed into a page
-    body NOT NULL               -- JSON text, or zlib-compressed JSON as a blob
+    body NOT NULL,              -- JSON text, or zlib-compressed JSON as a blob
+    crc  INTEGER NOT NULL       -- CRC-32 of the columns before, as a msgpack array
 );
 CREATE TABLE pages (
     first  INTEGER PRIMARY KEY, -- the events from this number
     last   INTEGER NOT NULL,    -- to this one
     begin  REAL NOT NULL,       -- the instants by which all before it
     end    REAL NOT NULL,       -- and all of it were known
+    rows   INTEGER NOT NULL,    -- number of its events that are not frequent and stay in `events`
     grown  TEXT NOT NULL,       -- JSON: numbers of seconds and points that came with it
+    crc    INTEGER NOT NULL,    -- CRC-32 of the columns before, as a msgpack array
     events BLOB NOT NULL,       -- the frequent ones; this and all other blobs: a CRC-32, then msgpack in raw LZMA
     totals BLOB NOT NULL,       -- histograms of its ticks, by segment
     series BLOB NOT NULL,       -- its seconds and points
     state  BLOB NOT NULL        -- after its last event
 );
 CREATE TABLE parts (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL NOT NULL);  -- made afterwards
+CREATE TABLE notes (                                                           -- made afterwards
+    t REAL NOT NULL, text TEXT NOT NULL, wall REAL NOT NULL, crc INTEGER NOT NULL
+);
 CREATE TABLE runs (                                                            -- a row per segment
     number INTEGER PRIMARY KEY, run INTEGER, label TEXT, start REAL, end REAL, completed INTEGER, failed INTEGER,
     rate REAL, p50_ms REAL, p90_ms REAL, p99_ms REAL, max_ms REAL
@@ -57,22 +62,41 @@ CREATE TABLE seconds (                                                         -
 # Bytes of the JSON of the largest event, a sample of a host with many thousand processes.
 LARGEST_EVENT = 32 << 20
 
-Row = tuple[int, float, str, str | bytes]
+# The columns of an event, as from_row takes them.
+EVENTS = "SELECT seq, t, kind, body, crc FROM events"
+
+Row = tuple[int, float, str, str | bytes, int]
 
 
 def to_row(number: int, event: AnyEvent) -> Row:
     """Raises ValueError, TypeError or msgspec.MsgspecError for an event that could not be read again."""
     body = encode(checked_event(event))
     small: str | bytes = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body.decode()
-    return number, event.t, kind(event), small
+    # The sum is a float without a sign of zero, as SQLite keeps it.
+    values = (number, event.t + 0.0, kind(event), small)
+    return *values, checksum(values)
 
 
-def from_body(body: object) -> AnyEvent:
-    """Raises Damaged."""
+def is_intact(row: Sequence[object]) -> bool:
+    """Return whether the last value of a row is the checksum of the others."""
+    return checksum(row[:-1]) == row[-1]
+
+
+def from_row(row: Sequence[object]) -> AnyEvent:
+    """The inverse of `to_row`. Raises Damaged."""
+    if not is_intact(row):
+        raise Damaged("wrong checksum")
     with reading("an event"):
+        body = row[3]
         if not isinstance(body, str | bytes):
             raise TypeError("no text")
         return checked_event(decode(body if isinstance(body, str) else inflated(body, LARGEST_EVENT)))
+
+
+def note_row(note: Note, wall: float) -> tuple[object, ...]:
+    """A row of `notes`."""
+    values = (note.t + 0.0, note.text, wall + 0.0)
+    return *values, checksum(values)
 
 
 def last_instant(database: sqlite3.Connection) -> float:

@@ -158,7 +158,7 @@ class RecordingWriter:
             return
         try:
             with self._database:
-                self._database.executemany("INSERT INTO events (seq, t, kind, body) VALUES (?, ?, ?, ?)", self._rows)
+                self._database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._rows)
         except sqlite3.Error as error:
             self._status.waiting = len(self._rows)
             self._status.problem = str(error)

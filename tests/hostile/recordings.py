@@ -13,11 +13,17 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.recording.packing import compressed, decompressed
+from cockpit.recording.packing import checksum, compressed, decompressed
 
 NUMBERS = (-1, 0, 1, 2, 255, 1 << 31, (1 << 31) - 1, 1 << 40, 1 << 62, (1 << 63) - 1, -(1 << 63), 1e300, -0.5, 10**30)
 TEXTS = ("", "\0", "x" * 100_000, "\U0001f600", "[" * 50_000, "same", "text", "raw", "few", "service", "-1")
 TABLES = ("events", "pages", "parts", "notes", "runs", "changes", "markers", "seconds")
+# Tables with a checksum over these columns.
+SEALED = {
+    "events": "seq, t, kind, body",
+    "pages": "first, last, begin, end, rows, grown",
+    "notes": "t, text, wall",
+}
 # Table, column and key of packed values.
 BLOBS = (
     ("pages", "events", "first"),
@@ -30,9 +36,11 @@ Draw = random.Random
 
 
 def alter(path: Path, draw: Draw) -> None:
-    """Alter an intact recording in place, one to three times."""
+    """Alter an intact recording in place, one to three times, mostly with valid checksums."""
     for _ in range(draw.randint(1, 3)):
         draw.choice(ALTERATIONS)(path, draw)
+    if draw.random() < 0.8:
+        seal(path)
 
 
 def _any_value(value: object, draw: Draw, depth: int = 0) -> object:
@@ -92,6 +100,13 @@ def point_pages_in_circles(path: Path, draw: Draw) -> None:
             target = draw.choice((page + 1, draw.randrange(1, len(content) // size + 1)))
             content[at + 8 : at + 12] = target.to_bytes(4, "big")
     path.write_bytes(content)
+
+
+def seal(path: Path) -> None:
+    """Give all rows that have a checksum a valid one."""
+    for table, columns in SEALED.items():
+        for number, *values in _rows(path, f"SELECT rowid, {columns} FROM {table}"):
+            _sql(path, f"UPDATE {table} SET crc = ? WHERE rowid = ?", checksum(values), number)
 
 
 def alter_event(path: Path, draw: Draw) -> None:

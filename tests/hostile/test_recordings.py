@@ -110,6 +110,7 @@ def test_foreign_schema_is_refused(intact: Path, case: str) -> None:
 
 def bomb_of_zlib(path: Path) -> None:
     execute_sql(path, f"UPDATE events SET body = x'{zlib.compress(b'[' * (80 << 20)).hex()}' WHERE kind = 'note'")
+    alterations.seal(path)
 
 
 def bomb_of_lzma(path: Path) -> None:
@@ -123,6 +124,7 @@ def values_without_end(path: Path) -> None:
     execute_sql(
         path, f"UPDATE pages SET series = x'{blob}', events = x'{blob}'", "UPDATE pages SET grown = '{\"seconds\":70}'"
     )
+    alterations.seal(path)
 
 
 def deep_nesting(path: Path) -> None:
@@ -130,6 +132,7 @@ def deep_nesting(path: Path) -> None:
     execute_sql(
         path, f"UPDATE events SET body = '{deep}' WHERE kind = 'note'", "UPDATE pages SET grown = '" + "[" * 9999 + "'"
     )
+    alterations.seal(path)
 
 
 @pytest.mark.parametrize("attack", [bomb_of_zlib, bomb_of_lzma, values_without_end, deep_nesting])
@@ -188,6 +191,7 @@ def test_damaged_files_do_not_break_lists(intact: Path, tmp_path: Path, monkeypa
     )
     body = zlib.compress(b"[" * (100 << 20)).hex()
     execute_sql(Path(shutil.copy(intact, folder / "bomb.cockpit")), f"UPDATE events SET body = x'{body}'")
+    alterations.seal(folder / "bomb.cockpit")
     (folder / "folder.cockpit").mkdir()
     os.mkfifo(folder / "pipe.cockpit")
     (folder / "text.cockpit").write_text("hello")

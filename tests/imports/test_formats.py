@@ -1,4 +1,4 @@
-"""Results of other load generators, as their documentation and their own runs show them."""
+"""Lines of other load generators: those of JMeter 5.6.3 and k6 1.8.1 are theirs, others follow their documentation."""
 
 from __future__ import annotations
 
@@ -29,31 +29,53 @@ FILES: dict[str, tuple[str, list[ForeignRequest]]] = {
     "JMeter JTL (CSV)": (
         "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,"
         "sentBytes,grpThreads,allThreads,URL,Latency,IdleTime,Connect\n"
-        f"1795469966500,120,home,200,OK,T 1-1,text,true,,1024,110,1,1,{URL},119,0,2\n"
-        f"1795469966600,30,home,Non HTTP response code: java.net.SocketTimeoutException,Read timed out: timeout,T 1-1,"
-        f"text,false,,0,0,1,1,{URL},0,0,2\n",
+        f"1795644948727,297,mixed,200,OK,users 1-4,text,true,,237,241,1,1,{URL},84,0,0\n"
+        f"1795644948727,84,mixed-0,302,Found,users 1-4,text,true,,80,123,1,1,{URL},84,0,0\n"
+        f"1795644948813,211,mixed-1,200,OK,users 1-4,text,true,,157,118,1,1,{URL},211,0,0\n"
+        "1795644949025,51,checked,200,OK,users 1-4,text,false,Test failed: text expected to contain /y/,157,118,1,1,"
+        f"{URL},51,0,0\n"
+        "1795644949077,27,refused,Non HTTP response code: org.apache.http.conn.HttpHostConnectException,Non HTTP "
+        "response message: Connect to 127.0.0.1:18077 [/127.0.0.1] failed: Connection refused,users 1-4,text,false,,"
+        f"2546,0,1,1,{URL},0,0,27\n"
+        '1795644949025,78,visit,,"Number of samples in transaction : 2, number of failing samples : 2",users 1-4,,'
+        "false,,2703,118,1,1,null,51,0,27\n"
+        "1795644949117,29,mixed,Non HTTP response code: org.apache.http.NoHttpResponseException,Non HTTP response "
+        f"message: 127.0.0.1:18080 failed to respond,users 1-4,text,false,,2068,0,1,1,{URL},0,0,0\n",
         [
-            ForeignRequest(1795469966.5, 0.12, 200, 1024, "", URL),
-            ForeignRequest(1795469966.6, 0.03, 0, 0, "timeout", URL),
+            ForeignRequest(1795644948.727, 0.297, 200, 237, "", URL, True),
+            ForeignRequest(1795644949.025, 0.051, 200, 157, "", URL, False),
+            ForeignRequest(1795644949.077, 0.027, 0, 0, "refused", URL, False),
+            ForeignRequest(1795644949.117, 0.029, 0, 0, "closed_before_response", URL, False),
         ],
     ),
     "k6 --out csv": (
-        "metric_name,timestamp,metric_value,check,error,error_code,group,method,name,proto,scenario,status,subproto,"
-        "tls_version,url,extra_tags\n"
-        f"http_reqs,1795469966,1.000000,,,,,GET,{URL},HTTP/1.1,default,200,,,{URL},\n"
-        f"http_req_duration,1795469966,250.000000,,,,,GET,{URL},HTTP/1.1,default,200,,,{URL},\n"
-        f"http_req_duration,1795469967500,500.000000,,dial: connection refused,1212,,GET,{URL},,default,0,,,{URL},\n",
+        "metric_name,timestamp,metric_value,check,error,error_code,expected_response,group,method,name,proto,scenario,"
+        "service,status,subproto,tls_version,url,extra_tags,metadata\n"
+        f"http_reqs,1795645718,1.000000,,,,true,,GET,{URL},HTTP/1.1,default,,200,,,{URL},,\n"
+        f"http_req_duration,1795645718,24.552229,,,,true,,GET,{URL},HTTP/1.1,default,,200,,,{URL},,\n"
+        f"http_req_duration,1795645718,35.114033,,,1503,false,,GET,{URL},HTTP/1.1,default,,503,,,{URL},,\n"
+        "http_req_duration,1795645719500,1000.242557,,request timeout,1050,false,,"
+        f"GET,{URL},,default,,0,,,{URL},,\n",
         [
-            ForeignRequest(1795469965.75, 0.25, 200, 0, "", URL),
-            ForeignRequest(1795469967.0, 0.5, 0, 0, "refused", URL),
+            ForeignRequest(1795645717.975448, 0.024552229, 200, 0, "", URL, True),
+            ForeignRequest(1795645717.964886, 0.035114033, 503, 0, "", URL, False),
+            ForeignRequest(1795645718.499757, 1.000242557, 0, 0, "timeout", URL, False),
         ],
     ),
     "k6 --out json": (
-        '{"type":"Metric","data":{"name":"http_req_duration","type":"trend"},"metric":"http_req_duration"}\n'
-        '{"type":"Point","data":{"time":"2026-11-23T21:39:26.250000000Z","value":250,"tags":{"status":"200",'
-        f'"url":"{URL}"' '}},"metric":"http_req_duration"}\n'
-        '{"type":"Point","data":{"time":"2026-11-23T21:39:26Z","value":1,"tags":{}},"metric":"http_reqs"}\n',
-        [ForeignRequest(1795469966.0, 0.25, 200, 0, "", URL)],
+        '{"type":"Metric","data":{"name":"http_req_duration","type":"trend","contains":"time","thresholds":[],'
+        '"submetrics":[]},"metric":"http_req_duration"}\n'
+        '{"metric":"http_req_duration","type":"Point","data":{"time":"2026-11-25T22:28:38.417723737Z","value":24.552229,'
+        f'"tags":{{"expected_response":"true","group":"","method":"GET","name":"{URL}","status":"200","url":"{URL}"'
+        "}}}\n"
+        '{"metric":"http_req_duration","type":"Point","data":{"time":"2026-11-25T22:28:38.5Z","value":0,"tags":{'
+        f'"error":"dial: connection refused","error_code":"1212","expected_response":"false","status":"0","url":"{URL}"'
+        "}}}\n"
+        '{"metric":"http_reqs","type":"Point","data":{"time":"2026-11-25T22:28:38.417723737Z","value":1,"tags":{}}}\n',
+        [
+            ForeignRequest(1795645718.393171508, 0.024552229, 200, 0, "", URL, True),
+            ForeignRequest(1795645718.5, 0.0, 0, 0, "refused", URL, False),
+        ],
     ),
     "vegeta encode --to json": (
         '{"attack":"","seq":0,"code":200,"timestamp":"2026-11-23T22:39:26.500000001+01:00","latency":2000000,'
@@ -118,6 +140,22 @@ def test_a_line_that_does_not_fit_is_named(tool: str) -> None:
             assert len(list(form.read(rest))) == len(FILES[tool][1]), broken
         except ValueError as error:
             assert str(error).startswith("line "), broken
+
+
+@pytest.mark.parametrize(
+    ("columns", "parts"),
+    [
+        ("timeStamp,elapsed,label,responseCode", ("100,50,a-0,302", "150,80,a-1,200", "150,80,a-1-0,200")),
+        # With subresults.disable_renaming.
+        ("timeStamp,elapsed,label,responseCode,threadName", ("100,50,http://b/,302,T 1", "150,80,http://c/,200,T 1")),
+    ],
+)
+def test_parts_of_a_sample_of_jmeter_are_no_requests(columns: str, parts: tuple[str, ...]) -> None:
+    thread = ",T 1" if "threadName" in columns else ""
+    rows = (f"100,130,a,200{thread}", *parts, f"230,5,a-b,200{thread}", f"230,0,a,200{thread.replace('1', '2')}")
+    text = "\n".join((columns, *rows))
+    found = format_of(columns).read(lines(text))
+    assert [(round(1000 * one.start), round(1000 * one.seconds)) for one in found] == [(100, 130), (230, 5), (230, 0)]
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ def test_what_a_file_lacks_is_said() -> None:
     )
     assert result.warnings[0].endswith("CPU and lag of the generator, bytes, statuses")
     assert "whole seconds only" in result.warnings[1]
+    result = run_result(state_of([ForeignRequest(0.5, 0.5, 200, 9)], "oha"), 1)
+    assert result is not None and result.warnings[0].endswith("lag of the generator, requests without a response")
     state = state_of([ForeignRequest(0.5, 0.5, 200)], "hey", "http://b/", 7)
     assert state.started is not None and state.started.wall == 1000.0 and state.plans[1].concurrency == 7
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +11,12 @@ from typing import NamedTuple
 import pytest
 
 from cockpit.model.errors import RecordingError
-from cockpit.model.events import AnyEvent, kind
+from cockpit.model.events import AnyEvent, Note, kind
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.pages import FREQUENT_KINDS
 from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from tests.commands import cockpit
 from tests.recording.test_pages import record_pages, same_events
 from tests.session.events import small_session
@@ -57,11 +59,6 @@ def read_all(path: Path) -> Read:
         return Read([], [], str(error))
 
 
-def with_checksum(events: list[AnyEvent]) -> list[AnyEvent]:
-    """Return the events in pages. A flipped letter in the text of other events is not noticed."""
-    return [event for event in events if kind(event) in FREQUENT_KINDS]
-
-
 def test_flipped_bytes_are_survived_or_reported(whole: bytes, tmp_path: Path) -> None:
     """Without reported damage a file yields what was recorded; with damage a part of it."""
     (tmp_path / "intact.cockpit").write_bytes(whole)
@@ -77,16 +74,115 @@ def test_flipped_bytes_are_survived_or_reported(whole: bytes, tmp_path: Path) ->
         path.write_bytes(content)
         found = read_all(path)
         if found.damage:
-            recorded = iter(with_checksum(intact.events))
-            assert all(event in recorded for event in with_checksum(found.events)), f"file {number}: another event"
+            recorded = iter(intact.events)
+            assert all(event in recorded for event in found.events), f"file {number}: another event"
         else:
-            assert [*map(type, found.events)] == [*map(type, intact.events)], f"file {number}: lost without a report"
-            assert with_checksum(found.events) == with_checksum(intact.events), f"file {number}: another event"
-            assert found.states == intact.states or found.events != intact.events, f"file {number}: another state"
+            assert found.events == intact.events, f"file {number}: lost or altered without a report"
+            assert found.states == intact.states, f"file {number}: another state"
         damaged += bool(found.damage)
         opened += bool(found.events)
         path.unlink()
     assert opened > 35 and damaged > 15
+
+
+def altered(path: Path, whole: bytes, *statements: str) -> Path:
+    path.write_bytes(whole)
+    database = sqlite3.connect(path)
+    for statement in statements:
+        database.execute(statement)
+    database.commit()
+    database.close()
+    return path
+
+
+# The number of a note at 27 s.
+NOTE = 228
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "body = replace(body, 'looked', 'locked')",
+        "body = replace(body, '27.0', '27.5')",
+        "body = CAST(x'7b22ff' AS TEXT)",
+        "body = x'00ff'",
+        "t = t + 0.001",
+        "t = 9e7",
+        "t = 'x'",
+        "kind = 'nots'",
+        "crc = crc + 1",
+    ],
+)
+def test_any_change_of_a_row_loses_this_event_alone(whole: bytes, tmp_path: Path, change: str) -> None:
+    intact = read_all(altered(tmp_path / "s.cockpit", whole))
+    [at] = [at for at, event in enumerate(intact.events) if isinstance(event, Note) and event.t == 27.0]
+    found = read_all(altered(tmp_path / "s.cockpit", whole, f"UPDATE events SET {change} WHERE seq = {NOTE}"))
+    assert found.damage == "1 event from 00:00:25 to 00:00:27 is damaged and left out: wrong checksum"
+    assert found.events == [*intact.events[:at], *intact.events[at + 1 :]]
+
+
+def test_damaged_events_in_a_row_are_one_time_range(whole: bytes, tmp_path: Path) -> None:
+    path = altered(tmp_path / "s.cockpit", whole, "UPDATE events SET crc = 1 WHERE seq BETWEEN 2 AND 3")
+    assert read_all(path).damage == "2 events from 00:00:00 to 00:00:05 are damaged and left out: wrong checksum"
+
+
+def test_damaged_instant_of_an_unpacked_row_does_not_move_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "s.cockpit"
+    recorder = RecordingWriter(path)
+    recorder.record(EVENTS)
+    recorder.close()
+    altered(path, path.read_bytes(), "UPDATE events SET t = 9e7 WHERE seq = 100")
+    with Recording(path) as recording:
+        assert recording.end == EVENTS[-1].t
+        assert list(recording.events()) == [*EVENTS[:99], *EVENTS[100:]]
+
+
+def test_a_damaged_number_hides_no_other_event(whole: bytes, tmp_path: Path) -> None:
+    """The number of an event is the key of the table: a wrong one misleads the search for those around it."""
+    intact = read_all(altered(tmp_path / "s.cockpit", whole))
+    content = bytearray(whole)
+    # The key of one byte, the header of its record, its instant, its kind.
+    found_key = re.search(rb"\x73(?=.\x00\x07.{3,6}.{8}change_begun)", whole, re.DOTALL)
+    assert found_key is not None
+    content[found_key.start()] = 127
+    path = tmp_path / "s.cockpit"
+    path.write_bytes(content)
+    found = read_all(path)
+    assert "1 event is missing from 00:00:10 to 00:00:15" in found.damage
+    assert found.events == [event for event in intact.events if kind(event) != "change_begun"]
+
+
+@pytest.mark.parametrize("column", ["first", "last", "begin", "end", "rows", "grown"])
+def test_any_change_of_a_page_loses_its_ticks_and_samples_alone(whole: bytes, tmp_path: Path, column: str) -> None:
+    intact = read_all(altered(tmp_path / "s.cockpit", whole))
+    change = f"{column} = replace({column}, '1', '2')" if column == "grown" else f"{column} = {column} + 1"
+    found = read_all(altered(tmp_path / "s.cockpit", whole, f"UPDATE pages SET {change} WHERE first = 61"))
+    lost = "ticks and samples from 00:00:10 to 00:00:15 are damaged and left out: wrong checksum"
+    assert found.damage == lost
+    gone = [event for event in intact.events if event not in found.events]
+    assert len(gone) > 10 and found.events == [event for event in intact.events if event not in gone]
+    assert all(kind(event) in FREQUENT_KINDS and 10 <= event.t <= 15.1 for event in gone)
+
+
+def test_lost_pages_are_reported(whole: bytes, tmp_path: Path) -> None:
+    """As if the database has lost the table's leaves."""
+    found = read_all(altered(tmp_path / "s.cockpit", whole, "DELETE FROM pages WHERE first IN (118, 175, 400)"))
+    assert found.damage.split("; ") == [
+        "109 events are missing from 00:00:15 to 00:00:25",
+        "50 events are missing from 00:00:50 to 00:00:55",
+    ]
+    assert read_all(altered(tmp_path / "s.cockpit", whole, "DELETE FROM pages")).damage
+
+
+def test_a_damaged_note_is_left_out(whole: bytes, tmp_path: Path) -> None:
+    path = altered(tmp_path / "s.cockpit", whole)
+    with Recording(path) as recording:
+        recording.annotate(3.0, "first")
+        recording.annotate(4.0, "second")
+    altered(path, path.read_bytes(), "UPDATE notes SET text = 'worst' WHERE text = 'first'")
+    with Recording(path) as recording:
+        assert [note.text for note in recording.notes] == ["second"]
+        assert recording.damage == "a note is damaged and left out: wrong checksum"
 
 
 def test_truncation_is_reported_at_any_length(whole: bytes, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -116,9 +117,7 @@ def test_each_corrupt_event_is_reported_with_a_line(
     database.close()
     assert main([argument.format(file=path) for argument in arguments]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
-    expected = [f"cockpit: s.cockpit: event {number} is damaged and left out" for number in (10, 20)]
-    for place, line in enumerate(lines):
-        assert line.startswith(expected[place % 2])
+    assert all(re.match(r"cockpit: s\.cockpit: 1 event from 00:00:0\d to 00:00:0\d is damaged", line) for line in lines)
     assert len(lines) == (4 if arguments[0] == "compare" else 2)
 
 
