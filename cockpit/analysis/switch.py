@@ -141,11 +141,16 @@ def effect_over_time(
     before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
 ) -> Iterator[tuple[int, Interval]]:
     """Yield how many blocks after the switch there were at each test until now, and the effect as it was then."""
+    views = _Views.of(scale(before))
+    return over_time(lambda number: _test(views, after[:number], alpha, between, scale), len(after))
+
+
+def over_time(test: Callable[[int], Interval], blocks: int) -> Iterator[tuple[int, Interval]]:
+    """Yield the number of blocks after the switch and the effect at each test; `test` is one by so many blocks."""
     tests: deque[Interval] = deque(maxlen=IN_A_ROW)
     found = Interval(0.0, -math.inf, math.inf)
-    views = _Views.of(scale(before))
-    for number in _tested(len(after)):
-        tests.append(_test(views, after[:number], alpha, between, scale))
+    for number in _tested(blocks):
+        tests.append(test(number))
         found = _narrowed(found, _confirmed(tests))
         yield number, found
 
