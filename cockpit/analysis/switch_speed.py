@@ -13,7 +13,7 @@ _MOST_ERRORS standard errors, the set includes the slope 0, so that an effect mu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +21,9 @@ import numpy as np
 from cockpit.analysis import switch
 from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
 
-# Level of the confidence set of slopes, standard errors by which the sides' mean speeds may differ by chance, and
-# slopes of the set for which the effect is computed.
+# Level of the confidence set of slopes, and standard errors by which the sides' mean speeds may differ by chance.
 _SLOPE_ALPHA = 0.05
 _MOST_ERRORS = 4.0
-_SLOPES = 3
 # Blocks of the longest batch of scores (30 s), and batches that a variance needs.
 _LONGEST = 6
 _LEAST_BATCHES = 3
@@ -35,8 +33,8 @@ _KNOWN = 0.75
 
 class Blocks(NamedTuple):
     """Values of both sides, one per block in order of time, and the logarithms of the CPU's speed relative to the mean
-    before the switch, signed so that the values rise with them; `error` is the standard error of one. Without speeds both
-    are empty."""
+    before the switch, signed so that the values rise with them; `error` is the standard error of one. Without speeds
+    both are empty."""
 
     before: Floats
     after: Floats
@@ -74,10 +72,9 @@ class Slopes(NamedTuple):
     high: float
 
     @property
-    def grid(self) -> list[float]:
-        if self.low == self.high:
-            return [self.low]
-        return [float(slope) for slope in np.linspace(self.low, self.high, _SLOPES)]
+    def ends(self) -> tuple[float, ...]:
+        """The extreme intervals are those of the ends: the effect is linear in the slope, and half widths are convex."""
+        return (self.low,) if self.low == self.high else (self.low, self.high)
 
 
 def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], error: float, sign: int) -> Blocks:
@@ -93,12 +90,11 @@ def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], er
     return Blocks(before, after, sign * (one - middle), sign * (two - middle), error)
 
 
-def reading_error(speeds: Floats, per_block: float) -> float:
+def reading_error(sides: Sequence[Floats], per_block: float) -> float:
     """Return the standard error of the mean of so many consecutive readings (logarithms): at most what consecutive ones
-    differ by, for the speed itself differs as well."""
-    if len(speeds) < 2:
-        return math.inf
-    return math.sqrt(float((np.diff(speeds) ** 2).mean()) / 2 / per_block)
+    differ by, for the speed itself differs as well. Infinite without two readings."""
+    steps = np.concatenate([np.diff(side) for side in sides])
+    return math.sqrt(float((steps**2).mean()) / 2 / per_block) if len(steps) else math.inf
 
 
 def _interpolated(speeds: Floats) -> Floats:
@@ -127,7 +123,7 @@ def effect_over_time(
 def _test(blocks: Blocks, alpha: float, between: int, scale: switch.Scale) -> Interval:
     """Return the union of the intervals over the set of slopes."""
     found = slopes(blocks, scale)
-    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in found.grid]
+    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in found.ends]
     middle = _change(blocks, found.likely, scale)
     low, high = min(test.low for test in tests), max(test.high for test in tests)
     return Interval(middle, min(low, middle), max(high, middle))
@@ -183,7 +179,8 @@ def _reach(scores: list[Floats]) -> float:
 
 def _sums(values: Floats, length: int) -> Floats:
     number = len(values) // length
-    return np.add.reduce(values[len(values) - number * length :].reshape(number, length), axis=1)
+    sums: Floats = np.add.reduce(values[len(values) - number * length :].reshape(number, length), axis=1)
+    return sums
 
 
 def _is_shifted(blocks: Blocks) -> bool:

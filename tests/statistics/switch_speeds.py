@@ -60,11 +60,6 @@ def waves(random: np.random.Generator, shape: Shape) -> Floats:
     return np.asarray(SPEED * np.sin(2 * np.pi * np.arange(shape[1]) / period + phase))
 
 
-def drifting(random: np.random.Generator, shape: Shape) -> Floats:
-    """Return a speed that rises or falls by 3% per minute."""
-    return np.asarray(0.03 / 60 * random.choice([-1, 1], (shape[0], 1)) * np.arange(shape[1]))
-
-
 def stepping(random: np.random.Generator, shape: Shape) -> Floats:
     """Return a speed that rises or falls by 10% once, within 10 s of the switch."""
     at = BEFORE + random.integers(-10, 11, (shape[0], 1))
@@ -78,7 +73,7 @@ SPEEDS: Mapping[str, Noise] = MappingProxyType(
         "wanders within 10 s": wandering(10),
         "wanders within 60 s": wandering(60),
         "another each 10 s": jumping,
-        "a neighbour, 10 to 60 s": neighbour,
+        "a neighbour for 10 to 60 s": neighbour,
         "waves of 60 to 240 s": waves,
         "step of 10% at the switch": stepping,
     }
@@ -112,7 +107,7 @@ def _switched(row: Floats, read: Floats, effect: float) -> Switched:
     number = BEFORE // BLOCK
     sides = row[:number], row[number:]
     speeds = np.log(np.exp(read).reshape(-1, BLOCK).mean(axis=1))
-    error = switch_speed.reading_error(read, BLOCK)
+    error = switch_speed.reading_error((read[:BEFORE], read[BEFORE:]), BLOCK)
     blocks = switch_speed.with_speeds(*sides, (speeds[:number], speeds[number:]), error, 1)
     found = list(switch_speed.effect_over_time(blocks, scale=switch.ratio_scale))
     plain = switch.effect_over_time(*sides, scale=switch.ratio_scale)
