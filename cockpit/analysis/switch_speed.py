@@ -73,7 +73,7 @@ class Slopes(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The extreme intervals are those of the ends: the effect is linear in the slope, and half widths are convex."""
+        """The slopes with the extreme intervals: the effect is linear in the slope, and half widths are convex."""
         return (self.low,) if self.low == self.high else (self.low, self.high)
 
 
@@ -136,7 +136,10 @@ def _change(blocks: Blocks, slope: float, scale: switch.Scale) -> float:
 
 
 def slopes(blocks: Blocks, scale: switch.Scale = switch.unscaled) -> Slopes:
-    """Return the slopes from none to proportional that the blocks allow; all of them if they allow none of these."""
+    """Return the slopes from none to proportional that the blocks allow; all of them if they allow none of these. 0
+    without speeds."""
+    if not blocks.is_adjusted:
+        return Slopes(0.0, 0.0, 0.0)
     values = [scale(side) for side in blocks[:2]]
     speeds = [side - side.mean() for side in blocks[2:4]]
     apart = [side - side.mean() for side in values]
