@@ -121,29 +121,37 @@ class Pool(NamedTuple):
 
 
 def few_runs(before: Floats, after: Floats, others: Pool, alpha: float = ALPHA) -> Interval:
-    """Return the interval of a difference between two cells of few runs each, whose variances borrow from `others`.
+    """Return the interval of a difference between two cells of few runs each; see `estimate_of_runs`."""
+    found = estimate_of_runs(before, after, others)
+    if not found.freedom:
+        return Interval.around(found.mean, math.inf)
+    reach = student_quantile(1 - alpha / 2, round(found.freedom, 2)) if found.error else 0.0
+    return Interval.around(found.mean, reach * found.error)
+
+
+def estimate_of_runs(before: Floats, after: Floats, others: Pool) -> Estimate:
+    """Estimate the difference between two cells of few runs each, whose variances borrow from `others`; without a
+    degree of freedom if one cell has a single run and there are no others.
 
     The variance of a cell is the mean of its own and of the pooled one; the latter counts for two degrees of freedom
-    when it has at least 8 itself, else for one. Both cells have at least one run, and one of them or `others` has two.
-    Without others the smaller cell has at least the variance pooled over both: few runs may agree by chance.
+    when it has at least 8 itself, else for one. Without others the smaller cell has at least the variance pooled over
+    both: few runs may agree by chance.
     """
-    estimate = float(after.mean() - before.mean())
+    mean = float(after.mean() - before.mean())
     prior = min(others.freedom, 2 if others.freedom >= 8 else 1)
     both = Pool.of((before, after)).variance
     parts, slack = [], 0.0
     for cell, other in ((before, after), (after, before)):
         freedom = prior + len(cell) - 1
         if not freedom:
-            return Interval(estimate, -math.inf, math.inf)
+            return Estimate(mean, math.inf, math.inf, 0)
         squares = float(((cell - cell.mean()) ** 2).sum())
         variance = (prior * others.variance + squares) / freedom
         part = max(variance, both if not prior and len(cell) < len(other) else 0.0) / len(cell)
         parts.append(part)
         slack += part**2 / freedom
-    if not slack:
-        return Interval(estimate, estimate, estimate)
-    reach = student_quantile(1 - alpha / 2, round(sum(parts) ** 2 / slack, 2))
-    return Interval.around(estimate, reach * math.sqrt(sum(parts)))
+    error = math.sqrt(sum(parts))
+    return Estimate(mean, error, math.sqrt(both), sum(parts) ** 2 / slack if slack else 1.0)
 
 
 def repeated_level(runs: int, alpha: float = ALPHA) -> float:

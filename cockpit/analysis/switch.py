@@ -246,6 +246,15 @@ def detectable(before: Floats, after: Floats, alpha: float = ALPHA, scale: Scale
     return bound(variance, len(before), len(after), alpha) + _POWER * error
 
 
+def detectable_after(before: Floats, blocks: int, after: int, alpha: float = ALPHA, scale: Scale = unscaled) -> float:
+    """Return the smallest effect that `after` blocks after the switch would find with a probability of 80%, if there
+    were so many `blocks` before it, as uneven as those `before` (LEAST or more), drift left aside."""
+    found = _pooled(_Side.of(scale(before)))
+    variance = found._replace(freedom=max(1, round(found.freedom * (blocks - 1) / (len(before) - 1))))
+    error = math.sqrt(variance.value * (1 / blocks + 1 / after))
+    return bound(variance, blocks, after, alpha) + _POWER * error
+
+
 def long_run_variance(before: Floats, after: Floats) -> Variance:
     """Return the largest variance that batches of one to six blocks show, scaled to one block."""
     return _pooled(_Side.of(before), _Side.of(after))

@@ -88,10 +88,12 @@ def detectable_words(effect: Effect) -> str:
     """Return the minimum detectable effect of an inconclusive comparison."""
     if effect.outcome is not Outcome.INCONCLUSIVE or effect.detectable is None or not effect.relative:
         return ""
-    if effect.detectable >= _WIDE:
-        return ""
-    large = effect.detectable >= _BIG
-    return f", detectable from {f'×{_factor(effect.detectable + 1)}' if large else _percent(effect.detectable)}"
+    return f", detectable from {detectable_amount(effect.detectable)}" if effect.detectable < _WIDE else ""
+
+
+def detectable_amount(share: float) -> str:
+    """Return the smallest change that is found: `12%`, `×2.1`."""
+    return f"×{_factor(share + 1)}" if share >= _BIG else _percent(share)
 
 
 def change_words(effect: Effect) -> str:
