@@ -84,7 +84,7 @@ def switches_at_speeds(repetitions: int) -> None:
     repetitions = min(repetitions, MOST_SWITCHES)
     print(
         f"\none switch on a machine whose CPU speed varies, baseline {BEFORE} s, adjusted for the speed and not;\n"
-        f"each row has all {len(NOISES)} noises, {repetitions} repetitions each; follows: slope of the rate by the speed.\n"
+        f"each row has all {len(NOISES)} noises, {repetitions} repetitions each; follows: the slope of the rate.\n"
         "wrong: significant in 300 s without effect, found: +10% significant in 180 s; covered: as above"
     )
     print(f"{'speed':28} {'follows':>7} {'wrong':>7} {'plain':>7} {'found':>7} {'plain':>7} {'covered':>8}")
