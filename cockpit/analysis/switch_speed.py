@@ -24,6 +24,8 @@ from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
 # Level of the confidence set of slopes, and standard errors by which the sides' mean speeds may differ by chance.
 _SLOPE_ALPHA = 0.05
 _MOST_ERRORS = 4.0
+# Slopes are rounded to 1 / _STEPS.
+_STEPS = 50
 # Blocks of the longest batch of scores (30 s), and batches that a variance needs.
 _LONGEST = 6
 _LEAST_BATCHES = 3
@@ -73,8 +75,10 @@ class Slopes(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The slopes with the extreme intervals: the effect is linear in the slope, and half widths are convex."""
-        return (self.low,) if self.low == self.high else (self.low, self.high)
+        """The slopes with the extreme intervals, rounded outwards: the effect is linear in the slope, half widths are
+        convex."""
+        low, high = math.floor(self.low * _STEPS) / _STEPS, math.ceil(self.high * _STEPS) / _STEPS
+        return (low,) if low == high else (low, high)
 
 
 def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], error: float, sign: int) -> Blocks:
@@ -117,16 +121,23 @@ def effect_over_time(
     """Yield the effect at each test; see `switch.effect_over_time`."""
     if not blocks.is_adjusted:
         return switch.effect_over_time(blocks.before, blocks.after, alpha, between, scale)
-    return switch.over_time(lambda number: _test(blocks.first(number), alpha, between, scale), len(blocks.after))
+    sides: dict[float, switch.Views] = {}
 
+    def before(slope: float) -> switch.Views:
+        if slope not in sides:
+            sides[slope] = switch.Views.of(scale(blocks.at(slope).before))
+        return sides[slope]
 
-def _test(blocks: Blocks, alpha: float, between: int, scale: switch.Scale) -> Interval:
-    """Return the union of the intervals over the set of slopes."""
-    found = slopes(blocks, scale)
-    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in found.ends]
-    middle = _change(blocks, found.likely, scale)
-    low, high = min(test.low for test in tests), max(test.high for test in tests)
-    return Interval(middle, min(low, middle), max(high, middle))
+    def test(number: int) -> Interval:
+        """Return the union of the intervals over the set of slopes."""
+        part = blocks.first(number)
+        found = slopes(part, scale)
+        tests = [switch.test_of(before(slope), part.at(slope).after, alpha, between, scale) for slope in found.ends]
+        middle = _change(part, found.likely, scale)
+        low, high = min(test.low for test in tests), max(test.high for test in tests)
+        return Interval(middle, min(low, middle), max(high, middle))
+
+    return switch.over_time(test, len(blocks.after))
 
 
 def _change(blocks: Blocks, slope: float, scale: switch.Scale) -> float:
