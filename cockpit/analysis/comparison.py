@@ -10,7 +10,7 @@ from cockpit.analysis.buckets import edges_for
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.sides import Side
-from cockpit.analysis.verdict import judge_runs, judge_single_runs, judge_switch
+from cockpit.analysis.verdict import judge_repeated_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
@@ -121,7 +121,7 @@ def _verdicts(before: Side, after: Side, load_may_differ: bool) -> tuple[Verdict
         return (judge(before.windows[0], after.windows[0], label, load_may_differ),)
     if _repeats(before) and _repeats(after) and not load_may_differ:
         one, two = ([[window] for window in side.windows] for side in (before, after))
-        return (judge_runs(one, two, label),)
+        return (judge_repeated_runs(one, two, label),)
     pairs = list(_alike(before, after))
     if pairs:
         return tuple(judge(one, two, two.segments[0].label) for one, two in pairs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cockpit.analysis.baseline import is_tail
 from cockpit.analysis.intervals import ALPHA, Floats, Interval
-from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome
+from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, SpeedAdjustment
 
 # The largest change of a metric that counts as equivalent: shares, for errors points.
 MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.spawned_per_s": 0.2}
@@ -25,10 +25,20 @@ _MORE = ("rate", "completed", ".free", ".available", ".idle")
 _LENDING = ("p50", "p99", "cpu.busy", "cpu.per_request")
 
 
+class MeasuredSpeed(NamedTuple):
+    """An adjustment for the CPU's speed: the interval without it, the mean logarithm of the ratio of speeds, and the
+    rest as in SpeedAdjustment."""
+
+    plain: Interval
+    shift: float
+    spread: float | None = None
+    slopes: tuple[float, float] | None = None
+
+
 class MeasuredEffect(NamedTuple):
     """A metric's interval on the scale it was compared on (`logarithmic`, or as it is), both sides' values over all,
     and, on that scale, the smallest effect that would be found and the interval of a hunch (None: unknown, none).
-    `speed_spread`: see Effect."""
+    `speed`: see Effect."""
 
     interval: Interval
     logarithmic: bool
@@ -36,7 +46,7 @@ class MeasuredEffect(NamedTuple):
     after: float
     detectable: float | None = None
     hunch: Interval | None = None
-    speed_spread: float | None = None
+    speed: MeasuredSpeed | None = None
 
 
 # Measures a metric by name at a risk; None: too few values.
@@ -145,8 +155,23 @@ def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: f
         level=level,
         margin=margin,
         detectable=detectable,
-        speed_spread=measured.speed_spread,
+        speed=_adjustment(measured.speed),
         likely=_likely(name, measured, margin) if outcome is Outcome.INCONCLUSIVE else None,
+    )
+
+
+def _adjustment(found: MeasuredSpeed | None) -> SpeedAdjustment | None:
+    if found is None:
+        return None
+    known = math.isfinite(found.plain.low) and math.isfinite(found.plain.high)
+    plain = _shares(found.plain)
+    return SpeedAdjustment(
+        change=plain.estimate,
+        low=plain.low if known else None,
+        high=plain.high if known else None,
+        ratio=math.exp(found.shift),
+        spread=found.spread,
+        slopes=found.slopes,
     )
 
 

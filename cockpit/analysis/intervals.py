@@ -3,8 +3,8 @@
 Values are logarithms of a metric, so that an effect is a ratio; a metric that can be 0 is compared as it is. One value
 per run or round: seconds or blocks within a run are no repetitions of a change, because a restart moves them together.
 
-References: Smyth 2004 (a variance shared over cells), Pocock 1977 (one level at each look), Wang and Ramdas 2024
-(t-tests that hold at each look), Fisher 1932 (analysis of covariance).
+References: Smyth 2004 (a variance shared over cells), Pocock 1977 (one level at each look), Lan and DeMets 1983 (alpha
+spending), Wang and Ramdas 2024 (t-tests that hold at each look), Fisher 1932 (analysis of covariance).
 """
 
 from __future__ import annotations
@@ -50,6 +50,10 @@ _MOST_ERRORS = 4.0
 _ADJUSTED_LEVEL = 0.85
 # The level falls somewhat faster than the risk.
 _TAIL = 1.09
+# Level of a test of runs that are repeated and tested after each: this share of the risk at the first test (2 vs 2),
+# falling with a power of the number of tests. From simulations, which the tests repeat.
+_FIRST_SHARE = 0.6
+_FALL = 0.7
 
 
 class Interval(NamedTuple):
@@ -62,6 +66,15 @@ class Interval(NamedTuple):
     @classmethod
     def around(cls, estimate: float, half: float) -> Interval:
         return cls(estimate, estimate - half, estimate + half)
+
+    def at_least(self, half: float) -> Interval:
+        """Return the interval with ends at least `half` from the estimate."""
+        return Interval(self.estimate, min(self.low, self.estimate - half), max(self.high, self.estimate + half))
+
+    @property
+    def halved(self) -> Interval:
+        """The interval of a hunch: half as wide."""
+        return Interval.around(self.estimate, (self.high - self.low) / 4)
 
 
 class Estimate(NamedTuple):
@@ -108,26 +121,43 @@ class Pool(NamedTuple):
 
 
 def few_runs(before: Floats, after: Floats, others: Pool, alpha: float = ALPHA) -> Interval:
-    """Return the interval of a difference between two cells of few runs each, whose variances borrow from `others`.
+    """Return the interval of a difference between two cells of few runs each; see `estimate_of_runs`."""
+    found = estimate_of_runs(before, after, others)
+    if not found.freedom:
+        return Interval.around(found.mean, math.inf)
+    reach = student_quantile(1 - alpha / 2, round(found.freedom, 2)) if found.error else 0.0
+    return Interval.around(found.mean, reach * found.error)
+
+
+def estimate_of_runs(before: Floats, after: Floats, others: Pool) -> Estimate:
+    """Estimate the difference between two cells of few runs each, whose variances borrow from `others`; without a
+    degree of freedom if one cell has a single run and there are no others.
 
     The variance of a cell is the mean of its own and of the pooled one; the latter counts for two degrees of freedom
-    when it has at least 8 itself, else for one. Both cells have at least one run, and one of them or `others` has two.
+    when it has at least 8 itself, else for one. Without others the smaller cell has at least the variance pooled over
+    both: few runs may agree by chance.
     """
-    estimate = float(after.mean() - before.mean())
+    mean = float(after.mean() - before.mean())
     prior = min(others.freedom, 2 if others.freedom >= 8 else 1)
+    both = Pool.of((before, after)).variance
     parts, slack = [], 0.0
-    for cell in (before, after):
+    for cell, other in ((before, after), (after, before)):
         freedom = prior + len(cell) - 1
         if not freedom:
-            return Interval(estimate, -math.inf, math.inf)
+            return Estimate(mean, math.inf, math.inf, 0)
         squares = float(((cell - cell.mean()) ** 2).sum())
-        part = (prior * others.variance + squares) / freedom / len(cell)
+        variance = (prior * others.variance + squares) / freedom
+        part = max(variance, both if not prior and len(cell) < len(other) else 0.0) / len(cell)
         parts.append(part)
         slack += part**2 / freedom
-    if not slack:
-        return Interval(estimate, estimate, estimate)
-    reach = student_quantile(1 - alpha / 2, round(sum(parts) ** 2 / slack, 2))
-    return Interval.around(estimate, reach * math.sqrt(sum(parts)))
+    error = math.sqrt(sum(parts))
+    return Estimate(mean, error, math.sqrt(both), sum(parts) ** 2 / slack if slack else 1.0)
+
+
+def repeated_level(runs: int, alpha: float = ALPHA) -> float:
+    """Return the level of the test of so many runs, 4 or more of both settings together, whose risk is `alpha` over
+    all tests: at 2 vs 2 runs and after each further run (alpha spending)."""
+    return alpha * _FIRST_SHARE * math.pow(max(1, runs - 3), -_FALL)
 
 
 def nominal_level(rounds: int, alpha: float = ALPHA) -> float:

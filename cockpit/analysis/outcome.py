@@ -75,6 +75,22 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
     other: OtherLoad | None = None
 
 
+class SpeedAdjustment(msgspec.Struct, frozen=True, kw_only=True):
+    """The adjustment of an effect for the CPU's speed. `change`, `low` and `high` are the effect without it (shares).
+
+    `ratio` is the speed after as a share of that before. Of rounds, `spread` is the standard deviation of that ratio
+    (share). Of one switch, `slopes` are the ends of the range of slopes that the blocks allow: 0, the metric does not
+    follow the speed, 1, in proportion; the interval holds for all of them.
+    """
+
+    change: float
+    low: float | None
+    high: float | None
+    ratio: float
+    spread: float | None = None
+    slopes: tuple[float, float] | None = None
+
+
 class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"}):
     """One metric before and after. `change`, `low`, `high` are shares (0.15 is 15% more) when `relative`, else in the
     metric's unit; `level` is the confidence of the interval, the same that the outcome rests on.
@@ -82,8 +98,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"
     `margin` is the largest change that counts as equivalent, `detectable` the smallest that this comparison would find
     with a probability of 80%. None: unknown; one end alone is None when the interval has no such end, because the
     generator was saturated (`Verdict.at_least`). `likely` is the outcome that an inconclusive effect leans to.
-    `speed_spread`: the effect is adjusted for the CPU's speed, whose ratio has this standard deviation (share) between
-    rounds; None: it is not.
+    `speed`: the effect is adjusted for the CPU's speed; None: it is not.
     """
 
     name: str
@@ -99,7 +114,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"
     level: float = 0.95
     margin: float = 0.0
     detectable: float | None = None
-    speed_spread: float | None = None
+    speed: SpeedAdjustment | None = None
     likely: Outcome | None = None
 
 
@@ -136,7 +151,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def adjusted(self) -> bool:
         """Whether effects are adjusted for the CPU's speed."""
-        return any(one.speed_spread is not None for one in self.effects)
+        return any(one.speed is not None for one in self.effects)
 
     def effect(self, name: str) -> Effect | None:
         return next((one for one in self.effects if one.name == name), None)

@@ -12,7 +12,7 @@ from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.rounds import rounds_verdict
-from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
+from cockpit.analysis.verdict import judge_repeated_runs, judge_rounds, judge_single_runs, judge_switch
 from cockpit.analysis.windows import GUARD, UNLOADED_LONGEST, Window, counted_range, segment_window
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, RoundsState, Segment, State
@@ -170,7 +170,7 @@ def _variant_verdict(state: State, first: VariantSegments, other: VariantSegment
         return judge_rounds([([windows[one.number]], [windows[two.number]]) for one, two in pairs], other.label)
     if len(first.segments) > 1 and len(other.segments) > 1:
         before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, other))
-        return judge_runs(before, after, other.label)
+        return judge_repeated_runs(before, after, other.label)
     # The segment before it is nearest in time, so it drifted least.
     longest = max(other.segments, key=lambda segment: len(windows[segment.number].seconds))
     usable = [segment for segment in first.segments if _long(windows[segment.number])] or list(first.segments)

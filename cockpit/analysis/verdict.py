@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from cockpit.analysis import switch
 from cockpit.analysis.baseline import assumed_spread
-from cockpit.analysis.blocks import BLOCK, Sample, block_sample
-from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, by_ratio, effects, metrics
+from cockpit.analysis.blocks import BLOCK
+from cockpit.analysis.effects import MeasuredEffect, MeasuredSpeed, by_ratio, effects, metrics
 from cockpit.analysis.intervals import (
     FIRST_TEST,
     POWER,
@@ -31,17 +30,20 @@ from cockpit.analysis.intervals import (
     estimate,
     few_runs,
     minimum_detectable,
+    repeated_level,
     sequential,
 )
 from cockpit.analysis.objections import invalid, lost_hosts, objection, saturated_side, with_objections
 from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, spoiled, taken
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
+from cockpit.analysis.switch_verdict import switch_verdict
 from cockpit.analysis.visits import (
     Pairs,
     Values,
     Visits,
     are_short,
+    counting_error,
     log_ratios,
     mean_of,
     side_values,
@@ -52,8 +54,6 @@ from cockpit.analysis.windows import Window, left_out
 
 Windows = Sequence[Window]
 _NORMAL = NormalDist()
-# The share of failed requests that counts as much as a ratio of 1 does: the margins of both are then alike.
-_ERRORS_UNIT = MARGINS["errors"] / MARGIN
 # Metrics that the generator influences.
 _TIMED = ("rate", "p50", "p99")
 _Judge = Callable[[Visits, Visits], Verdict]
@@ -65,7 +65,7 @@ _Spoil = Callable[[Sequence[MeasuredOtherLoad]], Objection | None]
 
 def judge_switch(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
     """Judge a change made under running load; a load that differs is invalid unless `load_may_differ`."""
-    return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: _switch(one[0][0], two[0][0]))
+    return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: switch_verdict(one[0][0], two[0][0]))
 
 
 class Planned(NamedTuple):
@@ -93,8 +93,13 @@ def judge_rounds(
 def judge_runs(
     before: Visits, after: Visits, label: str = "", others: Sequence[Visits] = (), planned: Planned = ALONE
 ) -> Verdict:
-    """Judge several visits per setting. `others` are those of further settings, whose variance is pooled."""
+    """Judge several visits per setting, once. `others` are those of further settings, whose variance is pooled."""
     return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, planned))
+
+
+def judge_repeated_runs(before: Visits, after: Visits, label: str = "") -> Verdict:
+    """Judge several visits per setting that are repeated by hand, and judged after each: see `repeated_level`."""
+    return _judged(before, after, label, False, lambda one, two: _runs(one, two, (), ALONE, repeated=True))
 
 
 def judge_single_runs(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
@@ -136,86 +141,11 @@ def _judged(
     return _at_least(found, _judged(*whole, label, load_may_differ, judge, spoil), _faster(*whole), side)
 
 
-def _switch(before: Window, after: Window) -> Verdict:
-    samples = block_sample(before), block_sample(after)
-    names = metrics([[sample.blocks] for sample in samples], before.plan.open)
-    # While the time after grows, one block gives a first impression, without an interval.
-    least = 1 if after.growing else switch.LEAST
-    # Of a setting that came first, time runs backwards: the blocks nearest to the other side are compared first.
-    backwards = after.start < before.start
-    apart = before.start - after.end if backwards else after.start - before.end
-    between = max(0, int(apart // BLOCK))
-
-    def measure(name: str, alpha: float) -> MeasuredEffect | None:
-        one, two = (sample.blocks[name][~np.isnan(sample.blocks[name])] for sample in samples)
-        if len(one) < switch.LEAST or len(two) < least:
-            return None
-        if backwards:
-            one, two = one[::-1], two[::-1]
-        scale, unit = _switch_scale(name, one, two)
-        logarithmic = scale is not switch.unscaled
-        one, two = one / unit, two / unit
-        interval = Interval(*(unit * value for value in switch.effect(one, two, alpha, between, scale)))
-        if name == "errors":
-            interval = _at_least_as_wide(interval, _counting_error([[before]], [[after]]))
-        overall_values = samples[0].overall[name], samples[1].overall[name]
-        if len(two) < switch.LEAST:
-            hunch = Interval(*(unit * value for value in switch.first_impression(one, two, scale)))
-            return MeasuredEffect(interval, logarithmic, *overall_values, hunch=hunch)
-        reach = unit * switch.detectable(one, two, alpha, scale)
-        return MeasuredEffect(interval, logarithmic, *overall_values, reach, _halved(interval))
-
-    values = samples[0].size, samples[1].size
-    found = effects(names, measure) if values[0] >= switch.LEAST and values[1] >= least else ()
-    needs = None
-    if after.growing:
-        few = min(values) < switch.LEAST
-        needs = _seconds_to_first_test(*values) if few else _seconds_needed(samples, found[0], between)
-    return Verdict(
-        outcome=Outcome.INCONCLUSIVE, design=Design.SWITCH, values=values, block=BLOCK, effects=found, needs=needs
-    )
-
-
-def _switch_scale(name: str, before: Floats, after: Floats) -> tuple[switch.Scale, float]:
-    """Return the scale on which a metric's blocks are compared, and their unit: ratios if values allow, else units.
-
-    Of the rate, blocks without a response count as such; its logarithm would be the geometric mean's, which a stall
-    lowers far more than the responses.
-    """
-    if name == "rate" and min(before.mean(), after.mean()) > 0:
-        return switch.ratio_scale, 1.0
-    if by_ratio(name, before, after):
-        return np.log, 1.0
-    return switch.unscaled, _ERRORS_UNIT if name == "errors" else float(before.mean()) or 1.0
-
-
-def _halved(interval: Interval) -> Interval:
-    """The interval of a hunch: half as wide."""
-    return Interval.around(interval.estimate, (interval.high - interval.low) / 4)
-
-
-def _seconds_to_first_test(before: int, after: int) -> float:
-    if before < switch.LEAST:
-        return math.inf
-    return float((switch.LEAST + switch.IN_A_ROW - 1 - after) * BLOCK)
-
-
-def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect, between: int) -> float | None:
-    """Return the seconds that the headline still needs, for its effect or for its margin."""
-    if not headline.relative or headline.change is None:
-        return None
-    one, two = (sample.blocks[headline.name][~np.isnan(sample.blocks[headline.name])] for sample in samples)
-    scale, _ = _switch_scale(headline.name, one, two)
-    least = math.log1p(headline.margin or MARGIN)
-    blocks = switch.blocks_needed(one, two, least, 1 - headline.level, between, scale)
-    return math.inf if blocks is None else float((blocks - len(two)) * BLOCK)
-
-
 def _rounds(
     before: Visits, after: Visits, budget: int | None, planned: Planned, others: Sequence[Pairs] = ()
 ) -> Verdict:
     if len(before) < FIRST_TEST:
-        return replace(_runs(before, after, (), planned), design=Design.ROUNDS)
+        return replace(_runs(before, after, (), planned, repeated=budget is None), design=Design.ROUNDS)
     sides = side_values(before, after, planned.metrics)
     other_sides = [
         side_values([one for one, _ in pairs], [two for _, two in pairs], planned.metrics) for pairs in others
@@ -236,14 +166,15 @@ def _rounds(
         else:
             interval = sequential(values, budget, alpha, speeds)
             reach = minimum_detectable(seen.deviation, max(budget, FIRST_TEST), alpha)
-        spread = float(speeds.own.std(ddof=1)) if seen.adjusted else None
+        plain = anytime(values, alpha) if budget is None else sequential(values, budget, alpha)
+        speed = MeasuredSpeed(plain, float(speeds.own.mean()), float(speeds.own.std(ddof=1))) if seen.adjusted else None
         means = mean_of(name, one), mean_of(name, two)
-        return MeasuredEffect(interval, logarithmic, *means, reach, _halved(interval), spread)
+        return MeasuredEffect(interval, logarithmic, *means, reach, interval.halved, speed)
 
     return _verdict(Design.ROUNDS, before, after, sides, compare, planned)
 
 
-def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Planned) -> Verdict:
+def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Planned, repeated: bool = False) -> Verdict:
     pools = [visit_values(cell, planned.metrics, are_short(cell)) for cell in others if len(cell) > 1]
 
     def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
@@ -256,7 +187,8 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
             cells = [np.log(cell) for cell in cells if bool((cell > 0).all())]
         means = mean_of(name, one), mean_of(name, two)
         one, two = (np.log(one), np.log(two)) if logarithmic else (one, two)
-        interval = few_runs(one, two, Pool.of(cells), alpha)
+        level = repeated_level(len(one) + len(two), alpha) if repeated else alpha
+        interval = few_runs(one, two, Pool.of(cells), level)
         reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
         return MeasuredEffect(interval, logarithmic, *means, reach)
 
@@ -315,34 +247,12 @@ def _verdict(
         found = None if one is None or two is None else compare(name, one, two, alpha)
         if found is None or name != "errors":
             return found
-        return found._replace(interval=_at_least_as_wide(found.interval, _counting_error(before, after)))
+        return found._replace(interval=found.interval.at_least(counting_error(before, after)))
 
     names = metrics([[side] for side in sides], before[0][0].plan.open, planned.metrics)
     found = effects(names, measure, planned.comparisons, planned.margin)
     values = len(before), len(after)
     return Verdict(outcome=Outcome.INCONCLUSIVE, design=design, values=values, effects=found)
-
-
-def _counting_error(before: Visits, after: Visits) -> float:
-    """Half width of the difference of two shares of failed requests that counting alone leaves."""
-    whole, total = are_short((*before, *after)), 0.0
-    for side in (before, after):
-        windows = [window for visit in side for window in visit]
-        counted = [(one.failed, one.completed + one.errors) for window in windows for one in window.seconds]
-        if whole:
-            counted = [(one.counts.failed, one.counts.ended) for window in windows for one in window.segments]
-        requests = sum(ended for _, ended in counted)
-        share = (sum(failed for failed, _ in counted) + 2) / (requests + 4)
-        total += share * (1 - share) / (requests + 4)
-    return 4 * math.sqrt(total)
-
-
-def _at_least_as_wide(interval: Interval, half: float) -> Interval:
-    return Interval(
-        interval.estimate,
-        min(interval.low, interval.estimate - half),
-        max(interval.high, interval.estimate + half),
-    )
 
 
 def _with_saturated(visits: Visits, counted: bool) -> Visits:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from cockpit.analysis.blocks import BLOCK, block_count
+import numpy as np
+
+from cockpit.analysis import switch
+from cockpit.analysis.blocks import BLOCK, block_count, block_sample
+from cockpit.analysis.effects import HEADLINE_SHARE
+from cockpit.analysis.intervals import ALPHA
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.segment_verdicts import segment_before, segment_verdict
 from cockpit.analysis.switch import IN_A_ROW, LEAST
+from cockpit.analysis.switch_verdict import switch_scale
 from cockpit.analysis.windows import GUARD, Window, window_between
 from cockpit.model.state import Segment, State
 
@@ -15,6 +22,8 @@ from cockpit.model.state import Segment, State
 BASELINE = LEAST * BLOCK
 FIRST = (LEAST + IN_A_ROW - 1) * BLOCK
 _RECENT = 4 * BASELINE
+# Seconds of a longer baseline, for comparison.
+LONGER = 60
 # Objections that no further second can take away.
 _FINAL = (Cause.LOAD_ALTERED, Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIAL)
 
@@ -41,6 +50,39 @@ def baseline_wait(state: State) -> float:
     # The block that is being filled has some of its seconds.
     started = len(window.seconds) % BLOCK
     return max(1.0, missing - started + max(0.0, GUARD - segment.seconds))
+
+
+class BaselinePower(NamedTuple):
+    """The smallest changes (shares) of the headline `metric` that a change made now would find in `after` seconds with
+    a probability of 80%: with the baseline of so many `seconds`, and with one of LONGER (None: it is that long)."""
+
+    metric: str
+    seconds: int
+    after: float
+    found: float
+    longer: float | None
+
+
+def baseline_power(state: State) -> BaselinePower | None:
+    """Return what a change made now would find while the run is extended; None without load, baseline or extension."""
+    segment = state.segment
+    if segment is None or state.running is None or segment.run != state.running or segment.warmup:
+        return None
+    after = int(segment.plan.extend // BLOCK)
+    blocks = block_sample(_baseline(state, segment)).blocks
+    metric = "p99" if segment.plan.open else "rate"
+    values = blocks[metric][~np.isnan(blocks[metric])]
+    if after < LEAST or len(values) < LEAST or values.mean() <= 0:
+        return None
+    scale, _ = switch_scale(metric, values, values)
+    alpha = ALPHA * HEADLINE_SHARE
+
+    def found(number: int) -> float:
+        return math.expm1(min(switch.detectable_after(values, number, after, alpha, scale), 700.0))
+
+    now, longest = len(values), LONGER // BLOCK
+    longer = found(longest) if now < longest else None
+    return BaselinePower(metric, now * BLOCK, segment.plan.extend, found(now), longer)
 
 
 def _baseline(state: State, segment: Segment) -> Window:

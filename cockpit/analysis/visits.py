@@ -75,3 +75,17 @@ def visit_values(visits: Visits, further: Sequence[str], whole: bool) -> Values:
 def mean_of(name: str, values: Floats) -> float:
     """The mean on the scale on which the metric is compared, so that means and change agree."""
     return math.exp(float(np.log(values).mean())) if by_ratio(name, values) else float(values.mean())
+
+
+def counting_error(before: Visits, after: Visits) -> float:
+    """Half width of the difference of two shares of failed requests that counting alone leaves."""
+    whole, total = are_short((*before, *after)), 0.0
+    for side in (before, after):
+        windows = [window for visit in side for window in visit]
+        counted = [(one.failed, one.completed + one.errors) for window in windows for one in window.seconds]
+        if whole:
+            counted = [(one.counts.failed, one.counts.ended) for window in windows for one in window.segments]
+        requests = sum(ended for _, ended in counted)
+        share = (sum(failed for failed, _ in counted) + 2) / (requests + 4)
+        total += share * (1 - share) / (requests + 4)
+    return 4 * math.sqrt(total)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from msgspec.structs import replace
+
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
@@ -86,10 +88,12 @@ def detectable_words(effect: Effect) -> str:
     """Return the minimum detectable effect of an inconclusive comparison."""
     if effect.outcome is not Outcome.INCONCLUSIVE or effect.detectable is None or not effect.relative:
         return ""
-    if effect.detectable >= _WIDE:
-        return ""
-    large = effect.detectable >= _BIG
-    return f", detectable from {f'×{_factor(effect.detectable + 1)}' if large else _percent(effect.detectable)}"
+    return f", detectable from {detectable_amount(effect.detectable)}" if effect.detectable < _WIDE else ""
+
+
+def detectable_amount(share: float) -> str:
+    """Return the smallest change that is found: `12%`, `×2.1`."""
+    return f"×{_factor(share + 1)}" if share >= _BIG else _percent(share)
 
 
 def change_words(effect: Effect) -> str:
@@ -224,11 +228,31 @@ def basis_lines(verdict: Verdict) -> list[str]:
 
 
 def speed_words(verdict: Verdict) -> str:
-    """Return by which differences of the CPU's speed the verdict is adjusted; empty if it is not."""
-    spread = max((one.speed_spread for one in verdict.effects if one.speed_spread is not None), default=None)
-    if spread is None:
+    """Return how the verdict is adjusted for the CPU's speed, and its effects without that; empty if it is not."""
+    adjusted = [one for one in verdict.effects if one.speed is not None]
+    if not adjusted:
         return ""
-    return f"adjusted for the CPU's speed by the probe's loop; its ratio varied by {_percent(spread)} between rounds"
+    return (
+        f"adjusted for the CPU's speed by the probe's loop, {_speed_words(adjusted)}; without the adjustment: "
+        f"{', '.join(f'{metric_words(one.name)} {change_words(unadjusted(one))}' for one in adjusted)}"
+    )
+
+
+def unadjusted(effect: Effect) -> Effect:
+    """Return an adjusted effect as it is without the adjustment for the CPU's speed; others as they are."""
+    if effect.speed is None:
+        return effect
+    return replace(effect, change=effect.speed.change, low=effect.speed.low, high=effect.speed.high)
+
+
+def _speed_words(adjusted: Iterable[Effect]) -> str:
+    """Return by which difference of speed effects are adjusted: its spread between rounds, or that of one switch."""
+    speeds = [one.speed for one in adjusted if one.speed is not None]
+    spreads = [one.spread for one in speeds if one.spread is not None]
+    if spreads:
+        return f"its ratio varied by {_percent(max(spreads))} between rounds"
+    ratio = max((one.ratio for one in speeds), key=lambda ratio: abs(math.log(ratio)))
+    return f"{100 * ratio:.1f}% after of that before"
 
 
 def stability_words(found: Stability) -> str:
@@ -310,15 +334,16 @@ def too_few_words(verdict: Verdict) -> str:
 
 
 def basis_words(verdict: Verdict) -> str:
-    """Return the basis of a verdict: `60 s vs 60 s`, `12 rounds, adjusted for CPU speed`, `n = 4 vs 4`; empty without
+    """Return the basis of a verdict: `60 s vs 60 s, adjusted for CPU speed`, `12 rounds`, `n = 4 vs 4`; empty without
     effects."""
     if not verdict.effects:
         return ""
     before, after = verdict.values
+    adjusted = ", adjusted for CPU speed" if verdict.adjusted else ""
     if verdict.design is Design.SWITCH:
-        return f"{before * verdict.block} s vs {after * verdict.block} s"
+        return f"{before * verdict.block} s vs {after * verdict.block} s{adjusted}"
     if verdict.design is Design.ROUNDS:
-        return f"{before} rounds{', adjusted for CPU speed' if verdict.adjusted else ''}"
+        return f"{before} rounds{adjusted}"
     return f"n = {before} vs {after}{', totals only' if verdict.design is Design.TOTALS else ''}"
 
 

@@ -20,6 +20,7 @@ _RUN_HEAD = ("variant", "level", "pass", "session", "round", "run", "turn", "cou
 _VERDICT_HEAD = (
     *("before", "after", "level", "pass", "metric", "headline", "verdict", "outcome", "objection"),
     *("value_before", "value_after", "relative", "change", "low", "high", "confidence", "margin", "detectable"),
+    *("speed_ratio", "unadjusted_change", "unadjusted_low", "unadjusted_high"),
     *("n_before", "n_after", "at_least", "control", "closed", "rounds", "spoiled", "needed", "contradiction"),
 )
 
@@ -38,7 +39,8 @@ def runs_csv(result: StudyResult) -> str:
 
 def verdicts_csv(result: StudyResult) -> str:
     """Return a line per comparison and metric, with the numbers of the JSON; `verdict` is the comparison's outcome,
-    `outcome` the metric's. A comparison without effects has one line without a metric."""
+    `outcome` the metric's. `unadjusted_*` and `speed_ratio` (of the CPU, after to before) are those of effects that are
+    adjusted for the CPU's speed. A comparison without effects has one line without a metric."""
     lines = (_verdict(one, effect) for one in result.verdicts for effect in one.verdict.effects or (None,))
     return csv_text(_VERDICT_HEAD, lines)
 
@@ -64,14 +66,16 @@ def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:
         (effect.name, effect.headline, verdict.outcome, effect.outcome) if effect else ("", "", verdict.outcome, "")
     )
     against = (effect.objection if effect else None) or verdict.objection
-    numbers = _numbers(effect) if effect else (None,) * 9
+    numbers = _numbers(effect) if effect else (None,) * 13
     study = (one.control, one.closed, one.rounds, one.spoiled, one.needed, one.contradiction or "")
     against_words = objection_words(against) if against else ""
     return (*place, *outcomes, against_words, *numbers, *verdict.values, verdict.at_least, *study)
 
 
 def _numbers(effect: Effect) -> tuple[Value, ...]:
+    speed = effect.speed
     return (
         *(effect.before, effect.after, effect.relative, effect.change, effect.low, effect.high),
         *(effect.level, effect.margin, effect.detectable),
+        *((speed.ratio, speed.change, speed.low, speed.high) if speed else (None,) * 4),
     )

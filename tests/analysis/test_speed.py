@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cockpit.analysis.intervals import Speeds, anytime, estimate, sequential
 from cockpit.analysis.outcome import Outcome
 from cockpit.analysis.speed import speed_ratios
-from cockpit.analysis.verdict import judge_rounds, judge_switch
+from cockpit.analysis.verdict import judge_rounds, judge_single_runs
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import Window
@@ -105,16 +105,21 @@ def test_verdict_on_a_machine_of_varying_speed_says_so() -> None:
     verdict = judge_rounds(pairs, budget=8)
     assert verdict.outcome is Outcome.BETTER and verdict.headline is not None
     assert verdict.headline.change == pytest.approx(0.1, abs=0.02)
-    assert verdict.headline.speed_spread == pytest.approx(np.log(speeds[:, 1] / speeds[:, 0]).std(ddof=1))
+    adjustment = verdict.headline.speed
+    assert adjustment is not None and adjustment.slopes is None
+    assert adjustment.spread == pytest.approx(np.log(speeds[:, 1] / speeds[:, 0]).std(ddof=1))
+    assert adjustment.ratio == pytest.approx(math.exp(np.log(speeds[:, 1] / speeds[:, 0]).mean()))
     assert basis_words(verdict) == "8 rounds, adjusted for CPU speed"
     assert any("adjusted for the CPU's speed" in line for line in basis_lines(verdict))
     unmeasured = [([replace(one[0], hosts={})], [replace(two[0], hosts={})]) for one, two in pairs]
-    assert judge_rounds(unmeasured, budget=8).outcome is Outcome.INCONCLUSIVE
+    plain = judge_rounds(unmeasured, budget=8)
+    assert plain.outcome is Outcome.INCONCLUSIVE and plain.headline is not None
+    assert (adjustment.low, adjustment.high) == pytest.approx((plain.headline.low, plain.headline.high))
 
 
-def test_one_switch_warns_if_the_cpu_became_slower() -> None:
+def test_one_run_each_warns_if_the_cpu_became_slower() -> None:
     before, after = with_speed(window(1, 40), 1.0), with_speed(window(2, 40, rate=800, start=40), 0.8)
-    verdict = judge_switch(before, after)
+    verdict = judge_single_runs(before, after)
     (warning,) = [one for one in verdict.warnings if one.kind is WarningKind.SPEED_DIFFERS]
     assert warning.subject == "web1" and warning_words(warning).startswith("after the change the CPU of web1 had 80%")
-    assert not judge_switch(before, with_speed(window(2, 40, start=40), 0.95)).warnings
+    assert not judge_single_runs(before, with_speed(window(2, 40, start=40), 0.95)).warnings

@@ -9,7 +9,7 @@ import pytest
 
 from cockpit.analysis.blocks import block_count
 from cockpit.analysis.switch import LEAST
-from cockpit.analysis.verdict_wait import BASELINE, awaits_verdict, baseline_seconds, baseline_wait
+from cockpit.analysis.verdict_wait import BASELINE, awaits_verdict, baseline_power, baseline_seconds, baseline_wait
 from cockpit.analysis.windows import segment_window
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, LoadAdjusted, RunEnded, RunStarted, Tick
 from cockpit.model.fold import fold, fold_all
@@ -75,6 +75,18 @@ def test_baseline_of_25_s_starts_after_guard() -> None:
     assert baseline_wait(after(28, 0, 1.0)) == 0
     assert baseline_wait(State()) == 0 and baseline_seconds(State()) == 0
     assert baseline_wait(fold_all((RunEnded(t=9.0, run=1, reason="stopped"),), after(8, 0, 1.0))) == 0
+
+
+def test_longer_and_calmer_baselines_find_smaller_changes() -> None:
+    short, long, uneven = (
+        baseline_power(after(seconds, 0, 1.0, noise=noise)) for seconds, noise in ((30, 0.02), (66, 0.02), (30, 0.3))
+    )
+    assert short is not None and long is not None and uneven is not None
+    assert (short.metric, short.seconds, short.after, long.seconds, long.longer) == ("rate", 25, 180.0, 60, None)
+    assert short.longer is not None and short.longer < short.found < uneven.found
+    assert long.found < short.found
+    assert 0.01 < short.found < 0.1 and uneven.found > 0.3
+    assert baseline_power(State()) is None and baseline_power(after(20, 0, 1.0)) is None
 
 
 def ticked(begun: float) -> Iterator[AnyEvent]:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, SpeedAdjustment, Verdict
 from cockpit.analysis.warnings import RunWarning, WarningKind
 from cockpit.analysis.words import change_words
 from cockpit.cli import main
@@ -252,6 +252,17 @@ def random_effect(draw: st.DrawFn, name: str) -> Effect:
         high=ends[1],
         margin=0.03,
         detectable=draw(st.none() | st.floats(0.001, 3.0)),
+        speed=draw(
+            st.none()
+            | st.builds(
+                SpeedAdjustment,
+                change=CHANGES,
+                low=st.none() | CHANGES,
+                high=st.none() | CHANGES,
+                ratio=st.floats(0.5, 2.0),
+                spread=st.none() | st.floats(0.0, 0.3),
+            )
+        ),
     )
 
 
@@ -328,6 +339,10 @@ def test_page_json_text_and_csv_agree(result: StudyResult) -> None:
             assert (line["metric"], line["outcome"]) == (effect["metric"], effect["outcome"])
             for name in ("change", "low", "high", "margin", "detectable"):
                 assert line[name] == ("" if effect[name] is None else repr(effect[name]))
+            speed = effect["speed"] or dict.fromkeys(("change", "low", "high", "ratio"))
+            for name in ("change", "low", "high"):
+                assert line[f"unadjusted_{name}"] == ("" if speed[name] is None else repr(speed[name]))
+            assert line["speed_ratio"] == ("" if speed["ratio"] is None else repr(speed["ratio"]))
             shown = change_words(effect_from(effect))
             assert any(
                 plot[0] == label and plot[1].startswith(effect["outcome"]) and plot[3] == shown for plot in plots

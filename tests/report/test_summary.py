@@ -96,7 +96,7 @@ def test_verdict_of_recorded_change() -> None:
     assert verdict["outcome"] == "better"
     assert verdict["design"] == "runs"
     assert verdict["effects"][0]["metric"] == "rate"
-    assert verdict["effects"][0]["low"] > 2
+    assert verdict["effects"][0]["low"] > 0.5
     assert verdict["text"] in summary(result, verdicts(state))
     msgspec.convert(data, RunJson)
 

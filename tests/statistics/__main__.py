@@ -12,15 +12,21 @@ from cockpit.analysis.intervals import Interval, Pool, few_runs, minimum_detecta
 from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES, STALLS
+from tests.statistics.repeated import ORDERS, repeated
 from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, stalls_ended, studied, watched
 from tests.statistics.speeds import MACHINES, studies_of
 from tests.statistics.studies import Simulated, studies
+from tests.statistics.switch_speeds import BEFORE, FOLLOWS, SPEEDS, switched
+from tests.statistics.waits import CAP, SERVERS, WAITS, waited
 
 MARGIN = 0.03
 # Seconds before a switch.
 BASELINES = (25, 40, 60)
 # A simulated study takes about 10 ms.
 MOST_STUDIES = 1000
+# A switch at a varying speed takes about 0.1 s, and there are 312 kinds of noise, speed and slope.
+MOST_SWITCHES = 20
+MOST_WAITS = 200
 FIVE, TEN = 300 // (2 * EACH), 600 // (2 * EACH)
 
 
@@ -29,11 +35,14 @@ def main(repetitions: int) -> None:
     switches(repetitions, 25)
     switches(repetitions, 60)
     stalls(repetitions)
+    switches_at_speeds(repetitions)
+    waits(repetitions)
     rounds(repetitions)
     planned(repetitions)
     whole_studies(repetitions)
     speeds(repetitions)
     few(repetitions)
+    repeated_runs(repetitions)
     baselines(repetitions)
     neighbours(repetitions)
 
@@ -69,6 +78,72 @@ def stalls(repetitions: int) -> None:
             cells = [_percent([each.called <= limit for each in ended]) for limit in (60, 90, 180)]
             cells.append(_percent([each.covered for each in ended]))
             print(f"baseline {before} s, ×{faster} " + " ".join(f"{cell:>7}" for cell in cells), flush=True)
+
+
+def switches_at_speeds(repetitions: int) -> None:
+    repetitions = min(repetitions, MOST_SWITCHES)
+    print(
+        f"\none switch on a machine whose CPU speed varies, baseline {BEFORE} s, adjusted for the speed and not;\n"
+        f"each row has all {len(NOISES)} noises, {repetitions} repetitions each; follows: the slope of the rate.\n"
+        "wrong: significant in 300 s without effect, found: +10% significant in 180 s; covered: as above"
+    )
+    print(f"{'speed':28} {'follows':>7} {'wrong':>7} {'plain':>7} {'found':>7} {'plain':>7} {'covered':>8}")
+    for name, speed in SPEEDS.items():
+        for follows in FOLLOWS:
+            none, ten = (
+                [
+                    one
+                    for noise in NOISES.values()
+                    for one in switched(speed, noise, follows, repetitions, after, effect, seed)
+                ]
+                for after, effect, seed in ((300, 0.0, 11), (180, math.log(1.1), 12))
+            )
+            cells = [
+                _percent([math.isfinite(time) for time in times])
+                for found in (none, ten)
+                for times in ([one.adjusted for one in found], [one.plain for one in found])
+            ]
+            cells.append(_percent([one.covered for one in ten]))
+            print(f"{name:28} {follows:>7} {' '.join(f'{cell:>7}' for cell in cells[:4])} {cells[4]:>8}", flush=True)
+
+
+def waits(repetitions: int) -> None:
+    repetitions = min(repetitions, MOST_WAITS)
+    print(
+        f"\none switch within {CAP} s from the start of the load, by the length of the baseline: verdicts, median\n"
+        "and 90th percentile of the seconds until then (-: none), and the width of the last interval as a ratio"
+    )
+    for server in SERVERS:
+        for name, wait in WAITS.items():
+            found = waited(wait, server, repetitions, seed=13)
+            times = sorted(one.called for one in found)
+            middle, most = (times[math.ceil(share * len(times)) - 1] for share in (0.5, 0.9))
+            shown = " ".join(f"{time:>5.0f}" if math.isfinite(time) else "    -" for time in (middle, most))
+            width = float(np.median([one.width for one in found]))
+            called = _percent([math.isfinite(one.called) for one in found])
+            print(f"{server.name:36} {name:10} {called:>6} {shown} {width:>6.2f}", flush=True)
+
+
+def repeated_runs(repetitions: int) -> None:
+    print(
+        "\nruns repeated by hand, tested after each, at a level that falls with their number and at 5% each time;\n"
+        "wrong: significant at any test without effect, also if the second setting's runs spread three times as much;\n"
+        "found: a difference of 3 standard deviations, at 5 vs 5 runs or before"
+    )
+    print(f"{'runs':30} {'wrong':>7} {'at 5%':>7} {'spread':>7} {'found':>7} {'at 5%':>7}")
+    for name, order in ORDERS.items():
+        none, uneven, three = (
+            repeated(order, repetitions, effect, 14, spread) for effect, spread in ((0, 1), (0, 3), (3, 1))
+        )
+        at = [place for place, (one, two) in enumerate(order) if one + two <= 10]
+        cells = (
+            [one.spent < len(order) for one in none],
+            [one.plain < len(order) for one in none],
+            [one.spent < len(order) for one in uneven],
+            [one.spent in at for one in three],
+            [one.plain in at for one in three],
+        )
+        print(f"{name:30} {' '.join(f'{_percent(cell):>7}' for cell in cells)}", flush=True)
 
 
 def rounds(repetitions: int) -> None:

@@ -228,6 +228,14 @@ async def test_change_is_applied_after_baseline_wait() -> None:
         assert tuning.calls[-1] == ("apply", {"MinSpareServers": "30"})
 
 
+async def test_panel_states_which_change_the_baseline_can_find() -> None:
+    async with tuning_panel(34.5) as (pilot, _, _):
+        await press(pilot, *"30")
+        await until(pilot, lambda: "baseline 25 s finds rate ≥ " in part(pilot, "plan"))
+        (line,) = [line for line in part(pilot, "plan").splitlines() if line.startswith("baseline")]
+        assert "within 180 s after the change; 60 s would find ≥ " in line
+
+
 async def test_enter_during_baseline_wait_applies_at_once() -> None:
     async with tuning_panel(20.0) as (pilot, _, tuning):
         await press(pilot, *"30", "enter")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from cockpit.analysis.verdict_wait import BASELINE, baseline_seconds, baseline_wait
+from cockpit.analysis.verdict_wait import BASELINE, LONGER, baseline_power, baseline_seconds, baseline_wait
+from cockpit.analysis.words import detectable_amount
 from cockpit.model.state import State
 from cockpit.session.controls import Tuning
 from cockpit.tui.key_table import MainKey, TuningKey
@@ -23,6 +24,16 @@ def offer(state: State) -> str:
         f"baseline {baseline_seconds(state)} of {BASELINE} s: Enter waits {math.ceil(left)} s, then applies; Enter "
         f"again applies at once, without a verdict (rounds, {MainKey.ROUNDS}, still give one)"
     )
+
+
+def power_words(state: State) -> str:
+    """Return the smallest change that the baseline so far can find, and a longer one; empty if that is unknown."""
+    power = baseline_power(state)
+    if power is None:
+        return ""
+    longer = "" if power.longer is None else f"; {LONGER} s would find ≥ {detectable_amount(power.longer)}"
+    within = f"within {math.ceil(power.after)} s after the change"
+    return f"baseline {power.seconds} s finds {power.metric} ≥ {detectable_amount(power.found)} {within}{longer}"
 
 
 class BaselineWait:

@@ -25,7 +25,7 @@ from cockpit.tui.dialogs.prompt import Dialog, PickScreen
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import MainKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line, content
-from cockpit.tui.tuning.baseline import BaselineWait, offer
+from cockpit.tui.tuning.baseline import BaselineWait, offer, power_words
 from cockpit.tui.tuning.changes import (
     action_line,
     change_lines,
@@ -382,6 +382,8 @@ class TuningScreen(Dialog[None]):
         if values:
             head: Line = ((f"will change  {plan_words(state, values)}", "strong"),)
             looked = self._previewed is not None and self._previewed[0] == values
-            return [head, *(preview_lines(self._previewed[1]) if looked and self._previewed else [])]
+            power = power_words(self.session.state) if self.session.past is None else ""
+            found: list[Line] = [((power, "dim"),)] if power else []
+            return [head, *found, *(preview_lines(self._previewed[1]) if looked and self._previewed else [])]
         last = state.own_changes[-1] if state.own_changes else None
         return change_lines(last, state) if last is not None and not last.outcome else []

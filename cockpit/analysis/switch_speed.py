@@ -1,0 +1,204 @@
+"""One change under load on a machine whose CPU changes its speed: effects adjusted for the speed of the blocks.
+
+By how much a metric follows the speed (its slope: 0 not at all, 1 in proportion) is estimated within the sides, never
+across the switch, and only as a confidence set. The interval of the effect is the union over all slopes in the set, so
+that an effect is called only if it is there whatever the slope is. Blocks whose speed hardly varies say nothing about
+the slope, but then it matters only if the speed differs between the sides. Errors of the probe's readings make slopes
+look smaller than they are: the upper end of the set allows for that.
+
+A setting that changes the CPU's speed itself would lose its effect: if the sides differ in speed by more than
+_MOST_ERRORS standard errors, the set includes the slope 0, so that an effect must be there without adjustment, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.analysis import switch
+from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
+
+# Level of the confidence set of slopes, and standard errors by which the sides' mean speeds may differ by chance.
+_SLOPE_ALPHA = 0.05
+_MOST_ERRORS = 4.0
+# Slopes are rounded to 1 / _STEPS.
+_STEPS = 50
+# Blocks of the longest batch of scores (30 s), and batches that a variance needs.
+_LONGEST = 6
+_LEAST_BATCHES = 3
+# Share of a side's blocks whose speed must be known; that of the others is interpolated.
+_KNOWN = 0.75
+
+
+class Blocks(NamedTuple):
+    """Values of both sides, one per block in order of time, and the logarithms of the CPU's speed relative to the mean
+    before the switch, signed so that the values rise with them; `error` is the standard error of one. Without speeds
+    both are empty."""
+
+    before: Floats
+    after: Floats
+    before_speeds: Floats = np.array([])
+    after_speeds: Floats = np.array([])
+    error: float = 0.0
+
+    @property
+    def is_adjusted(self) -> bool:
+        return len(self.before_speeds) > 0
+
+    def first(self, number: int) -> Blocks:
+        """The blocks with only so many after the switch."""
+        return self._replace(after=self.after[:number], after_speeds=self.after_speeds[:number])
+
+    def at(self, slope: float) -> Blocks:
+        """The values that the CPU would have given at the mean speed before the switch, without speeds."""
+        if not self.is_adjusted:
+            return self
+        return Blocks(
+            self.before * np.exp(-slope * self.before_speeds), self.after * np.exp(-slope * self.after_speeds)
+        )
+
+    @property
+    def shift(self) -> float:
+        """The difference of the sides' mean speeds."""
+        return float(self.after_speeds.mean() - self.before_speeds.mean()) if self.is_adjusted else 0.0
+
+
+class Slopes(NamedTuple):
+    """Confidence set of slopes, and the likeliest of them."""
+
+    low: float
+    likely: float
+    high: float
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The slopes with the extreme intervals, rounded outwards: the effect is linear in the slope, half widths are
+        convex."""
+        low, high = math.floor(self.low * _STEPS) / _STEPS, math.ceil(self.high * _STEPS) / _STEPS
+        return (low,) if low == high else (low, high)
+
+
+def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], error: float, sign: int) -> Blocks:
+    """Return the blocks with the logarithms of their `speeds` (nan: unknown), each with this standard error; without if
+    too few of them are known, or if values are below 0. `sign`: 1 if the values rise with the speed, -1 if they fall.
+    """
+    plain = Blocks(before, after)
+    for values, known in zip((before, after), speeds, strict=True):
+        if len(values) != len(known) or np.isfinite(known).sum() < max(1.0, _KNOWN * len(known)) or values.min() < 0:
+            return plain
+    one, two = (_interpolated(known) for known in speeds)
+    middle = float(one.mean())
+    return Blocks(before, after, sign * (one - middle), sign * (two - middle), error)
+
+
+def reading_error(sides: Sequence[Floats], per_block: float) -> float:
+    """Return the standard error of the mean of so many consecutive readings (logarithms): at most what consecutive ones
+    differ by, for the speed itself differs as well. Infinite without two readings."""
+    steps = np.concatenate([np.diff(side) for side in sides])
+    return math.sqrt(float((steps**2).mean()) / 2 / per_block) if len(steps) else math.inf
+
+
+def _interpolated(speeds: Floats) -> Floats:
+    known = np.isfinite(speeds)
+    if known.all():
+        return speeds
+    places = np.arange(len(speeds))
+    return np.asarray(np.interp(places, places[known], speeds[known]))
+
+
+def effect(blocks: Blocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled) -> Interval:
+    """Return the effect of a switch; see `switch.effect`."""
+    *_, (_, found) = effect_over_time(blocks, alpha, between, scale)
+    return found
+
+
+def effect_over_time(
+    blocks: Blocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled
+) -> Iterator[tuple[int, Interval]]:
+    """Yield the effect at each test; see `switch.effect_over_time`."""
+    if not blocks.is_adjusted:
+        return switch.effect_over_time(blocks.before, blocks.after, alpha, between, scale)
+    sides: dict[float, switch.Views] = {}
+
+    def before(slope: float) -> switch.Views:
+        if slope not in sides:
+            sides[slope] = switch.Views.of(scale(blocks.at(slope).before))
+        return sides[slope]
+
+    def test(number: int) -> Interval:
+        """Return the union of the intervals over the set of slopes."""
+        part = blocks.first(number)
+        found = slopes(part, scale)
+        tests = [switch.test_of(before(slope), part.at(slope).after, alpha, between, scale) for slope in found.ends]
+        middle = _change(part, found.likely, scale)
+        low, high = min(test.low for test in tests), max(test.high for test in tests)
+        return Interval(middle, min(low, middle), max(high, middle))
+
+    return switch.over_time(test, len(blocks.after))
+
+
+def _change(blocks: Blocks, slope: float, scale: switch.Scale) -> float:
+    adjusted = blocks.at(slope)
+    change = float(scale(adjusted.after).mean() - scale(adjusted.before).mean())
+    return 0.0 if math.isnan(change) else change
+
+
+def slopes(blocks: Blocks, scale: switch.Scale = switch.unscaled) -> Slopes:
+    """Return the slopes from none to proportional that the blocks allow; all of them if they allow none of these. 0
+    without speeds."""
+    if not blocks.is_adjusted:
+        return Slopes(0.0, 0.0, 0.0)
+    values = [scale(side) for side in blocks[:2]]
+    speeds = [side - side.mean() for side in blocks[2:4]]
+    apart = [side - side.mean() for side in values]
+    squares = sum(float(side @ side) for side in speeds)
+    whole = Slopes(0.0, 0.5, 1.0)
+    if not squares or any(np.isnan(side).any() for side in apart):
+        return whole
+    slope = sum(float(one @ two) for one, two in zip(speeds, apart, strict=True)) / squares
+    scores = [speed * (value - slope * speed) for speed, value in zip(speeds, apart, strict=True)]
+    reach = _reach(scores) / squares
+    freedom = max(1, len(values[0]) + len(values[1]) - 2)
+    # Two standard errors of the ratio of the variances.
+    noise = blocks.error**2 * (1 + 2 * math.sqrt(3 / freedom))
+    reliability = 1 - noise * freedom / squares
+    low, high = max(0.0, slope - reach), 1.0
+    if reliability > 0:
+        high = min(high, (slope + reach) / reliability)
+    if low > high:
+        return whole
+    likely = min(max(slope, low), high)
+    return Slopes(0.0, likely, high) if _is_shifted(blocks) else Slopes(low, likely, high)
+
+
+def _reach(scores: list[Floats]) -> float:
+    """Return the half width of the sum of scores: from the batches that vary most, since noise and speed both last."""
+    number = sum(len(side) for side in scores)
+    freedom = number - len(scores) - 1
+    if freedom < _LEAST_BATCHES:
+        return math.inf
+    largest, batches = 0.0, freedom
+    for length in range(1, _LONGEST + 1):
+        sums = np.concatenate([_sums(side, length) for side in scores if len(side) >= length])
+        if len(sums) < _LEAST_BATCHES + 1:
+            break
+        value = float(sums @ sums) * number / (len(sums) * length) * number / freedom
+        if value > largest:
+            largest, batches = value, min(freedom, len(sums) - 1)
+    return student_quantile(1 - _SLOPE_ALPHA / 2, batches) * math.sqrt(largest)
+
+
+def _sums(values: Floats, length: int) -> Floats:
+    number = len(values) // length
+    sums: Floats = np.add.reduce(values[len(values) - number * length :].reshape(number, length), axis=1)
+    return sums
+
+
+def _is_shifted(blocks: Blocks) -> bool:
+    """Return whether the sides differ in speed by more than chance explains."""
+    one, two = blocks.before_speeds, blocks.after_speeds
+    variance = switch.long_run_variance(one, two).value
+    return abs(blocks.shift) > _MOST_ERRORS * math.sqrt(variance * (1 / len(one) + 1 / len(two)))

@@ -1,0 +1,43 @@
+"""Runs repeated by hand: the error rate over all tests, its price in power, and where the level applies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cockpit.analysis.intervals import ALPHA, Pool, few_runs, repeated_level
+from tests.statistics.repeated import ORDERS, repeated
+
+REPETITIONS = 400
+
+
+@pytest.mark.parametrize("order", [name for name in ORDERS if "20 vs 20" not in name])
+def test_error_rate_over_all_tests_is_kept(order: str) -> None:
+    found = repeated(ORDERS[order], REPETITIONS, 0.0, seed=1)
+    # 5% plus one standard error.
+    assert np.mean([one.spent < len(ORDERS[order]) for one in found]) <= 0.061
+
+
+def test_one_level_at_each_test_is_wrong_too_often() -> None:
+    order = ORDERS["2 vs 2, 3 vs 3 … 10 vs 10"]
+    found = repeated(order, REPETITIONS, 0.0, seed=2)
+    assert np.mean([one.plain < len(order) for one in found]) >= 0.1
+
+
+def test_large_difference_is_found_by_three_runs_each() -> None:
+    order = ORDERS["2 vs 2, 3 vs 3 … 10 vs 10"]
+    found = repeated(order, 100, 20.0, seed=3)
+    assert np.mean([one.spent <= 1 for one in found]) >= 0.9
+
+
+def test_level_falls_with_the_number_of_runs() -> None:
+    levels = [repeated_level(runs) for runs in range(4, 40)]
+    assert levels == sorted(levels, reverse=True) and levels[0] < ALPHA
+    assert repeated_level(10, 0.01) == pytest.approx(repeated_level(10) / 5)
+
+
+def test_two_runs_that_agree_by_chance_do_not_narrow_the_interval() -> None:
+    before, after = np.array([0.0, 0.001]), np.array([-0.1, 0.1, 0.3, 0.0, 0.2, -0.05, 0.25])
+    alone = few_runs(before, after, Pool(0.0, 0))
+    pooled = Pool.of((before, after)).variance
+    assert alone.high - alone.low > 2 * 2 * (pooled * (1 / 2 + 1 / 7)) ** 0.5
