@@ -43,6 +43,8 @@ LONG = (
     "test_parity.py",
     "test_containers.py",
     "test_two_masters.py",
+    "test_replayed_logs.py",
+    "test_docker.py",
     "test_runner.py",
     "test_check.py",
     "test_change_matrix.py",
