@@ -40,7 +40,7 @@ _UPSTREAM = re.compile(
     r"|^[ \t]*worker\.[\w.-]+\.host[ \t]*=[ \t]*(\S+)[ \t]*\n[ \t]*worker\.[\w.-]+\.port[ \t]*=[ \t]*(\d+)"
 )
 _OWN_LOG = re.compile(r"(?im)^[ \t]*ErrorLog[ \t]+\"?([^\s\"|]+)")
-_MORE = "StartServers ServerLimit ListenBacklog ListenCoresBucketsRatio SendBufferSize ReceiveBufferSize MaxMemFree"
+_MORE = "StartServers ServerLimit ListenBacklog SendBufferSize ReceiveBufferSize MaxMemFree"
 _MORE_THREADS = f"{_MORE} ThreadsPerChild ThreadLimit ThreadStackSize"
 _MAIN = "KeepAlive KeepAliveTimeout MaxKeepAliveRequests Timeout HostnameLookups EnableSendfile EnableMMAP"
 _MPM = re.compile(r"(?m)^Server MPM: +(\w{1,20})$")

@@ -56,6 +56,7 @@ SETTINGS = {
         _BUFFER,
         Impact.RESTART,
     ),
+    # Not offered: a graceful reload to another value ends with AH00157 and no workers (Apache 2.4.71).
     "ListenCoresBucketsRatio": KnownSetting(
         "CPUs per listening socket, 0: one socket for all; matters with 16 CPUs or more and many new connections",
         integer(),
