@@ -154,7 +154,7 @@ class ServerKind(NamedTuple):
     correction: str = ""
     chatter: str = ""
     reload_replaces: tuple[str, ...] = ()
-    reloaded: str = ""
+    reloaded: re.Pattern[str] | None = None
     shown: Mapping[str, Evidence] = {}
     settings: Mapping[str, KnownSetting] = {}
     keys: Mapping[str, KnownSetting] = {}

@@ -57,7 +57,7 @@ for _one in (one for settings in AT_START.values() for one in settings):
     SETTINGS["keyvalue"] |= {name.lower(): _one.setting for name in (_one.variable, _one.fallback) if name}
 SETTINGS[systemd.KIND] |= {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
-RELOADED: dict[str, str] = {kind.name: kind.reloaded for kind in KINDS if kind.reloaded}
+RELOADED: dict[str, re.Pattern[str]] = {kind.name: kind.reloaded for kind in KINDS if kind.reloaded}
 # Settings that a running server shows, their names in small letters.
 SHOWN: dict[str, dict[str, Evidence]] = {
     kind.name: {name.lower(): one for name, one in kind.shown.items()} for kind in KINDS if kind.grammar

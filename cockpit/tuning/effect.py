@@ -114,11 +114,11 @@ class EffectWatch:
         """The server's log; "" if none can be read."""
         return self._log.file if self._log else ""
 
-    async def logs(self, pattern: str) -> bool:
+    async def logs(self, pattern: re.Pattern[str]) -> bool:
         """Wait until a line of the log since `begin` matches; return whether one does."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
-        while not re.search(pattern, (await self._logged()).decode("utf-8", "replace")):
+        while not pattern.search((await self._logged()).decode("utf-8", "replace")):
             if loop.time() >= deadline:
                 return False
             await asyncio.sleep(PACE)

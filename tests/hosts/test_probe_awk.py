@@ -36,7 +36,7 @@ async def test_awk_is_restarted_after_failure(
     failed_once = tmp_path / "failed-once"
     script = f"""#!/bin/sh
     rest() {{ sed -u '/{last_line}/q'; }}
-    case $* in *forget_the_gone*) [ -e {failed_once} ] || {{ read -r word; read -r number; case $number in
+    case $* in *forget_ended*) [ -e {failed_once} ] || {{ read -r word; read -r number; case $number in
       2) : >{failed_once}; rest >/dev/null; {exit_command};;
       *) {{ printf '%s\\n' $word $number; rest; }} | {real} "$@"; exit 2;; esac; }} ;; esac
     exec {real} "$@"

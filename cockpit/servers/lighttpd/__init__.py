@@ -80,5 +80,5 @@ KIND = ServerKind(
     correction=r"\(\w+\.c\.\d+\) .*",
     settings=SETTINGS,
     shown=SHOWN,
-    reloaded=r"\(server\.c\.[0-9]+\) server started",
+    reloaded=re.compile(r"\(server\.c\.[0-9]+\) server started"),
 )
