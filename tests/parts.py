@@ -6,6 +6,7 @@ and duration (s) of each part. The exit code is 1 if any part failed, 130 if the
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,17 +22,19 @@ BIN = Path(sys.executable).parent
 PYTEST = (sys.executable, "-m", "pytest")
 # Folders with tests that need the machine to themselves.
 ALONE = ("tests/lab",)
-# Tests wait for servers and processes more than half of the time, so eight at a time keep two CPUs busy.
-SIDE_BY_SIDE = ("--numprocesses", "8", "--dist", "loadgroup", "--no-loadscope-reorder")
+# Tests wait for servers and processes more than half of the time, so six at a time keep two CPUs busy.
+SIDE_BY_SIDE = ("--numprocesses", "6", "--dist", "loadgroup", "--no-loadscope-reorder")
 INTERRUPTED = 130
 
 
 class Part(NamedTuple):
-    """A command that must succeed. `live`: it prints directly, also if other parts run beside it."""
+    """A command that must succeed. `live`: it prints directly, also if other parts run beside it. `again`: the command
+    that runs its few failed tests once more."""
 
     name: str
     command: tuple[str, ...]
     live: bool = False
+    again: tuple[str, ...] = ()
 
 
 TYPES = Part("types", (f"{BIN}/mypy",))
@@ -43,7 +46,11 @@ CHECKS = (
     Part("collect", (*PYTEST, "--collect-only", "-qq")),
 )
 INSTALL = Part("lab packages", ("sh", "tests/lab/install"), live=True)
-TESTS = Part("tests", (*PYTEST, "-m", "not alone", *SIDE_BY_SIDE), live=True)
+# Failed tests run once more without others beside them, if they are few: a test that fails twice fails the part.
+AGAIN = (*PYTEST, "-m", "not alone", "--last-failed", "--last-failed-no-failures", "none")
+FEW = 12
+LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
+TESTS = Part("tests", (*PYTEST, "-m", "not alone", *SIDE_BY_SIDE), live=True, again=AGAIN)
 TESTS_ALONE = Part("tests alone", (*PYTEST, "-m", "alone", *ALONE), live=True)
 
 
@@ -54,12 +61,20 @@ def run(*stages: Sequence[Part]) -> int:
     for parts in stages:
         began = time.monotonic()
         for part, code in zip(parts, _exit_codes(parts), strict=True):
-            codes.append(code)
             rows.append(f"{part.name:14} {_result(code):12} {time.monotonic() - began:5.0f} s")
+            if code == 1 and part.again and 0 < len(failed := _failed_tests()) <= FEW:
+                code = subprocess.run(part.again).returncode
+                rows += [f"{'once more':14} {_result(code):12} {time.monotonic() - began:5.0f} s", *failed]
+            codes.append(code)
         if INTERRUPTED in codes:
             break
     print("\n" + "\n".join(rows), flush=True)
     return INTERRUPTED if INTERRUPTED in codes else int(any(codes))
+
+
+def _failed_tests() -> list[str]:
+    """Return the tests that failed in the last run of pytest."""
+    return sorted(json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
 
 
 def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:

@@ -34,6 +34,21 @@ def test_exit_code_is_0_if_all_parts_pass() -> None:
     assert parts.run((parts.Part("first", ("true",)),)) == 0
 
 
+@pytest.mark.parametrize("again", ["true", "false"])
+def test_few_failed_tests_run_once_more_and_are_listed(
+    again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = tmp_path / "lastfailed"
+    failed.write_text('{"tests/a.py::test_b": true}')
+    monkeypatch.setattr(parts, "LAST_FAILED", failed)
+    part = parts.Part("tests", ("false",), again=(again,))
+    assert parts.run((part,)) == int(again == "false")
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines() if line]
+    assert rows == [["tests", "FAILED"], ["once", "more"], ["tests/a.py::test_b"]]
+    monkeypatch.setattr(parts, "FEW", 0)
+    assert parts.run((part,)) == 1
+
+
 def test_failed_round_fails_run_and_lists_tests(capsys: pytest.CaptureFixture[str]) -> None:
     assert busy.run(("sh", "-c", "echo FAILED tests/a.py::test_b - because; exit 1"), 2) == 1
     assert "round 2: FAILED tests/a.py::test_b - because" in capsys.readouterr().out

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from cockpit.cli.values import count, positive, seconds
 
@@ -46,7 +45,15 @@ class Flag(NamedTuple):
 FlagTable = Iterable[Flag | tuple[Flag, ...]]
 
 
-def add_flags(group: argparse._ActionsContainer, flags: FlagTable, **more: Any) -> None:
+class FlagGroup(Protocol):
+    """A parser, or a group of its flags."""
+
+    def add_argument(self, *names: str, **settings: Any) -> object: ...
+
+    def add_mutually_exclusive_group(self) -> FlagGroup: ...
+
+
+def add_flags(group: FlagGroup, flags: FlagTable, **more: Any) -> None:
     """Add the flags of a table; `more` are settings of argparse for all of them."""
     for one in flags:
         if isinstance(one, Flag):

@@ -75,7 +75,7 @@ class Container(NamedTuple):
     @property
     def processes(self) -> set[int]:
         """PIDs of nginx in the container."""
-        return set(map(int, self.run("pgrep -x nginx").split()))
+        return set(map(int, self.run("pgrep -x nginx", check=False).split()))
 
 
 @contextmanager

@@ -183,7 +183,8 @@ async def test_cpu_io_and_net_match_sar(lab: Lab, shell: Shell, probe: Probe, tm
         assert "eth0" in expected["IFACE"]
         if busy:
             assert expected["IFACE"]["eth0"]["txpck/s"] > 50
-        assert expected["tps"][""]["bwrtn/s"] * SECONDS > 30000
+        if expected["tps"][""]["bwrtn/s"] * SECONDS < 30000:
+            return ["the file was written after sar's interval"]
         found = [differences(time_range, probe.facts, expected) for time_range in time_ranges(readings)]
         return min(found, key=len, default=["too few readings"])
 

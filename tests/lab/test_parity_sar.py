@@ -92,7 +92,8 @@ async def test_rates_and_levels_match_sar(lab: Lab, shell: Shell, probe: Probe, 
         expected = await reporting
         assert expected["iseg/s"] > 10
         assert expected["cswch/s"] > 10
-        assert expected["pgpgout/s"] * SECONDS > 15000
+        if expected["pgpgout/s"] * SECONDS < 15000:
+            return ["the file was written after sar's interval"]
         wrong = [wrong_rates(each.inner, each.outer, expected) for each in time_ranges(readings)]
         return min(wrong, key=len, default=["too few readings"]) + wrong_levels(readings, expected)
 

@@ -99,7 +99,7 @@ async def written(host: Host, writer: LogWriter, file: Path) -> WrittenLog:
     before = len(lines(host, writer))
     sent = await asyncio.to_thread(send, host, writer)
     # lighttpd writes its log some seconds later.
-    await until(lambda: len(lines(host, writer)) >= before + len(sent), DEADLINE)
+    await until(lambda: len(lines(host, writer)) >= before + len(sent), 5 * DEADLINE)
     found = lines(host, writer)[before:]
     await asyncio.to_thread(file.write_text, "".join(f"{line}\n" for line in found))
     return WrittenLog(file, sent)
