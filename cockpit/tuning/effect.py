@@ -178,7 +178,7 @@ class EffectWatch:
     async def _missing(self, generation: Generation) -> str:
         """Why a server has no new workers."""
         if generation.is_lost:
-            return "the server ended, and no other one that is known to read its files took its place"
+            return "the server ended, and none with the same main configuration file took its place"
         others = ", ".join(generation.others_with_new_workers(await self._poll(generation)))
         if others:
             return f"another server (PID {others}) got new workers, not PID {generation.master}"

@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     """A planned change: files to write, values to set, and commands to run (each once, in the order of the knobs).
 
     `undoes` is the directory of the change that it undoes, "" if none. `masters` are the PIDs of the servers that
-    certainly read the files, by the names of the knobs.
+    certainly read the files, by the names of the knobs; `mains` their kinds and main configuration files.
     """
 
     host: str
@@ -41,6 +41,7 @@ class Plan(NamedTuple):
     notes: tuple[str, ...]
     undoes: str = ""
     masters: Mapping[str, int] = {}
+    mains: Mapping[str, tuple[str, str]] = {}
 
     @property
     def knobs(self) -> tuple[Knob, ...]:

@@ -65,11 +65,8 @@ class _Answering(NamedTuple):
         return tuple(one for one in (*self.target, *self.behind) if one.startup.kind == kind)
 
 
-async def read_by(
-    remote: Remote, host: str, port: int | None, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
-) -> list[ReadBy]:
-    """For each file of a server's directives, which server reads it. `port` is the target's if it is on this host;
-    `others` are PIDs of servers that are known not to read any.
+async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[Knob]) -> list[ReadBy]:
+    """For each file of a server's directives, which server reads it. `port` is the target's if it is on this host.
 
     Raises HostError, ChangeRefused if no command can be run there."""
     by_file: dict[tuple[str, str], list[Knob]] = {}
@@ -79,7 +76,7 @@ async def read_by(
     if not by_file:
         return []
     inventory = await take_inventory(remote, host)
-    answering = await _with_chain(remote, _answering(inventory, port, others), inventory, {kind for kind, _ in by_file})
+    answering = await _with_chain(remote, _answering(inventory, port), inventory, {kind for kind, _ in by_file})
     read: dict[int, ConfigurationFiles] = {}
     found = []
     for (kind, file), group in by_file.items():
@@ -142,8 +139,33 @@ def masters(found: Iterable[ReadBy]) -> dict[str, int]:
     return {knob.name: instance.process.pid for one, instance in certain for knob in one.knobs}
 
 
-def _answering(inventory: Inventory, port: int | None, others: frozenset[int]) -> _Answering:
-    every = [instance for instance in instances(inventory) if instance.process.pid not in others]
+def main_files(found: Iterable[ReadBy]) -> dict[str, tuple[str, str]]:
+    """The kinds and main configuration files of these servers, by the knobs' names."""
+    certain = [(one, one.instance) for one in found if one.instance and not one.doubt and not one.wrong]
+    return {
+        knob.name: (instance.startup.kind, instance.startup.file) for one, instance in certain for knob in one.knobs
+    }
+
+
+async def successors(
+    remote: Remote, host: str, mains: Mapping[str, tuple[str, str]], others: frozenset[int]
+) -> dict[str, int]:
+    """The PIDs of the servers that were started since with the same main configuration files, if there is one each, by
+    the knobs' names. The change itself may end that they read a knob's file, as of another MPM.
+
+    `others` are PIDs of servers that ran before. Raises HostError, ChangeRefused."""
+    running = instances(await take_inventory(remote, host)) if mains else ()
+    new = [one for one in running if one.process.pid not in others and not one.startup.doubt]
+    found = {}
+    for name, (kind, file) in mains.items():
+        pids = [one.process.pid for one in new if one.startup.kind == kind and one.startup.file == file]
+        if len(pids) == 1:
+            found[name] = pids[0]
+    return found
+
+
+def _answering(inventory: Inventory, port: int | None) -> _Answering:
+    every = list(instances(inventory))
     target = [instance for instance in every if port is not None and port in instance.ports]
     names = sorted({listener.name for listener in inventory.listening if listener.port == port})
     return _Answering(port, every, target, "" if target else ", ".join(names))

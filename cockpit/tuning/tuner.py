@@ -7,7 +7,7 @@ responses came, and the change was confirmed on the host.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -60,14 +60,12 @@ class Tuner:
         found = await self._read_by(shell, host, knobs)
         server_check.refuse_wrong(found, host)
         notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
-        return planned._replace(masters=server_check.masters(found), notes=notes)
+        return _with_servers(planned, found)._replace(notes=notes)
 
-    async def _read_by(
-        self, shell: Remote, host: str, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
-    ) -> list[ReadBy]:
+    async def _read_by(self, shell: Remote, host: str, knobs: Iterable[Knob]) -> list[ReadBy]:
         if self._port_on is None:
             return []
-        return await server_check.read_by(shell, host, self._port_on(host), knobs, others)
+        return await server_check.read_by(shell, host, self._port_on(host), knobs)
 
     async def apply(
         self,
@@ -86,7 +84,7 @@ class Tuner:
         async with self._turn(applied.host):
             planned = await self.prepare_undo(shell, applied)
             found = await self._read_by(shell, applied.host, planned.knobs)
-            return await self._carry_out(shell, planned._replace(masters=server_check.masters(found)), watch, None)
+            return await self._carry_out(shell, _with_servers(planned, found), watch, None)
 
     async def prepare_undo(self, shell: Remote, applied: Applied) -> Plan:
         """Plan the undo of a change, without touching anything."""
@@ -127,7 +125,7 @@ class Tuner:
     async def _carry_out(self, shell: Remote, plan: Plan, watch: Watch | None, approval: Approval | None) -> Applied:
         async def identify(others: frozenset[int]) -> Mapping[str, int]:
             try:
-                return server_check.masters(await self._read_by(shell, plan.host, plan.knobs, others))
+                return await server_check.successors(shell, plan.host, plan.mains, others)
             except ChangeRefused:
                 return {}
 
@@ -141,6 +139,10 @@ class Tuner:
 
     def _turn(self, host: str) -> asyncio.Lock:
         return self._turns.setdefault(host, asyncio.Lock())
+
+
+def _with_servers(planned: Plan, found: Collection[ReadBy]) -> Plan:
+    return planned._replace(masters=server_check.masters(found), mains=server_check.main_files(found))
 
 
 async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> Found:
