@@ -48,7 +48,7 @@ CHECKS = (
 INSTALL = Part("lab packages", ("sh", "tests/lab/install"), live=True)
 # Failed tests run once more without others beside them, if they are few: a test that fails twice fails the part.
 AGAIN = (*PYTEST, "-m", "not alone", "--last-failed", "--last-failed-no-failures", "none")
-FEW = 12
+FEW = 20
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 TESTS = Part("tests", (*PYTEST, "-m", "not alone", *SIDE_BY_SIDE), live=True, again=AGAIN)
 TESTS_ALONE = Part("tests alone", (*PYTEST, "-m", "alone", *ALONE), live=True)

@@ -65,8 +65,11 @@ class _Answering(NamedTuple):
         return tuple(one for one in (*self.target, *self.behind) if one.startup.kind == kind)
 
 
-async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[Knob]) -> list[ReadBy]:
-    """For each file of a server's directives, which server reads it. `port` is the target's if it is on this host.
+async def read_by(
+    remote: Remote, host: str, port: int | None, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
+) -> list[ReadBy]:
+    """For each file of a server's directives, which server reads it. `port` is the target's if it is on this host;
+    `others` are PIDs of servers that are known not to read any.
 
     Raises HostError, ChangeRefused if no command can be run there."""
     by_file: dict[tuple[str, str], list[Knob]] = {}
@@ -76,7 +79,7 @@ async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[K
     if not by_file:
         return []
     inventory = await take_inventory(remote, host)
-    answering = await _with_chain(remote, _answering(inventory, port), inventory, {kind for kind, _ in by_file})
+    answering = await _with_chain(remote, _answering(inventory, port, others), inventory, {kind for kind, _ in by_file})
     read: dict[int, ConfigurationFiles] = {}
     found = []
     for (kind, file), group in by_file.items():
@@ -164,8 +167,8 @@ async def successors(
     return found
 
 
-def _answering(inventory: Inventory, port: int | None) -> _Answering:
-    every = list(instances(inventory))
+def _answering(inventory: Inventory, port: int | None, others: frozenset[int]) -> _Answering:
+    every = [instance for instance in instances(inventory) if instance.process.pid not in others]
     target = [instance for instance in every if port is not None and port in instance.ports]
     names = sorted({listener.name for listener in inventory.listening if listener.port == port})
     return _Answering(port, every, target, "" if target else ", ".join(names))

@@ -62,10 +62,12 @@ class Tuner:
         notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
         return _with_servers(planned, found)._replace(notes=notes)
 
-    async def _read_by(self, shell: Remote, host: str, knobs: Iterable[Knob]) -> list[ReadBy]:
+    async def _read_by(
+        self, shell: Remote, host: str, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
+    ) -> list[ReadBy]:
         if self._port_on is None:
             return []
-        return await server_check.read_by(shell, host, self._port_on(host), knobs)
+        return await server_check.read_by(shell, host, self._port_on(host), knobs, others)
 
     async def apply(
         self,
@@ -125,7 +127,10 @@ class Tuner:
     async def _carry_out(self, shell: Remote, plan: Plan, watch: Watch | None, approval: Approval | None) -> Applied:
         async def identify(others: frozenset[int]) -> Mapping[str, int]:
             try:
-                return await server_check.successors(shell, plan.host, plan.mains, others)
+                if restarted := await server_check.successors(shell, plan.host, plan.mains, others):
+                    return restarted
+                # The names of a container's files are not certain.
+                return server_check.masters(await self._read_by(shell, plan.host, plan.knobs, others))
             except ChangeRefused:
                 return {}
 

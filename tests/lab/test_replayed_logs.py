@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from cockpit.model.load import LoadPlan, LogReplay
 from tests.commands import cockpit
 from tests.lab.access_logs import PARTIAL_WRITERS, RECEIVER, WRITERS, LogWriter
 from tests.lab.cpus import generator_cpu
+from tests.lab.hosts import NAMES
 from tests.lab.lab import Host, Lab
 from tests.load.servers import DEADLINE, load
 from tests.tuning.conftest import until
@@ -105,11 +106,18 @@ async def written(host: Host, writer: LogWriter, file: Path) -> WrittenLog:
     return WrittenLog(file, sent)
 
 
+@pytest.fixture(scope="module")
+def own_lab(lab_allowed: None) -> Iterator[Lab]:
+    """A lab for this file, in which no other test has changed a server."""
+    with Lab.start(*NAMES) as running:
+        yield running
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def logs(whole_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, WrittenLog]]:
+async def logs(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, WrittenLog]]:
     """The log of each server after the same requests, which all get at the same time; and the receiver runs."""
     folder, servers = tmp_path_factory.mktemp("logs"), [*WRITERS.values(), RECEIVER]
-    hosts = whole_lab.hosts
+    hosts = own_lab.hosts
     try:
         for server in servers:
             await start(hosts[server.host], server)
@@ -143,21 +151,21 @@ def check_offsets(log: LoggedLoad, sent: list[Sent], resolution: float) -> None:
 
 @pytest.mark.parametrize("name", WRITERS)
 async def test_other_server_receives_requests_of_log_in_order_and_at_their_intervals(
-    name: str, logs: dict[str, WrittenLog], whole_lab: Lab
+    name: str, logs: dict[str, WrittenLog], own_lab: Lab
 ) -> None:
     writer, written_log = WRITERS[name], logs[name]
-    plan = replay_plan(writer, written_log.file, whole_lab.web1)
+    plan = replay_plan(writer, written_log.file, own_lab.web1)
     log = read_log(plan)
     assert log.lines == len(GAPS) and log.omitted == {Omission.METHOD: 1}
     assert bool(log.spread) == (writer.resolution == 1.0)
     sent = [one for number, one in enumerate(written_log.sent) if number != POSTED]
     check_offsets(log, sent, writer.resolution)
-    before, began = len(lines(whole_lab.web1, writer, RECEIVER.log)), time.time()
+    before, began = len(lines(own_lab.web1, writer, RECEIVER.log)), time.time()
     outcome = await load(plan)
     replayed = len(GAPS) - 1
     assert outcome.statuses == {200: replayed} and outcome.errors == {}
-    await until(lambda: len(lines(whole_lab.web1, writer, RECEIVER.log)) >= before + replayed, DEADLINE)
-    received = [line.split(" ", 2) for line in lines(whole_lab.web1, writer, RECEIVER.log)[before:]]
+    await until(lambda: len(lines(own_lab.web1, writer, RECEIVER.log)) >= before + replayed, DEADLINE)
+    received = [line.split(" ", 2) for line in lines(own_lab.web1, writer, RECEIVER.log)[before:]]
     # A log of whole seconds has the order in which responses ended, which is that of these requests.
     assert [request for _, _, request in received] == [
         f"{method} {writer.path.format(number)}" for number, method in enumerate(METHODS) if number != POSTED
@@ -177,8 +185,8 @@ async def test_other_server_receives_requests_of_log_in_order_and_at_their_inter
         ("php-fpm", "cannot be replayed: PHP-FPM logs scripts in place of URLs; replay the log of the web server"),
     ],
 )
-async def test_log_without_times_or_urls_is_refused(name: str, words: str, whole_lab: Lab, tmp_path: Path) -> None:
-    writer, host = PARTIAL_WRITERS[name], whole_lab.web1
+async def test_log_without_times_or_urls_is_refused(name: str, words: str, own_lab: Lab, tmp_path: Path) -> None:
+    writer, host = PARTIAL_WRITERS[name], own_lab.web1
     file = tmp_path / "log"
     try:
         await start(host, writer)
@@ -190,8 +198,8 @@ async def test_log_without_times_or_urls_is_refused(name: str, words: str, whole
     assert (done.returncode, done.stdout) == (2, "") and f"{file}: {words}" in done.stderr
 
 
-async def test_command_replays_log_that_has_urls_of_a_host(logs: dict[str, WrittenLog], whole_lab: Lab) -> None:
-    host, file = whole_lab.web1, logs["squid"].file
+async def test_command_replays_log_that_has_urls_of_a_host(logs: dict[str, WrittenLog], own_lab: Lab) -> None:
+    host, file = own_lab.web1, logs["squid"].file
     url = f"http://{host.address}:{RECEIVER.port}/"
     before = len(lines(host, WRITERS["squid"], RECEIVER.log))
     options = "--replay-log", file, "--speed", "50", "--no-tui"
