@@ -63,7 +63,8 @@ def send(host: Host, writer: LogWriter) -> list[Sent]:
 
 
 async def start(host: Host, writer: LogWriter) -> None:
-    """Start the server, and wait until it answers."""
+    """Start the server, and wait until it answers and writes its log: a program may do that for it, and start later."""
+    size = len(content(host, writer.log))
     await asyncio.to_thread(host.run, f"install -d -m 777 /srv/logs; {{ {writer.start or 'true'}\n}} >/dev/null 2>&1")
 
     def answers() -> bool:
@@ -77,7 +78,7 @@ async def start(host: Host, writer: LogWriter) -> None:
             connection.close()
         return True
 
-    await until(answers, DEADLINE)
+    await until(lambda: answers() and len(content(host, writer.log)) > size, DEADLINE)
 
 
 def stop(host: Host, writer: LogWriter) -> None:
