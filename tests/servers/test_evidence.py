@@ -129,7 +129,7 @@ def test_time_of_the_last_reload_is_that_of_the_log(tmp_path: Path, kind: str, l
     with log.open("w") as file:
         file.write(f"{line.replace('22:00:25', '21:00:00')}\n{line}\n2026-11-25 23:00:00: {other}\n")
         file.flush()
-        program = f"set -- {log} {os.getpid()} '{RELOADED[kind]}'\n{LOGGED}"
+        program = f"set -- {log} {os.getpid()} '{RELOADED[kind].pattern}'\n{LOGGED}"
         done = subprocess.run(["sh", "-c", program], capture_output=True, env={"TZ": "UTC", "PATH": os.environ["PATH"]})
     assert done.stdout.split() == [b"log", b"1795644025"]
     done = subprocess.run(["sh", "-c", program], capture_output=True, env={"TZ": "UTC", "PATH": os.environ["PATH"]})
