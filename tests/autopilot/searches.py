@@ -63,7 +63,7 @@ async def unstarted(folder: Path, url: str = "", step: float = 0.002) -> AsyncIt
     async with serving(behave) as server:
         profile = Profile(
             name="x",
-            plan=LoadPlan(url=url or server.url, concurrency=2, duration=60.0),
+            plan=LoadPlan(url=url or server.url, concurrency=2, duration=300.0),
             hosts=(HostConfig(name="web1"),),
             knobs=(knob(folder),),
         )
@@ -73,7 +73,7 @@ async def unstarted(folder: Path, url: str = "", step: float = 0.002) -> AsyncIt
 def plan(folder: Path, *constraints: str, **values: float) -> SearchPlan:
     search_space = searched_knob(knob(folder), LEVELS, "5")
     return SearchPlan(
-        **{"metric": "rate", "maximize": True, "budget": 60.0, "seconds": 0.5, **values},  # type: ignore[arg-type]
+        **{"metric": "rate", "maximize": True, "budget": 300.0, "seconds": 0.5, **values},  # type: ignore[arg-type]
         knobs=(search_space,),
         constraints=constraints,
     )
