@@ -155,8 +155,8 @@ def estimate_of_runs(before: Floats, after: Floats, others: Pool) -> Estimate:
 
 
 def repeated_level(runs: int, alpha: float = ALPHA) -> float:
-    """Return the level of the test of so many runs, 4 or more of both settings together, whose risk is `alpha` over
-    all tests: at 2 vs 2 runs and after each further run (alpha spending)."""
+    """Return the level of the test after `runs` runs of both settings together (4 or more). The risk over all tests, at
+    2 vs 2 runs and after each further run, is `alpha` (alpha spending)."""
     return alpha * _FIRST_SHARE * math.pow(max(1, runs - 3), -_FALL)
 
 

@@ -146,7 +146,7 @@ def effect_over_time(
 
 
 def over_time(test: Callable[[int], Interval], blocks: int) -> Iterator[tuple[int, Interval]]:
-    """Yield the number of blocks after the switch and the effect at each test; `test` is one by so many blocks."""
+    """Yield the number of blocks after the switch and the effect at each test. `test` takes that number."""
     tests: deque[Interval] = deque(maxlen=IN_A_ROW)
     found = Interval(0.0, -math.inf, math.inf)
     for number in _tested(blocks):
@@ -248,8 +248,8 @@ def detectable(before: Floats, after: Floats, alpha: float = ALPHA, scale: Scale
 
 
 def detectable_after(before: Floats, blocks: int, after: int, alpha: float = ALPHA, scale: Scale = unscaled) -> float:
-    """Return the smallest effect that `after` blocks after the switch would find with a probability of 80%, if there
-    were so many `blocks` before it, as uneven as those `before` (LEAST or more), drift left aside."""
+    """Return the smallest effect that `after` blocks after the switch would find with a probability of 80%, without
+    drift. `blocks`: the number of blocks before the switch, with the variance of `before` (LEAST or more)."""
     found = _pooled(_Side.of(scale(before)))
     variance = found._replace(freedom=max(1, round(found.freedom * (blocks - 1) / (len(before) - 1))))
     error = math.sqrt(variance.value * (1 / blocks + 1 / after))

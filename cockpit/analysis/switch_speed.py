@@ -49,7 +49,7 @@ class Blocks(NamedTuple):
         return len(self.before_speeds) > 0
 
     def first(self, number: int) -> Blocks:
-        """The blocks with only so many after the switch."""
+        """The blocks with the first `number` after the switch."""
         return self._replace(after=self.after[:number], after_speeds=self.after_speeds[:number])
 
     def at(self, slope: float) -> Blocks:
@@ -95,8 +95,8 @@ def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], er
 
 
 def reading_error(sides: Sequence[Floats], per_block: float) -> float:
-    """Return the standard error of the mean of so many consecutive readings (logarithms): at most what consecutive ones
-    differ by, for the speed itself differs as well. Infinite without two readings."""
+    """Return the standard error of the mean of `per_block` consecutive readings (logarithms). It is an upper bound,
+    because consecutive readings differ by the speed, too. Infinite without two readings."""
     steps = np.concatenate([np.diff(side) for side in sides])
     return math.sqrt(float((steps**2).mean()) / 2 / per_block) if len(steps) else math.inf
 

@@ -53,8 +53,8 @@ def baseline_wait(state: State) -> float:
 
 
 class BaselinePower(NamedTuple):
-    """The smallest changes (shares) of the headline `metric` that a change made now would find in `after` seconds with
-    a probability of 80%: with the baseline of so many `seconds`, and with one of LONGER (None: it is that long)."""
+    """The minimum detectable effects (shares) on the headline `metric`, `after` seconds after a change made now, with a
+    probability of 80%: with the baseline of `seconds`, and with a baseline of LONGER (None: it is that long)."""
 
     metric: str
     seconds: int

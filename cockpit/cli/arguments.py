@@ -296,7 +296,7 @@ def _add_ssh_config(parser: CommandParser) -> None:
     add_ssh_config(parser.add_argument)
 
 
-# Flags beside those of the table.
+# Flags that are not in the table.
 _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "start": (_add_ssh_config, add_appearance),
     "run": (_add_run, add_appearance),

@@ -250,7 +250,7 @@ class Recording:
         return found
 
     def _read_rows(self, part: EventRange) -> tuple[list[Numbered], list[tuple[int, Damaged]]]:
-        """Return the events of a range that are rows, and the numbers of those that are damaged."""
+        """Return the events of a range that are rows, and the numbers of damaged events."""
         rows = self._rows.ask(f"{EVENTS} WHERE seq BETWEEN ? AND ? ORDER BY seq", (part.first, part.last))
         if len(rows) < part.rows:
             # A damaged number misleads the search for the others, but not a walk over the whole table.

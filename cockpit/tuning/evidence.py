@@ -19,6 +19,8 @@ from cockpit.tuning.server_check import ReadBy
 
 # Seconds by which a file must be newer than a process: starts are read in whole seconds of an adjusted clock.
 _APART = 2
+# Times that servers are looked up again after a change.
+_AGAIN = 3
 
 
 class Shown(NamedTuple):
@@ -78,7 +80,7 @@ async def after_change(
     knobs = {edit.knob.name: edit.knob for edit in planned.edits if edit.new is not None and _is_read(edit.knob)}
     if not knobs or options.readers is None:
         return []
-    instances = _certain(await options.readers(), knobs)
+    instances = await _instances(shell, change, planned, options, knobs)
     notes, unseen = [], []
     for name, instance in instances.items():
         setting = settings[name]
@@ -95,6 +97,22 @@ async def after_change(
 def _is_read(knob: Knob) -> bool:
     """Whether a reload makes the server read it from its file."""
     return knob.kind in DIRECTIVES and not knob.live and not knob.written_only
+
+
+async def _instances(
+    shell: Remote, change: str, planned: Plan, options: ChangeOptions, names: Collection[str]
+) -> dict[str, Instance]:
+    """The servers that certainly read these knobs. While a server replaces itself by a reload, two may seem to: ask
+    again if the server was certain before the change."""
+    assert options.readers
+    found = _certain(await options.readers(), names)
+    for _ in range(_AGAIN):
+        if set(found) >= set(names) & set(planned.masters):
+            break
+        await asyncio.sleep(PACE)
+        await pending.poll(shell, change, options.patience.lease)
+        found = _certain(await options.readers(), names)
+    return found
 
 
 def _certain(readers: Collection[ReadBy], names: Collection[str]) -> dict[str, Instance]:

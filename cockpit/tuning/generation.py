@@ -1,4 +1,4 @@
-"""The processes of one changed server, apart from those of other servers of the same name. Pure."""
+"""The processes of one changed server, without processes of other servers of the same name. Pure."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ SHARED = "\nShared Memory Cache\nMaximum Size: 24576 KB\nCurrent Size: 0.00 KB 0
 
 
 def output(evidence: Evidence, pages: Mapping[str, str], pid: int = 1) -> str:
-    """The output of its program, with pages in place of those of a server."""
+    """Return the output of the program of a sign, with `pages` instead of a server."""
     cases = " ".join(f'{path}) printf %s "${name}" ;;' for name, path in _named(pages).items())
     environment = {"PATH": os.environ["PATH"], **{name: pages[path] for name, path in _named(pages).items()}}
     program = f"set -- {pid} 80 /dev/null ''\n{SHOWN_BY}page() {{ case $1 in {cases} esac; }}\n{evidence.command}"

@@ -73,7 +73,7 @@ def knob(kind: str, directive: str, **given: str) -> Knob:
 def test_each_setting_has_help_line_and_form(kind: str, name: str) -> None:
     setting = TABLES[kind][name]
     assert 10 < len(setting.help) < 120 and "\n" not in setting.help and not setting.help.endswith(".")
-    assert WHEN.search(setting.help), "the line has no word on when the setting matters, or what a value costs"
+    assert WHEN.search(setting.help), "the help line must state when the setting matters, or what a value costs"
     assert not setting.accepts("buffer=no such value")
     assert all(setting.accepts(value) for value in setting.form.choices)
     assert not setting.form.words.endswith(".")

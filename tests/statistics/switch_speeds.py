@@ -13,7 +13,7 @@ from cockpit.analysis import switch, switch_speed
 from cockpit.analysis.blocks import BLOCK
 from tests.statistics.noise import DEVIATION, Floats, Noise, Shape, autoregressive
 
-# Standard deviation of the logarithm of the speed, and of what one second's loop of the probe measures of it.
+# Standard deviations: of the logarithm of the speed, and of the error of the probe's loop in one second.
 SPEED, READ = 0.08, 0.02
 # Seconds of the baseline.
 BEFORE = 60
@@ -26,7 +26,7 @@ def constant(_: np.random.Generator, shape: Shape) -> Floats:
 
 
 def wandering(seconds: float) -> Noise:
-    """Return a speed that wanders to another within so many seconds."""
+    """Return a speed that whose autocorrelation falls to 1/e within `seconds`."""
 
     def draw(random: np.random.Generator, shape: Shape) -> Floats:
         return autoregressive(math.exp(-1 / seconds))(random, shape) * SPEED / DEVIATION
