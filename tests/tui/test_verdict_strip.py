@@ -269,6 +269,13 @@ def test_likely_outcome_is_shown_only_while_growing() -> None:
     assert "likely better" in lines_of(strip_of(make_verdict(INCONCLUSIVE, leaning, growing=True, needs=20.0)))[1]
 
 
+def test_verdict_of_another_metric_is_final_while_the_rate_is_only_likely() -> None:
+    rate, p50 = effect("rate", INCONCLUSIVE, 0.3, 0.9, likely=BETTER), effect("p50", BETTER, -0.6, 0.2)
+    lines = lines_of(strip_of(make_verdict(BETTER, rate, p50, growing=True)))
+    assert lines[1].startswith("▲  better: p50")
+    assert any(line.startswith("▲? rate") for line in lines)
+
+
 def test_one_sided_interval_shows_measured_change() -> None:
     waiting = effect("rate", INCONCLUSIVE, 2.7, low=0.0, high=None)
     assert lines_of(strip_of(make_verdict(INCONCLUSIVE, waiting)))[3].startswith("?  rate ×3.7 (≥ +0.0%)  ")

@@ -106,7 +106,8 @@ def compact_height(of: Strip, most: int) -> int:
 def _word(of: Strip, short: bool = False) -> Line:
     """Return mark and word, and the deciding effect unless `short`."""
     verdict = of.verdict
-    likely = _likely(of, of.effects[0]) if of.effects else None
+    # Another metric than the first may have concluded the verdict.
+    likely = _likely(of, of.effects[0]) if of.effects and verdict.outcome is Outcome.INCONCLUSIVE else None
     role = ROLES[likely] if likely else _WORD_ROLES[verdict.outcome]
     if likely:
         word = f"{MARKS[likely]}? likely {likely}"
