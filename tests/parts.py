@@ -29,7 +29,7 @@ INTERRUPTED = 130
 
 class Part(NamedTuple):
     """A command that must succeed. `live`: it prints directly, also if other parts run beside it. `again`: the command
-    that runs its few failed tests once more."""
+    that runs its few failed tests, which are appended, once more."""
 
     name: str
     command: tuple[str, ...]
@@ -47,7 +47,7 @@ CHECKS = (
 )
 INSTALL = Part("lab packages", ("sh", "tests/lab/install"), live=True)
 # Failed tests run once more without others beside them, if they are few: a test that fails twice fails the part.
-AGAIN = (*PYTEST, "-m", "not alone", "--last-failed", "--last-failed-no-failures", "none")
+AGAIN = (*PYTEST, "-m", "not alone")
 FEW = 20
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 TESTS = Part("tests", (*PYTEST, "-m", "not alone", *SIDE_BY_SIDE), live=True, again=AGAIN)
@@ -63,7 +63,7 @@ def run(*stages: Sequence[Part]) -> int:
         for part, code in zip(parts, _exit_codes(parts), strict=True):
             rows.append(f"{part.name:14} {_result(code):12} {time.monotonic() - began:5.0f} s")
             if code == 1 and part.again and 0 < len(failed := _failed_tests()) <= FEW:
-                code = subprocess.run(part.again).returncode
+                code = subprocess.run((*part.again, *failed)).returncode
                 rows += [f"{'once more':14} {_result(code):12} {time.monotonic() - began:5.0f} s", *failed]
             codes.append(code)
         if INTERRUPTED in codes:
@@ -73,8 +73,9 @@ def run(*stages: Sequence[Part]) -> int:
 
 
 def _failed_tests() -> list[str]:
-    """Return the tests that failed in the last run of pytest."""
-    return sorted(json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
+    """Return the tests that failed in the last run of pytest, without the group that each has where tests run in
+    parallel."""
+    return sorted(name.rpartition("@")[0] for name in json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
 
 
 def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:

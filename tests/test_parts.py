@@ -34,19 +34,40 @@ def test_exit_code_is_0_if_all_parts_pass() -> None:
     assert parts.run((parts.Part("first", ("true",)),)) == 0
 
 
-@pytest.mark.parametrize("again", ["true", "false"])
-def test_few_failed_tests_run_once_more_and_are_listed(
-    again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+# Tests in a group, as conftest.py makes them. `test_second_time` passes when it runs again.
+TWO_TESTS = """\
+from pathlib import Path
+import pytest
+pytestmark = pytest.mark.xdist_group("a folder/test_two.py")
+
+def ran(name):
+    with Path(name).open("a") as file:
+        file.write("ran ")
+    return Path(name).read_text()
+
+@pytest.mark.parametrize("at", ["user@host"])
+def test_second_time(at):
+    assert ran("second") == "ran ran "
+
+def test_first_time():
+    assert ran("first") == "ran "
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_only_failed_tests_run_once_more_and_are_listed(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    failed = tmp_path / "lastfailed"
-    failed.write_text('{"tests/a.py::test_b": true}')
-    monkeypatch.setattr(parts, "LAST_FAILED", failed)
-    part = parts.Part("tests", ("false",), again=(again,))
-    assert parts.run((part,)) == int(again == "false")
+    (tmp_path / "test_two.py").write_text(TWO_TESTS.replace("ran ran", " ".join(["ran"] * (times + 1))))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"--rootdir={tmp_path}")
+    part = parts.Part("tests", (*parts.PYTEST, "-n", "1", "--dist", "loadgroup"), again=parts.PYTEST)
+    assert parts.run((part,)) == times - 1
     rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines() if line]
-    assert rows == [["tests", "FAILED"], ["once", "more"], ["tests/a.py::test_b"]]
+    assert rows[-3:] == [["tests", "FAILED"], ["once", "more"], ["test_two.py::test_second_time[user@host]"]]
+    assert (tmp_path / "second").read_text() == "ran ran " and (tmp_path / "first").read_text() == "ran "
     monkeypatch.setattr(parts, "FEW", 0)
-    assert parts.run((part,)) == 1
+    assert parts.run((part._replace(command=("false",)),)) == 1
 
 
 def test_failed_round_fails_run_and_lists_tests(capsys: pytest.CaptureFixture[str]) -> None:
