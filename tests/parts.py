@@ -75,7 +75,9 @@ def run(*stages: Sequence[Part]) -> int:
 def _failed_tests() -> list[str]:
     """Return the tests that failed in the last run of pytest, without the group that each has where tests run in
     parallel."""
-    return sorted(name.rpartition("@")[0] for name in json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
+    return (
+        sorted(name.rpartition("@")[0] for name in json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
+    )
 
 
 def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:

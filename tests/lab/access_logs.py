@@ -7,8 +7,8 @@ from typing import NamedTuple
 _APP = """\
 def application(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
-    # A proxy closes after the headers of a HEAD response; gunicorn logs no request whose body it cannot send.
-    return [b"" if environ["REQUEST_METHOD"] == "HEAD" else b"ok"]
+    # A proxy closes after the headers of a HEAD response; gunicorn logs no request whose body it cannot send, even b"".
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [b"ok"]
 """
 _HAPROXY = """\
 global

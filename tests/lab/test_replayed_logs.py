@@ -101,7 +101,10 @@ async def written(host: Host, writer: LogWriter, file: Path) -> WrittenLog:
     before = len(lines(host, writer))
     sent = await asyncio.to_thread(send, host, writer)
     # lighttpd writes its log some seconds later.
-    await until(lambda: len(lines(host, writer)) >= before + len(sent), 5 * DEADLINE)
+    try:
+        await until(lambda: len(lines(host, writer)) >= before + len(sent), DEADLINE)
+    except TimeoutError:
+        pytest.fail("\n".join([f"lines are missing in {writer.log}:", *lines(host, writer)]))
     found = lines(host, writer)[before:]
     await asyncio.to_thread(file.write_text, "".join(f"{line}\n" for line in found))
     return WrittenLog(file, sent)

@@ -93,8 +93,8 @@ async def test_each_round_measures_both_settings_after_own_set_up(live: Live, tm
 
 async def test_rounds_extend_current_run_and_leave_it_running(live: Live) -> None:
     session, source = live
-    await source.load.start(replace(source.load.plan, duration=1.0))
-    await source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED)
+    await source.load.start(replace(source.load.plan, duration=5.0))
+    await source.tuning.prove({"Level": "7"}, SHORT._replace(seconds=1.5), Afterwards.RESTORED)
     state = await ended(live)
     assert state.runs == 1 and state.rounds[0].begun.run == 1
     # The planned end of the run takes effect after the rounds.
