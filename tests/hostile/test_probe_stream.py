@@ -29,7 +29,7 @@ from tests.hostile.streams import FACTS, frame
 from tests.hosts.sshd import Sshd
 
 # Inputs per seed.
-COUNT = 12_500
+COUNT = 4_000
 
 
 @pytest.mark.parametrize("seed", SEEDS)

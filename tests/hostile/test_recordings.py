@@ -31,7 +31,7 @@ from tests.session.events import small_session
 ROOT = Path(__file__).parents[2]
 INTACT = ROOT / "tests" / "recordings" / "two-hosts.cockpit"
 # Files per process. Development machines can test many more.
-PROCESSES, FILES = 2, int(os.environ.get("COCKPIT_FUZZ_FILES", "16"))
+PROCESSES, FILES = 2, int(os.environ.get("COCKPIT_FUZZ_FILES", "8"))
 
 
 def fuzzed(folder: Path, first: int) -> list[tuple[int, str]]:

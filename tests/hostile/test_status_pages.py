@@ -33,7 +33,7 @@ from tests.hosts.test_status import response, serving
 from tests.model.hosts import sample
 
 # Inputs per seed.
-COUNT = 6_000
+COUNT = 3_000
 
 
 @pytest.mark.parametrize("seed", SEEDS)
