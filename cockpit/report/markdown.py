@@ -38,7 +38,7 @@ def markdown(state: State) -> str:
 
 
 def md(value: str) -> str:
-    """Return text of any origin as literal Markdown, without links."""
+    """Return text of any origin, escaped as literal Markdown without links."""
     plain = _MARKUP.sub(r"\\\1", neutral(value))
     # Some renderers link bare addresses; the scheme is separated to prevent it.
     return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1\\\2", plain)
@@ -52,7 +52,7 @@ def _search(state: State) -> Iterator[str]:
     yield from ("", *_table(TRIAL_TITLES, list(trial_rows(known))))
     slices = list(slice_rows(known))
     if slices:
-        yield from ("", "### Fitted along each knob", "", *_table(SLICE_TITLES, slices))
+        yield from ("", "### Fitted metric by knob", "", *_table(SLICE_TITLES, slices))
 
 
 def _lines(found: SessionSummary) -> Iterator[str]:

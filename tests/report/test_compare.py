@@ -121,11 +121,11 @@ def test_time_range_is_cut_at_its_ends(file: Path) -> None:
 
 
 def test_invalid_sides_are_refused(file: Path) -> None:
-    with pytest.raises(UsageError, match="#7: no such run; its runs: 1 to 2"):
+    with pytest.raises(UsageError, match="#7: no such run; runs of the recording: 1 to 2"):
         open_side(f"{file}#7")
     with pytest.raises(UsageError, match="no counted load; choose a run"):
         open_side(f"{file}@26s..30s")
-    with pytest.raises(UsageError, match="its end is not after its beginning"):
+    with pytest.raises(UsageError, match="empty time range; its end must be after its start"):
         open_side(f"{file}@26s..20s")
     with pytest.raises(UsageError, match="a setting was changed between the runs"):
         open_side(str(file))
