@@ -64,7 +64,7 @@ class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
     """Why a comparison, or one metric of it, is invalid. `share` is a share of the time, or of the requests; `seconds`
-    are seconds without samples. `host` and `detail` are text from outside. `other` is the other load that is the
+    are seconds without samples. `host` and `detail` are untrusted text. `other` is the other load that is the
     cause."""
 
     cause: Cause

@@ -106,7 +106,7 @@ _AFFECTED = {
 
 
 class RunWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """A warning. `subject` is text from outside, `values` are numbers by name: see WarningKind. Shares are from 0 to
+    """A warning. `subject` is untrusted text, `values` are numbers by name: see WarningKind. Shares are from 0 to
     1."""
 
     kind: WarningKind

@@ -118,7 +118,7 @@ def change_words(effect: Effect) -> str:
 
 
 def _bound(effect: Effect) -> str:
-    """Return the only end of an interval that is open: `≥ +12%`, `≤ −30%`; of a quotient `≥ ÷1.7`, `≤ ÷2.5`."""
+    """Return the only end of a one-sided interval: `≥ +12%`, `≤ −30%`; of a quotient `≥ ÷1.7`, `≤ ÷2.5`."""
     end = effect.low if effect.high is None else effect.high
     sign = "≥" if (effect.high is None) != _is_quotient(effect, end or 0.0) else "≤"
     return f"{sign} {_amount(effect, end or 0.0)}"
@@ -224,7 +224,7 @@ def basis_lines(verdict: Verdict) -> list[str]:
     if verdict.effects and verdict.design is not Design.TOTALS:
         lines.append(
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
-            "equivalent: the interval is within the margin; less than 1% is no difference"
+            "equivalent: the interval is within the margin; changes below 1% are no difference"
         )
     return lines
 
@@ -241,7 +241,7 @@ def speed_words(verdict: Verdict) -> str:
 
 
 def unadjusted(effect: Effect) -> Effect:
-    """Return the effect without its adjustment for CPU speed."""
+    """Return the effect without its adjustment for CPU speed, if there is one."""
     if effect.speed is None:
         return effect
     return replace(effect, change=effect.speed.change, low=effect.speed.low, high=effect.speed.high)
@@ -288,8 +288,9 @@ _FLAWS = {
     Flaw.CHANGING: "during a change or an action",
 }
 _METHOD = {
-    Design.SWITCH: "one change under load: the interval holds at each observation, against the mean before the change "
-    "and its trend; blocks of 5 s, variance of batches of up to 30 s; outliers that favour the effect may be left out",
+    Design.SWITCH: "one change under load: an anytime-valid interval of the difference of the means and of the step "
+    "beside a common trend; blocks of 5 s, variance of batches of up to 30 s; outliers that favour the effect may be "
+    "left out",
     Design.ROUNDS: "paired rounds: both settings in each round, one value per round",
     Design.RUNS: "one value per run; the variance between runs is pooled over the settings",
     Design.TOTALS: "only totals from another tool: without data per second there is no interval",
