@@ -269,7 +269,7 @@ def _unstable_words(found: Stability) -> str:
             return f"too short: {found.seconds} s counted{left_out}, needs {found.needed} s"
         case StabilityKind.RATE:
             rates = ", ".join(map(si, found.rates))
-            return f"rate was {rates} req/s in its last {len(found.rates)} parts of {found.seconds} s"
+            return f"rate was {rates} req/s in the last {len(found.rates)} parts of {found.seconds} s each"
         case StabilityKind.P99:
             return f"p99 {'rose' if found.change > 0 else 'fell'} by {100 * abs(found.change):.0f}%"
         case _:

@@ -158,7 +158,7 @@ def _runs(result: StudyResult, cell: Cell) -> Iterable[str]:
     yield f"{cell_name(result, cell)}: {unit} {metrics}"
     if cell.unstable:
         first = cell.unstable[0]
-        example = f"as round {first.place.round}: {stability_words(first.stability)}"
+        example = f"e.g. round {first.place.round}: {stability_words(first.stability)}"
         yield f"  {len(cell.unstable)} of {len(cell.counted)} runs unstable, {example}"
 
 
