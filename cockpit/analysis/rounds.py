@@ -194,7 +194,7 @@ def _headline(segment: Segment) -> str:
     return "p99" if segment.plan.open else "rate"
 
 
-# In so many rounds each side comes first equally often.
+# Number of rounds within which each side is first equally often.
 BALANCED = 4
 
 

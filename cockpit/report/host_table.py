@@ -84,7 +84,7 @@ def _load(found: Mapping[str, float]) -> list[str]:
 
 
 def control_group(found: Mapping[str, float]) -> list[str]:
-    """Return the lines of the server's control group, from a host's means; empty if the server has none of its own."""
+    """Return the lines of the server's control group, from a host's means; empty without one."""
     if "cgroup.cpu" not in found:
         return []
     words = [f"{found['cgroup.cpu']:.1f}% of a CPU"]

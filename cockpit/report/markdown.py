@@ -77,7 +77,7 @@ def _lines(found: SessionSummary) -> Iterator[str]:
         )
     markers = list(marker_words(state))
     if markers:
-        yield from ("", "## Timeline", "", *_table(("at", "", "what"), markers))
+        yield from ("", "## Timeline", "", *_table(("time", "", "event"), markers))
     yield from ("", "## Environment", "", *_pairs(environment_pairs(found)))
     for result in found.results:
         yield from ("", f"### {run_named(found, result.run).capitalize()}", "", *_pairs(run_words(result)))
