@@ -85,7 +85,7 @@ def block_sample(window: Window) -> Sample:
     """Return the metrics of a window by block, from its first second; an incomplete last block is left out."""
     seconds = window.seconds
     places = _block_indices(seconds, BLOCK)
-    table = _table(window)
+    table = _values_by_second(window)
     by_second = {name: values for name, values in table.items() if not name.startswith("+")}
     spread = LatencyBlocks.of([second.latency for second in seconds])
     grouped = spread.grouped(places) if places else spread._replace(counts=np.zeros((0, spread.counts.shape[1])))
@@ -118,7 +118,7 @@ def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
         "+failed": np.array([float(one.failed) for one in counts]),
         "+requests": np.array([float(one.completed + sum(one.errors.values())) for one in counts]),
     }
-    read = [_segment_metrics(segment) for segment in segments]
+    read = [_host_metrics_of_segment(segment) for segment in segments]
     values = {
         name: np.array([metrics.get(name, np.nan) for metrics in read])
         for name in sorted({name for metrics in read for name in metrics})
@@ -148,7 +148,7 @@ def _block_indices(seconds: tuple[LoadSecond, ...], length: int) -> list[list[in
     return [places for block, places in groups.items() if block < whole and len(places) >= FILLED * length]
 
 
-def _table(window: Window) -> dict[str, Floats]:
+def _values_by_second(window: Window) -> dict[str, Floats]:
     """Return values per second. Names with a leading + are counts to be summed, all others are samples."""
     seconds = window.seconds
     table = {
@@ -158,12 +158,12 @@ def _table(window: Window) -> dict[str, Floats]:
         "+requests": np.array([float(second.completed + second.errors) for second in seconds]),
     }
     for name, points in window.hosts.items():
-        for reading, values in _readings(points, seconds).items():
+        for reading, values in _host_values_by_second(points, seconds).items():
             table[f"{name}.{reading}"] = values
     return table
 
 
-def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) -> dict[str, Floats]:
+def _host_values_by_second(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) -> dict[str, Floats]:
     """Assign each sample to the second with most of its interval; nan for seconds without one."""
     place = {second.second: at for at, second in enumerate(seconds)}
     busy, used, spawned, speed = (np.full(len(seconds), np.nan) for _ in range(4))
@@ -182,7 +182,7 @@ def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) ->
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
-def _segment_metrics(segment: Segment) -> dict[str, float]:
+def _host_metrics_of_segment(segment: Segment) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, window in segment.hosts.items():
         if window.seconds <= 0:

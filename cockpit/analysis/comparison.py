@@ -117,23 +117,23 @@ def distribution(before: Histogram, after: Histogram, most: int) -> Distribution
 
 def _verdicts(before: Side, after: Side, load_may_differ: bool) -> tuple[Verdict, ...]:
     label = after.segments[0].label if before.state is after.state else ""
-    judge = judge_switch if _one_run(before, after) else judge_single_runs
+    judge = judge_switch if _are_of_one_run(before, after) else judge_single_runs
     if len(before.segments) == len(after.segments) == 1:
         return (judge(before.windows[0], after.windows[0], label, load_may_differ),)
-    if _repeats(before) and _repeats(after) and not load_may_differ:
+    if _has_repeats(before) and _has_repeats(after) and not load_may_differ:
         one, two = ([[window] for window in side.windows] for side in (before, after))
         return (judge_repeated_runs(one, two, label),)
     pairs = list(_pairs_by_load(before, after))
     if pairs:
         return tuple(judge(one, two, two.segments[0].label) for one, two in pairs)
-    return (judge(_longest(before), _longest(after), label, load_may_differ),)
+    return (judge(_longest_window(before), _longest_window(after), label, load_may_differ),)
 
 
-def _one_run(before: Side, after: Side) -> bool:
+def _are_of_one_run(before: Side, after: Side) -> bool:
     return before.state is after.state and len({segment.run for segment in (*before.segments, *after.segments)}) == 1
 
 
-def _repeats(side: Side) -> bool:
+def _has_repeats(side: Side) -> bool:
     return len(side.segments) > 1 and len({segment.run for segment in side.segments}) == len(side.segments)
 
 
@@ -147,7 +147,7 @@ def _pairs_by_load(before: Side, after: Side) -> Iterable[tuple[Window, Window]]
             yield one, two
 
 
-def _longest(side: Side) -> Window:
+def _longest_window(side: Side) -> Window:
     return max(side.windows, key=lambda window: len(window.seconds))
 
 

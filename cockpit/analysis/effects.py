@@ -143,7 +143,7 @@ def _has_no_data(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
 def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: float, margin: float) -> Effect:
     if measured is None:
         return Effect(name=name, outcome=Outcome.INCONCLUSIVE, headline=headline, level=level, margin=margin)
-    shown = _shares(measured.interval) if measured.logarithmic else measured.interval
+    shown = _to_shares(measured.interval) if measured.logarithmic else measured.interval
     known = math.isfinite(measured.interval.low) and math.isfinite(measured.interval.high)
     detectable = measured.detectable
     if detectable is not None:
@@ -171,7 +171,7 @@ def _adjustment(found: MeasuredSpeed | None) -> SpeedAdjustment | None:
     if found is None:
         return None
     known = math.isfinite(found.plain.low) and math.isfinite(found.plain.high)
-    plain = _shares(found.plain)
+    plain = _to_shares(found.plain)
     return SpeedAdjustment(
         change=plain.estimate,
         low=plain.low if known else None,
@@ -193,5 +193,5 @@ def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | Non
     return Outcome.BETTER if (change > 0) == more_is_better(name) else Outcome.WORSE
 
 
-def _shares(interval: Interval) -> Interval:
+def _to_shares(interval: Interval) -> Interval:
     return Interval(*(math.expm1(min(value, 700.0)) for value in interval))

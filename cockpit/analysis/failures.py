@@ -11,9 +11,9 @@ from cockpit.model.counts import Counts
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
-# A stall lasts longer than STALL (s) and longer than _TIMES times p90.
+# A stall lasts longer than STALL (s) and longer than _P90_FACTOR times p90.
 STALL = 0.3
-_TIMES = 2.0
+_P90_FACTOR = 2.0
 # Minimum share of a second covered by ticks for a rate.
 _COVERED = 0.3
 
@@ -60,7 +60,7 @@ def stall(state: State) -> Stall | None:
         return None
     oldest = max(worker.oldest for worker in waiting)
     seconds = min(oldest, *(worker.silence for worker in waiting))
-    if seconds < max(STALL, _TIMES * segment.counts.latency.percentile(90)):
+    if seconds < max(STALL, _P90_FACTOR * segment.counts.latency.percentile(90)):
         return None
     return Stall(seconds, sum(worker.requests for worker in waiting), oldest)
 
@@ -79,7 +79,9 @@ def failures(state: State, segment: Segment) -> Failures | None:
     seconds = between(state.seconds, int(segment.start), ceil(segment.last))
     last = next((second.second for second in reversed(seconds) if second.failed), segment.last)
     growing = state.running == segment.run and segment is state.segment
-    return Failures(counts.failed, counts.ended, kinds_of(counts), last, _failing(seconds) if growing else None)
+    return Failures(
+        counts.failed, counts.ended, kinds_of(counts), last, _ongoing_failures(seconds) if growing else None
+    )
 
 
 def kinds_of(counts: Counts) -> tuple[tuple[str, int], ...]:
@@ -91,7 +93,7 @@ def kinds_of(counts: Counts) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(found.items(), key=lambda kind: (-kind[1], kind[0])))
 
 
-def _failing(seconds: Sequence[LoadSecond]) -> Failing | None:
+def _ongoing_failures(seconds: Sequence[LoadSecond]) -> Failing | None:
     if not seconds:
         return None
     begun = len(seconds) > 1 and seconds[-1].end - seconds[-1].start < _COVERED

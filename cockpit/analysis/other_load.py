@@ -57,7 +57,7 @@ def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
         names.append(GENERATOR)
     found = []
     for name in names:
-        sides = [_shares(windows, name) for windows in (before, after)]
+        sides = [_load_and_idle(windows, name) for windows in (before, after)]
         if min(len(others) for others, _ in sides) < _LEAST:
             continue
         (one, idle_before), (two, idle_after) = sides
@@ -67,7 +67,7 @@ def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
                 idle=min(float(idle_before.mean()), float(idle_after.mean())),
                 noise=noise_of(one, two),
                 rate=_rate(after) / _rate(before) if _rate(before) else 1.0,
-                unloaded=(_unloaded(before, name), _unloaded(after, name)),
+                unloaded=(_idle_other_load(before, name), _idle_other_load(after, name)),
             )
         )
     return found
@@ -130,13 +130,13 @@ def _difference(one: MeasuredOtherLoad) -> float:
     return one.load.after - one.load.before
 
 
-def _unloaded(windows: Windows, name: str) -> float | None:
+def _idle_other_load(windows: Windows, name: str) -> float | None:
     """Return a side's other load while no load ran, as a share; None unless it is known for each window."""
     known = [window.unloaded[name] / 100 for window in windows if name in window.unloaded]
     return max(known) if len(known) == len(windows) else None
 
 
-def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:
+def _load_and_idle(windows: Windows, name: str) -> tuple[Floats, Floats]:
     """Return other load and idle time per reading, as shares. Seconds with a saturated generator are included, because
     other load may have caused them."""
     values: list[tuple[float, float]] = []
@@ -173,12 +173,12 @@ def _is_local(address: str) -> bool:
 
 def noise_of(before: Floats, after: Floats) -> float:
     """Return the standard error of the difference of the means, by the variance of the quieter side."""
-    blocks = [_blocks(side) for side in (before, after)]
+    blocks = [_block_means(side) for side in (before, after)]
     variance = min(switch.long_run_variance(side, side[:0]).value for side in blocks)
     return math.sqrt(variance * sum(1 / max(1, len(side)) for side in blocks))
 
 
-def _blocks(values: Floats) -> Floats:
+def _block_means(values: Floats) -> Floats:
     number = len(values) // BLOCK
     means: Floats = values[: number * BLOCK].reshape(number, BLOCK).mean(axis=1)
     return means

@@ -168,25 +168,25 @@ def _variant_verdict(state: State, first: VariantSegments, other: VariantSegment
     """Judge a variant: by rounds if the settings alternate, by runs if both sides have several, else by the nearest
     segments."""
     windows = {segment.number: segment_window(state, segment) for segment in (*first.segments, *other.segments)}
-    pairs = _alternating(first, other)
-    if len(pairs) > 1 and all(_long(windows[segment.number]) for pair in pairs for segment in pair):
+    pairs = _alternating_pairs(first, other)
+    if len(pairs) > 1 and all(_is_long_enough(windows[segment.number]) for pair in pairs for segment in pair):
         return judge_rounds([([windows[one.number]], [windows[two.number]]) for one, two in pairs], other.label)
     if len(first.segments) > 1 and len(other.segments) > 1:
         before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, other))
         return judge_repeated_runs(before, after, other.label)
     # The segment nearest in time has the least drift.
     longest = max(other.segments, key=lambda segment: len(windows[segment.number].seconds))
-    usable = [segment for segment in first.segments if _long(windows[segment.number])] or list(first.segments)
+    usable = [segment for segment in first.segments if _is_long_enough(windows[segment.number])] or list(first.segments)
     nearest = min(usable, key=lambda segment: abs(segment.start - longest.start))
     judge = judge_switch if nearest.run == longest.run else judge_single_runs
     return judge(windows[nearest.number], windows[longest.number], other.label)
 
 
-def _long(window: Window) -> bool:
+def _is_long_enough(window: Window) -> bool:
     return len(window.seconds) >= _TOO_SHORT
 
 
-def _alternating(first: VariantSegments, other: VariantSegments) -> list[tuple[Segment, Segment]]:
+def _alternating_pairs(first: VariantSegments, other: VariantSegments) -> list[tuple[Segment, Segment]]:
     """Return pairs of a baseline segment and the next segment of the other variant, in order of time."""
     pairs: list[tuple[Segment, Segment]] = []
     waiting: Segment | None = None

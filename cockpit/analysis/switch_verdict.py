@@ -48,7 +48,7 @@ class _Compared(NamedTuple):
             log_speeds(sample.blocks, names)[kept] for sample, kept in zip(self.samples, known, strict=True)
         )
         return self._ordered(
-            switch_speed.with_speeds(one, two, (before, after), _reading_error(self.windows, names), _sign(name))
+            switch_speed.with_speeds(one, two, (before, after), _reading_error(self.windows, names), _speed_sign(name))
         )
 
     def _ordered(self, blocks: switch_speed.Blocks) -> switch_speed.Blocks:
@@ -69,7 +69,7 @@ def switch_verdict(before: Window, after: Window) -> Verdict:
         blocks = compared.blocks(name)
         if len(blocks.before) < switch.LEAST or len(blocks.after) < least:
             return None
-        return _measured(compared, name, blocks, alpha)
+        return _measured_effect(compared, name, blocks, alpha)
 
     values = samples[0].size, samples[1].size
     found = effects(names, measure) if values[0] >= switch.LEAST and values[1] >= least else ()
@@ -82,7 +82,7 @@ def switch_verdict(before: Window, after: Window) -> Verdict:
     )
 
 
-def _measured(compared: _Compared, name: str, blocks: switch_speed.Blocks, alpha: float) -> MeasuredEffect:
+def _measured_effect(compared: _Compared, name: str, blocks: switch_speed.Blocks, alpha: float) -> MeasuredEffect:
     scale, unit = switch_scale(name, blocks.before, blocks.after)
     logarithmic = scale is not switch.unscaled
     blocks = blocks._replace(before=blocks.before / unit, after=blocks.after / unit)
@@ -95,7 +95,7 @@ def _measured(compared: _Compared, name: str, blocks: switch_speed.Blocks, alpha
     allowed = switch_speed.slopes(blocks, scale)
     if blocks.is_adjusted:
         plain = switch.effect(blocks.before, blocks.after, alpha, compared.between, scale)
-        speed = MeasuredSpeed(plain, _sign(name) * blocks.shift, slopes=(allowed.low, allowed.high))
+        speed = MeasuredSpeed(plain, _speed_sign(name) * blocks.shift, slopes=(allowed.low, allowed.high))
     likely = blocks.at(allowed.likely)
     if len(blocks.after) < switch.LEAST:
         hunch = _in_units(switch.first_impression(likely.before, likely.after, scale), unit)
@@ -110,7 +110,7 @@ def _in_units(interval: Interval, unit: float) -> Interval:
     return Interval(*(unit * value for value in interval))
 
 
-def _sign(name: str) -> int:
+def _speed_sign(name: str) -> int:
     """Return 1 if a metric rises with CPU speed, -1 if it falls."""
     return 1 if name == "rate" else -1
 

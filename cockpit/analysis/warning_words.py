@@ -60,7 +60,7 @@ _LABELS = {
     WarningKind.TOTALS_ONLY: "totals",
 }
 # Maximum number of subjects that are named for one warning.
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 class _Range(NamedTuple):
@@ -95,10 +95,10 @@ def grouped(found: Iterable[tuple[str, RunWarning]], cells: int) -> list[str]:
     groups: dict[tuple[str, str], dict[str, RunWarning]] = {}
     for name, warning in found:
         groups.setdefault((warning.kind, warning.subject), {})[name] = warning
-    return [f"{_named(list(alike), cells)}: {warning_words(*alike.values())}" for alike in groups.values()]
+    return [f"{_cell_names(list(alike), cells)}: {warning_words(*alike.values())}" for alike in groups.values()]
 
 
-def _named(names: list[str], cells: int) -> str:
-    if len(names) <= _MOST_NAMED:
+def _cell_names(names: list[str], cells: int) -> str:
+    if len(names) <= _MAX_NAMED:
         return ", ".join(names)
     return f"all {cells}" if len(names) == cells else f"{len(names)} of {cells}"

@@ -45,7 +45,7 @@ SPEED_CHANGE = 0.1
 _NAMED = 12
 
 # Latencies that the slowest tenth of the responses hardly affects.
-_LOW = ("p50", "mean", "min")
+_LOW_LATENCIES = ("p50", "mean", "min")
 
 
 class Affected(StrEnum):
@@ -129,7 +129,7 @@ class RunWarning(msgspec.Struct, frozen=True, kw_only=True):
             case Affected.LATENCY:
                 return is_latency(metric)
             case Affected.TAIL:
-                return is_latency(metric) and metric not in _LOW
+                return is_latency(metric) and metric not in _LOW_LATENCIES
 
 
 def warning_of(kind: WarningKind, subject: str = "", **values: float) -> RunWarning:
@@ -143,7 +143,7 @@ def generator_bound(seconds: float, saturated: float) -> bool:
 
 def run_warnings(result: RunResult) -> list[RunWarning]:
     """Return the warnings of a run, the most serious first, then those from before its start."""
-    counts, found = result.counts, _shared(result)
+    counts, found = result.counts, _common_warnings(result)
     errors = sum(counts.errors.values())
     if result.altered:
         found.append(warning_of(WarningKind.LOAD_ALTERED))
@@ -158,7 +158,7 @@ def run_warnings(result: RunResult) -> list[RunWarning]:
 
 def segment_warnings(segment: Segment) -> list[RunWarning]:
     """Return the warnings of a segment, the most serious first."""
-    found = _shared(segment)
+    found = _common_warnings(segment)
     if segment.altered:
         found.append(warning_of(WarningKind.LOAD_ALTERED))
     if segment.end is not None and segment.seconds < SHORT and not segment.warmup:
@@ -166,9 +166,9 @@ def segment_warnings(segment: Segment) -> list[RunWarning]:
     return found
 
 
-def _shared(of: RunResult | Segment) -> list[RunWarning]:
+def _common_warnings(of: RunResult | Segment) -> list[RunWarning]:
     counts = of.counts
-    found = [*_refused(counts), *_redirected(of), *totals_warnings(of.totals)]
+    found = [*_refused_warnings(counts), *_redirect_warnings(of), *totals_warnings(of.totals)]
     if generator_bound(of.seconds, of.saturated):
         found.append(warning_of(WarningKind.GENERATOR_SATURATED, share=min(1.0, of.saturated / of.seconds)))
     if share := omitted(of):
@@ -184,10 +184,10 @@ def _shared(of: RunResult | Segment) -> list[RunWarning]:
         found.append(warning_of(WarningKind.PARTIAL, of.partial))
     if of.reason == "stopped":
         found.append(warning_of(WarningKind.STOPPED))
-    return found + _of_counts(counts, of.plan.max_in_flight)
+    return found + _count_warnings(counts, of.plan.max_in_flight)
 
 
-def _of_counts(counts: Counts, limit: int) -> list[RunWarning]:
+def _count_warnings(counts: Counts, limit: int) -> list[RunWarning]:
     found = []
     if counts.dropped:
         found.append(warning_of(WarningKind.DROPPED, count=counts.dropped))
@@ -228,7 +228,7 @@ def omitted(of: RunResult | Segment) -> float:
     return share if share >= OMITTED and slow < share / 2 else 0.0
 
 
-def _refused(counts: Counts) -> list[RunWarning]:
+def _refused_warnings(counts: Counts) -> list[RunWarning]:
     """Warn if every response has a status of 400 or above that was not expected."""
     statuses = sorted(status for status, count in counts.statuses.items() if count)
     unwanted = counts.refused + sum(counts.unexpected.values())
@@ -238,7 +238,7 @@ def _refused(counts: Counts) -> list[RunWarning]:
     return [warning_of(kind, ", ".join(map(str, statuses)), count=counts.completed, status=statuses[0])]
 
 
-def _redirected(of: RunResult | Segment) -> list[RunWarning]:
+def _redirect_warnings(of: RunResult | Segment) -> list[RunWarning]:
     """Warn if at least half of the responses, of the run or of one request of its mix, are unexpected redirects."""
     counts = of.counts
     statuses = [status for status, count in counts.statuses.items() if count and is_redirect(status)]

@@ -26,7 +26,7 @@ _METRICS = {
 }
 _SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
 # Changes of at least this share are shown as a factor.
-_BIG = 1.0
+_FACTOR_FROM = 1.0
 # An interval beyond this factor to both sides is uninformative, and its ends are not shown.
 _WIDE = 1000.0
 Role = Literal["good", "bad", ""]
@@ -60,7 +60,7 @@ def verdict_words(verdict: Verdict) -> str:
         head += ", at least"
     if verdict.growing and verdict.outcome is Outcome.INCONCLUSIVE and verdict.effects[0].likely:
         head += f", likely {verdict.effects[0].likely}"
-    return f"{head}: {'; '.join(_grouped(verdict))}{needs_words(verdict)}"
+    return f"{head}: {'; '.join(_items_by_outcome(verdict))}{needs_words(verdict)}"
 
 
 def effect_words(effect: Effect) -> str:
@@ -94,7 +94,7 @@ def detectable_words(effect: Effect) -> str:
 
 def detectable_amount(share: float) -> str:
     """Return a minimum detectable effect: `12%`, `×2.1`."""
-    return f"×{_factor(share + 1)}" if share >= _BIG else _percent(share)
+    return f"×{_factor(share + 1)}" if share >= _FACTOR_FROM else _percent(share)
 
 
 def change_words(effect: Effect) -> str:
@@ -107,17 +107,17 @@ def change_words(effect: Effect) -> str:
     if low is None and high is None:
         return f"{shown} (no interval)"
     if high is None or low is None:
-        return f"{_bound(effect)} (measured {shown})"
+        return f"{_one_sided_words(effect)} (measured {shown})"
     if effect.relative and 1 + high > _WIDE**2 * (1 + max(low, -1.0)):
         return f"{shown} (interval wider than ×{_WIDE:g})"
-    if effect.relative and change >= _BIG:
+    if effect.relative and change >= _FACTOR_FROM:
         return f"{shown} ({_factor(1 + low)}–{_factor(1 + high)})"
     if _is_quotient(effect, change):
         return f"{shown} ({_factor(1 / (1 + high))}–{_factor(1 / (1 + low))})"
     return f"{shown} ({_signed(effect, low)} to {_signed(effect, high)}{'%' if effect.relative else _unit(effect)})"
 
 
-def _bound(effect: Effect) -> str:
+def _one_sided_words(effect: Effect) -> str:
     """Return the only end of a one-sided interval: `≥ +12%`, `≤ −30%`; of a quotient `≥ ÷1.7`, `≤ ÷2.5`."""
     end = effect.low if effect.high is None else effect.high
     sign = "≥" if (effect.high is None) != _is_quotient(effect, end or 0.0) else "≤"
@@ -128,17 +128,17 @@ def amount_words(effect: Effect) -> str:
     """Return the change without its interval: `+15%`, `×9.7`; if one end is open, the other end, `≥ +12%`."""
     if effect.change is None:
         return "unknown"
-    return _amount(effect, effect.change) if (effect.low is None) == (effect.high is None) else _bound(effect)
+    return _amount(effect, effect.change) if (effect.low is None) == (effect.high is None) else _one_sided_words(effect)
 
 
 def _is_quotient(effect: Effect, change: float) -> bool:
     """Return whether a change is shown as `÷164`."""
-    return effect.relative and -1 < change <= 1 / (1 + _BIG) - 1
+    return effect.relative and -1 < change <= 1 / (1 + _FACTOR_FROM) - 1
 
 
 def _amount(effect: Effect, change: float) -> str:
     """Return a change without its interval: `+15%`, `×9.7`, `÷164`."""
-    if effect.relative and change >= _BIG:
+    if effect.relative and change >= _FACTOR_FROM:
         return f"×{_factor(1 + change)}"
     if _is_quotient(effect, change):
         return f"÷{_factor(1 / (1 + change))}"
@@ -201,7 +201,7 @@ def brief(verdict: Verdict) -> tuple[str, Role]:
     change = shown.change or 0.0
     if verdict.at_least:
         change = next((end for end in (shown.low, shown.high) if end is not None), change)
-    if shown.relative and change >= _BIG:
+    if shown.relative and change >= _FACTOR_FROM:
         return f"{name}×{si(1 + change, 2)}", role
     return f"{name}{_signed(shown, change, digits=0)}{'%' if shown.relative else ''}", role
 
@@ -258,11 +258,11 @@ def _speed_words(adjusted: Iterable[Effect]) -> str:
 
 
 def stability_words(found: Stability) -> str:
-    text = _unstable_words(found)
+    text = _instability_words(found)
     return text if found.segment is None else f"segment {found.segment}: {text}"
 
 
-def _unstable_words(found: Stability) -> str:
+def _instability_words(found: Stability) -> str:
     match found.kind:
         case StabilityKind.TOO_SHORT:
             left_out = f" ({left_out_words(found.left_out)} left out)" if found.left_out else ""
@@ -307,7 +307,7 @@ def needs_words(verdict: Verdict) -> str:
     return f"; {math.ceil(verdict.needs)} s more"
 
 
-def _grouped(verdict: Verdict) -> Iterable[str]:
+def _items_by_outcome(verdict: Verdict) -> Iterable[str]:
     """Yield the effects by outcome: that of the verdict first, inconclusive ones by name only."""
     order = dict.fromkeys((verdict.outcome, *DIFFERENT, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE, Outcome.INVALID))
     for outcome in order:
@@ -315,10 +315,10 @@ def _grouped(verdict: Verdict) -> Iterable[str]:
         if not alike:
             continue
         head = "" if outcome is verdict.outcome else f"{outcome}: "
-        yield head + ", ".join(_member(one, verdict) for one in alike)
+        yield head + ", ".join(_effect_item(one, verdict) for one in alike)
 
 
-def _member(effect: Effect, verdict: Verdict) -> str:
+def _effect_item(effect: Effect, verdict: Verdict) -> str:
     name = metric_words(effect.name)
     if effect.outcome in DIFFERENT or effect.headline:
         return f"{name} {conclusion_words(effect) if effect.outcome is verdict.outcome else change_words(effect)}"

@@ -19,9 +19,9 @@ _POINTS = 600
 # Axes of at most this many decades have labels within them.
 _FEW_DECADES = 2
 # Values further apart than this factor get a logarithmic axis.
-_FAR = 20.0
+_LOG_FROM = 20.0
 # Minimum distance between labels of bands, as a share of the width.
-_APART = 0.04
+_LABEL_DISTANCE = 0.04
 
 Point = tuple[float, float | None]
 
@@ -99,7 +99,7 @@ def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 
 def between(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
     """Return an axis over both values that may begin above 0: logarithmic if they are far apart, else with two to six
     round labels."""
-    if lowest > 0 and highest / lowest > _FAR:
+    if lowest > 0 and highest / lowest > _LOG_FROM:
         return decades(lowest, highest, form)
     span = (highest - lowest) or abs(highest) / 10 or 1.0
     step = 10.0 ** math.floor(math.log10(span / 2))
@@ -166,7 +166,7 @@ def _coordinate(number: float) -> str:
 def _series(series: ChartSeries, chart: SvgChart) -> str:
     points = series.points if series.steps else thinned(series.points)
     drawn = []
-    for part in _parts(points):
+    for part in _without_gaps(points):
         if series.marks:
             drawn += [f'<path class="s c{series.colour} dot" d="M{xy(chart, x, y)}h0"/>' for x, y in part]
             continue
@@ -179,7 +179,7 @@ def _series(series: ChartSeries, chart: SvgChart) -> str:
     return "".join(drawn)
 
 
-def _parts(points: Iterable[Point]) -> list[list[tuple[float, float]]]:
+def _without_gaps(points: Iterable[Point]) -> list[list[tuple[float, float]]]:
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in points:
         if y is not None:
@@ -240,6 +240,6 @@ def _band_labels(chart: SvgChart) -> Iterable[str]:
     before = -1.0
     for start, _, label in chart.bands:
         at = chart.x.at(start)
-        if at >= before + _APART:
+        if at >= before + _LABEL_DISTANCE:
             yield f'<span class="row" style="left:{100 * at:.2f}%">{text(label)}</span>'
             before = at

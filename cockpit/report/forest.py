@@ -21,7 +21,7 @@ _LONGEST = 2.0
 # Half width of the scale if nothing changed.
 _FLAT = 0.01
 # The scale extends beyond its outermost ends by this factor.
-_SPARE = 1.08
+_PADDING = 1.08
 # Minimum distance between labels of the scale, as a share of its width.
 _APART = 0.16
 _SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -78,7 +78,7 @@ def _row(row: ForestRow, scale: _Scale | None, has_basis: bool) -> str:
         f'<td class="words nowrap change">{text(change_words(effect))}</td>',
     ]
     cells += [f'<td class="words nowrap basis">{text(row.basis)}</td>'] if has_basis else []
-    cells += [f'<td class="interval"><div>{_drawn(effect, scale)}</div></td>'] if scale else []
+    cells += [f'<td class="interval"><div>{_interval_svg(effect, scale)}</div></td>'] if scale else []
     return f"<tr{' class=control' if row.control else ''}>{''.join(cells)}</tr>"
 
 
@@ -97,7 +97,7 @@ def _scale(effects: Sequence[Effect]) -> _Scale | None:
     low, high = (pick(chain((0.0,), middles, conclusive, clipped)) for pick in (min, max))
     if low == high:
         low, high = -_FLAT, _FLAT
-    padding = (_SPARE - 1) * (high - low)
+    padding = (_PADDING - 1) * (high - low)
     return _Scale(low - padding, high + padding, relative)
 
 
@@ -113,7 +113,7 @@ def _at(effect: Effect, value: float) -> float:
     return math.log1p(max(value, -0.999_999)) if effect.relative else value
 
 
-def _drawn(effect: Effect, scale: _Scale) -> str:
+def _interval_svg(effect: Effect, scale: _Scale) -> str:
     if not _is_drawn(effect) or effect.relative != scale.relative:
         return ""
     colour = _COLOURS.get(effect.outcome, "c7")
@@ -226,11 +226,11 @@ def _dot_row(row: DotRow, axis: Axis, form: Callable[[float], str]) -> str:
     total = "–" if row.total is None else form(row.total)
     return (
         f'<tr><td class="words name">{text(row.name)}</td><td class="words nowrap">{text(total)}</td>'
-        f'<td class="interval"><div>{_dots_drawn(row, axis)}</div></td></tr>'
+        f'<td class="interval"><div>{_dots_svg(row, axis)}</div></td></tr>'
     )
 
 
-def _dots_drawn(row: DotRow, axis: Axis) -> str:
+def _dots_svg(row: DotRow, axis: Axis) -> str:
     grid = "".join(f"M{_x(axis, value)} 0V{_HEIGHT:g}" for value, _ in axis.labels)
     total = "" if row.total is None else f'<path class="zero" d="M{_x(axis, row.total)} 0V{_HEIGHT:g}"/>'
     step = (_BOTTOM - _TOP) / max(1, len(row.dots) - 1)

@@ -33,8 +33,8 @@ def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
     ends = min(END_SECONDS, window.seconds / 2)
     parts = [("io", "io"), (f"first {ends:.1f} s", "io.start"), (f"last {ends:.1f} s", "io.end")]
     lines += _table("/s", _IO, parts, found)
-    lines += _table("disk", _DISK, _named("disk", found), found)
-    lines += _table("net /s", _NET, _named("net", found), found)
+    lines += _table("disk", _DISK, _active_devices("disk", found), found)
+    lines += _table("net /s", _NET, _active_devices("net", found), found)
     parts = [(part, f"memory.{part}") for part in ("before", "start", "mean")]
     lines += _table("MiB", _MEMORY, [*parts, ("end", "memory"), ("after", "memory.after")], found, _MIB)
     return lines + _load(found) + control_group(found) + _processes(window, found) + _pages(found)
@@ -63,7 +63,7 @@ def _cell(value: float | None, unit: float) -> str:
     return f"{value / unit:.1f}" if unit == 1 else f"{value / unit:.0f}"
 
 
-def _named(kind: str, found: Mapping[str, float]) -> list[tuple[str, str]]:
+def _active_devices(kind: str, found: Mapping[str, float]) -> list[tuple[str, str]]:
     """Return the active disks or interfaces as (displayed name, prefix of its metrics)."""
     columns = {"disk": _DISK, "net": _NET}[kind]
     groups = dict.fromkeys(name.rpartition(".")[0] for name in found if name.startswith(f"{kind}."))

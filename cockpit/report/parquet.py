@@ -27,7 +27,7 @@ def series_parquet(state: State) -> tuple[bytes]:
     instants = [datetime.fromtimestamp(wall_of(state) + second, UTC) for second in range(len(cells[0]))]
     table = {
         column.title: pyarrow.array(
-            instants if column.kind is str else [_typed(column, value) for value in values], types[column.kind]
+            instants if column.kind is str else [_converted(column, value) for value in values], types[column.kind]
         )
         for column, values in zip(series_columns(state), cells, strict=True)
     }
@@ -36,7 +36,7 @@ def series_parquet(state: State) -> tuple[bytes]:
     return (out.getvalue(),)
 
 
-def _typed(column: SeriesColumn, value: Cell) -> Cell:
+def _converted(column: SeriesColumn, value: Cell) -> Cell:
     """Return a value in the column's type; None for an integer of more than 64 bits, which a damaged file may
     contain."""
     if value is None or (column.kind is int and not -_LIMIT <= int(value) < _LIMIT):

@@ -235,16 +235,16 @@ def hosts_json(windows: Mapping[str, HostWindow], seconds: float) -> HostsJson:
     """Return metrics by host; null for unreadable ones."""
     return {
         name: (dict.fromkeys(PROCESS_METRICS) if processes_hidden(window) else {}) | host_metrics(window, seconds)
-        for name, window in _read(windows)
+        for name, window in _sampled(windows)
     }
 
 
 def missing_json(windows: Mapping[str, HostWindow]) -> MissingJson:
     """Return the reasons for null metrics: host -> group of metrics -> reason."""
-    return {name: {"processes": "hidepid"} for name, window in _read(windows) if processes_hidden(window)}
+    return {name: {"processes": "hidepid"} for name, window in _sampled(windows) if processes_hidden(window)}
 
 
-def _read(windows: Mapping[str, HostWindow]) -> list[tuple[str, HostWindow]]:
+def _sampled(windows: Mapping[str, HostWindow]) -> list[tuple[str, HostWindow]]:
     return [(name, window) for name, window in windows.items() if window.seconds > 0]
 
 

@@ -25,7 +25,7 @@ _TICK = 1.0
 # Time (s) after an instant by which all earlier events have arrived: late ticks delay a second.
 _LATE = 10.0
 # Instants closer than this (s) are the same.
-_EDGE = 1e-6
+_EPSILON = 1e-6
 
 
 class Selector(NamedTuple):
@@ -121,7 +121,9 @@ def _range_of(recording: Recording, time_range: tuple[str, str], text: str) -> S
     state = _state_cut_at(recording, start, end)
     # A cut at the end of a load level leaves an empty segment.
     counted = [segment for segment in state.segments if segment.last > segment.start]
-    segments = [segment for segment in counted if start - _EDGE <= segment.start < end and segment.last <= end + _TICK]
+    segments = [
+        segment for segment in counted if start - _EPSILON <= segment.start < end and segment.last <= end + _TICK
+    ]
     return side_of_segments(state, segments, text)
 
 

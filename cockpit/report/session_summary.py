@@ -57,7 +57,7 @@ def findings(state: State) -> SessionSummary:
         segments=tuple(segment for segment in state.segments if not segment.warmup),
         results=tuple(results),
         verdicts=verdicts(state),
-        held=tuple(_held(state, results)),
+        held=tuple(_threshold_results(state, results)),
     )
 
 
@@ -178,7 +178,7 @@ def _knob(value: str | None, known: bool) -> str:
     return ("unset" if value is None else value) if known else "not read"
 
 
-def _held(state: State, results: Sequence[RunResult]) -> Iterator[tuple[int, ThresholdResult]]:
+def _threshold_results(state: State, results: Sequence[RunResult]) -> Iterator[tuple[int, ThresholdResult]]:
     """Yield the session's thresholds with their results. Those relative to a baseline are reported only by `check`."""
     for text in state.started.thresholds if state.started else ():
         try:

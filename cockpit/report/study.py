@@ -61,7 +61,7 @@ def study_markdown(result: StudyResult) -> str:
     lines += [f"| {' | '.join(row)} |" for row in body]
     lines += [""]
     many = len(result.verdicts) > _MOST_LISTED
-    points = [*rounds_lines(result), *([_counted(result)] if many else _headlines(result))]
+    points = [*rounds_lines(result), *([_outcome_counts(result)] if many else _headlines(result))]
     points += [f"warning: {line}" for line in warning_lines(result)]
     lines += [f"- {_escaped(line)}" for line in points]
     details = [*run_lines(result), *error_lines(result), *observation_lines(result)]
@@ -92,7 +92,7 @@ def rounds_lines(result: StudyResult) -> list[str]:
     return [*lines, sensitivity_words(study, result.spread, done=result.whole_rounds), *repeated]
 
 
-def _counted(result: StudyResult) -> str:
+def _outcome_counts(result: StudyResult) -> str:
     """Return the number of verdicts by outcome, the A/A control separately."""
     words = Counter(str(one.verdict.outcome) for one in result.verdicts if not one.control)
     control = Counter(str(one.verdict.outcome) for one in result.controls)

@@ -18,11 +18,11 @@ from cockpit.study.results import Cell, StudyResult, StudyRunResult
 # Maximum number of lines that can be distinguished in a chart.
 _MOST_LINES = 8
 # Levels further apart than this factor get a logarithmic axis.
-_FAR = 8.0
+_LOG_FROM = 8.0
 # Minimum distance between labels of levels, as a share of the width.
-_APART = 0.06
+_LABEL_DISTANCE = 0.06
 # Space beside the levels, and the distance between dots of two variants, as shares of the width.
-_ROOM, _DOT_OFFSET = 0.05, 0.006
+_PADDING, _DOT_OFFSET = 0.05, 0.006
 # The colour of the A/A control and of runs that are not counted.
 _OTHER = 7
 # Maximum number of levels with a latency chart: the lowest, the highest, and others between them.
@@ -122,10 +122,10 @@ def _shifted(axis: Axis, value: float, share: float) -> float:
 
 def _level_axis(levels: Sequence[float]) -> Axis:
     low, high = levels[0], levels[-1]
-    log = low > 0 and high / low > _FAR
+    log = low > 0 and high / low > _LOG_FROM
     inner = Axis(low, high, log=log)
-    axis = Axis(_shifted(inner, low, -_ROOM), _shifted(inner, high, _ROOM), log=log)
-    labels = apart(axis, ((level, f"{level:g}") for level in levels), _APART)
+    axis = Axis(_shifted(inner, low, -_PADDING), _shifted(inner, high, _PADDING), log=log)
+    labels = apart(axis, ((level, f"{level:g}") for level in levels), _LABEL_DISTANCE)
     return Axis(axis.low, axis.high, labels, log)
 
 
