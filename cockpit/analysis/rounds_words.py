@@ -34,8 +34,8 @@ def find_words(detectable: float | None) -> str:
 def offer_words(plan: RoundsPlan, expected: Announcement) -> str:
     """Return the duration and the minimum detectable effect of rounds, before they start."""
     return (
-        f"{plan.rounds} rounds of 2 × {plan.seconds:g} s: at most {time_words(expected.seconds)}, shorter once "
-        f"the verdict is final; {find_words(expected.detectable)}, based on {expected.basis.value}"
+        f"{plan.rounds} rounds of 2 × {plan.seconds:g} s: at most {time_words(expected.seconds)}, less if "
+        f"the verdict is final earlier; {find_words(expected.detectable)}, based on {expected.basis.value}"
     )
 
 
