@@ -1,6 +1,6 @@
-"""A baseline: the results of one or several runs of one load, under a name, that later runs are compared with.
+"""A named baseline: the results of one or more runs under one load, for comparison with later runs.
 
-It keeps the histograms of the runs, so that any percentile can be read from it.
+A baseline keeps the histograms of its runs, so that any percentile can be computed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import LATENCIES, RunResult, host_metrics, is_latency, latency, latency_value, metric_value
 
 FORMAT = 2
-_PLAIN = (
+_SCALARS = (
     "rate",
     "completed",
     "sent",
@@ -34,8 +34,8 @@ _PLAIN = (
 
 
 class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a baseline. `wall` is the start of its session (epoch s), `source` names its origin. `metrics`
-    are plain metrics by the names that thresholds use, `histograms` by LATENCIES, `hosts` metrics by host name."""
+    """One run of a baseline. `wall` is the start of its session (epoch s), `source` names its origin. `metrics` are
+    keyed by the names that thresholds use, `histograms` by LATENCIES, `hosts` by host name."""
 
     source: str
     wall: float
@@ -55,7 +55,7 @@ class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """At least one run, in the order in which they were added."""
+    """A baseline with at least one run; `runs` are in the order in which they were added."""
 
     format: int = FORMAT
     name: str
@@ -73,15 +73,15 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """Return the mean on the scale on which runs are compared: the geometric one when all are above 0."""
+    """Return the mean on the scale on which runs are compared: the geometric mean if all values are above 0."""
     if len(values) == 1:
         return values[0]
     return math.exp(fmean(map(math.log, values))) if min(values) > 0 else fmean(values)
 
 
 def baseline_run(source: str, wall: float, result: RunResult) -> BaselineRun:
-    """Return a run as a baseline keeps it: no secret, no address."""
-    metrics = {plain: found for plain in _PLAIN if (found := metric_value(result, plain)) is not None}
+    """Return a run in the form that a baseline stores, without secrets and addresses."""
+    metrics = {plain: found for plain in _SCALARS if (found := metric_value(result, plain)) is not None}
     return BaselineRun(
         source=source,
         wall=wall,
@@ -98,22 +98,22 @@ def baseline_of(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> Basel
     return Baseline(name=name, plan=plan.without_secrets(), runs=tuple(runs))
 
 
-# Confidence of the interval: a threshold fails wrongly in 2.5% of the checks at most, and passes wrongly as seldom.
+# Confidence level of the interval: at most 2.5% of checks fail wrongly, and at most 2.5% pass wrongly.
 LEVEL = 0.95
-# By how much (deviation, log scale) two runs of the same settings are assumed to differ when each was run once: the
-# tail of latencies and the churn of processes, and any other metric.
-_WIDE, _NARROW = 0.4, 0.15
+# Assumed standard deviation between runs (log scale) if each side has a single run: of tail latencies and process
+# churn, and of all other metrics.
+_TAIL_SPREAD, _OTHER_SPREAD = 0.4, 0.15
 _TAIL = re.compile(r"(?:.*\.)?(?:p9[5-9](?:[._]\d+)?|p100|max)")
-# Metrics that count rare events.
+# Counts of rare events.
 _COUNTS = ("failed", "errors")
-# Runs per side beyond which nobody runs them to settle a threshold.
+# Maximum number of runs per side that is worth suggesting.
 _MOST_RUNS = 100
 
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric as a multiple of the baseline's, with its 95% interval `low` to `high`. `runs` are those of the baseline
-    and of the check. `spread` is the deviation between runs (of logarithms: 0.03 is 3%) that the interval rests on,
-    `assumed` if no run showed it; None: the metric was 0 in some run, so that no share describes it."""
+    """The ratio of a metric to the baseline, with its 95% interval from `low` to `high`. `runs` counts the runs of the
+    baseline and of the check. `spread` is the standard deviation between runs (log scale: 0.03 is 3%); `assumed`: it
+    was not estimated from the runs. A `spread` of None: the metric was 0 in some run and has no logarithm."""
 
     value: float
     low: float
@@ -124,13 +124,13 @@ class Ratio(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_tail(name: str) -> bool:
-    """Return whether a metric is a latency that few of the responses determine."""
+    """Return whether a metric is a tail latency: p95 or above, or the maximum."""
     return _TAIL.fullmatch(name) is not None
 
 
 def assumed_spread(name: str) -> float:
-    """Return the deviation between two runs (log scale) of a metric, with or without its host, that is assumed."""
-    return _WIDE if is_tail(name) or name.endswith("processes.spawned_per_s") else _NARROW
+    """Return the assumed standard deviation between runs (log scale) of a metric, named with or without its host."""
+    return _TAIL_SPREAD if is_tail(name) or name.endswith("processes.spawned_per_s") else _OTHER_SPREAD
 
 
 def ratio_of(name: str, base: Sequence[float], found: Sequence[float]) -> Ratio | None:
@@ -142,7 +142,7 @@ def ratio_of(name: str, base: Sequence[float], found: Sequence[float]) -> Ratio 
         estimate = float(two.mean() - one.mean())
         freedom = len(one) + len(two) - 2
         spread = _deviation(one, two) if freedom else assumed_spread(name)
-        # Few failures vary more than any metric: by the root of their number.
+        # Counts have Poisson noise: a variance of 1/n on the log scale.
         chance = 0.0 if freedom or name not in _COUNTS else 1 / base[0] + 1 / found[0]
         reach = _quantile(freedom) * math.sqrt(spread**2 * (1 / len(one) + 1 / len(two)) + chance)
         ends = (math.exp(min(700.0, estimate + side * reach)) for side in (0, -1, 1))
@@ -156,15 +156,15 @@ def ratio_of(name: str, base: Sequence[float], found: Sequence[float]) -> Ratio 
         return None
     value = float(after.mean() / before.mean())
     freedom = len(before) + len(after) - 2
-    # Counts that can be 0 are compared as they are; of one run each, without an interval.
+    # Metrics that can be 0 are compared on the linear scale. With a single run per side there is no interval.
     error = _deviation(before, after) / abs(float(before.mean())) if freedom else 0.0
     reach = _quantile(freedom) * error * math.sqrt(value**2 / len(before) + 1 / len(after))
     return Ratio(value=value, low=value - reach, high=value + reach, runs=runs, spread=None, assumed=False)
 
 
 def runs_to_settle(ratio: Ratio, share: float) -> int | None:
-    """Return how many runs per side would show on which side of `share` the ratio is, if it and the spread stay as they
-    are; None when that takes more than anybody runs, or the spread is unknown."""
+    """Return the number of runs per side for an interval that excludes `share`, if ratio and spread stay the same.
+    None: more than _MOST_RUNS, or the spread is unknown."""
     if ratio.spread is None or ratio.value <= 0 or share <= 0:
         return None
     distance = abs(math.log(ratio.value / share))
@@ -180,6 +180,6 @@ def _deviation(before: Floats, after: Floats) -> float:
 
 
 def _quantile(freedom: int) -> float:
-    """Return the quantile of the interval: Student's t, or the normal distribution's if the spread is assumed."""
+    """Return the quantile for the interval: of Student's t, or of the normal distribution if the spread is assumed."""
     upper = 0.5 + LEVEL / 2
     return student_quantile(upper, freedom) if freedom else NormalDist().inv_cdf(upper)

@@ -1,8 +1,8 @@
-"""Windows cut into blocks, and runs as a whole, as arrays of metrics that can be compared.
+"""Metrics of windows as arrays for comparison: one value per block, or per run.
 
-Metrics by name: `rate`, `p50`, `p99`, `errors` (share of requests that failed) and of each host `HOST.cpu.busy`
-(percent: user, nice, system), `HOST.cpu.per_request` (CPU seconds), `HOST.memory.used` (bytes),
-`HOST.processes.spawned_per_s`, `HOST.speed.cpu` (the probe's loops per second of CPU time).
+Metric names: `rate`, `p50`, `p99`, `errors` (share of requests that failed) and of each host `HOST.cpu.busy` (percent:
+user, nice, system), `HOST.cpu.per_request` (CPU seconds), `HOST.memory.used` (bytes), `HOST.processes.spawned_per_s`,
+`HOST.speed.cpu` (the probe's loops per second of CPU time).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cockpit.model.metrics import host_metrics, is_metric, metric_value, segment
 from cockpit.model.sar import SPEED_METRIC
 from cockpit.model.state import Segment
 
-# A block counts when this share of its seconds does.
+# Minimum share of counted seconds in a block that counts.
 FILLED = 0.8
 # Seconds per block.
 BLOCK = 5
@@ -30,7 +30,8 @@ PERCENTILES = {"p50": 50.0, "p99": 99.0}
 
 
 class LatencyBlocks(NamedTuple):
-    """The distribution of latencies: `counts` (blocks x buckets), each bucket from `lower` on and `width` wide (ns)."""
+    """Latency histograms of blocks: `counts` (blocks x buckets); each bucket starts at `lower` and is `width` wide
+    (ns)."""
 
     counts: Floats
     lower: Floats
@@ -38,7 +39,7 @@ class LatencyBlocks(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[Histogram]) -> LatencyBlocks:
-        """One row per part; the parts are coarse histograms."""
+        """Build one row per histogram; the histograms must be coarse."""
         lengths = [len(part.indices) for part in parts]
         if not sum(lengths):
             return cls(np.zeros((len(parts), 1)), np.zeros(1), np.ones(1))
@@ -59,19 +60,18 @@ class LatencyBlocks(NamedTuple):
     def percentiles_of(self, counts: Floats, percent: float) -> Floats:
         running = np.cumsum(counts, axis=1)
         total = running[:, -1]
-        wanted = total * percent / 100
-        at = np.minimum((running < wanted[:, None]).sum(axis=1), counts.shape[1] - 1)
+        rank = total * percent / 100
+        at = np.minimum((running < rank[:, None]).sum(axis=1), counts.shape[1] - 1)
         rows = np.arange(len(counts))
-        there = counts[rows, at]
+        in_bucket = counts[rows, at]
         with np.errstate(invalid="ignore", divide="ignore"):
-            within = (wanted - (running[rows, at] - there)) / there
+            within = (rank - (running[rows, at] - in_bucket)) / in_bucket
             found: Floats = np.where(total > 0, (self.lower[at] + self.width[at] * within) / 1e9, np.nan)
         return found
 
 
 class Sample(NamedTuple):
-    """`blocks` are the values of each metric, one per block, nan when nothing was read; `overall` is each metric over
-    all of them."""
+    """Values of each metric: `blocks` has one per block, nan without readings; `overall` has one over all blocks."""
 
     blocks: Mapping[str, Floats]
     overall: Mapping[str, float]
@@ -82,10 +82,10 @@ class Sample(NamedTuple):
 
 
 def block_sample(window: Window) -> Sample:
-    """Return the window in blocks, counted from its first second; an unfinished block at the end waits."""
+    """Return the metrics of a window by block, from its first second; an incomplete last block is left out."""
     seconds = window.seconds
-    places = _places(seconds, BLOCK)
-    table = _table(window)
+    places = _block_indices(seconds, BLOCK)
+    table = _values_by_second(window)
     by_second = {name: values for name, values in table.items() if not name.startswith("+")}
     spread = LatencyBlocks.of([second.latency for second in seconds])
     grouped = spread.grouped(places) if places else spread._replace(counts=np.zeros((0, spread.counts.shape[1])))
@@ -97,18 +97,18 @@ def block_sample(window: Window) -> Sample:
 
 
 def block_count(window: Window) -> int:
-    return len(_places(window.seconds, BLOCK))
+    return len(_block_indices(window.seconds, BLOCK))
 
 
 def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
-    """Return one value per window and metric, over all its counted seconds."""
+    """Return each metric's values: one per window, over its counted seconds."""
     found = [block_sample(window).overall for window in windows]
     names = sorted({name for values in found for name in values})
     return {name: np.array([values.get(name, np.nan) for values in found]) for name in names}
 
 
 def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
-    """Return one value per segment of the windows and metric, warm-up included: for runs too short for blocks."""
+    """Return each metric's values: one per segment of the windows, warm-up included. For runs too short for blocks."""
     segments = [segment for window in windows for segment in window.segments]
     cpus = {name: cores for window in windows for name, cores in window.cpus.items()}
     counts = [segment.counts for segment in segments]
@@ -118,7 +118,7 @@ def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
         "+failed": np.array([float(one.failed) for one in counts]),
         "+requests": np.array([float(one.completed + sum(one.errors.values())) for one in counts]),
     }
-    read = [_segment_metrics(segment) for segment in segments]
+    read = [_host_metrics_of_segment(segment) for segment in segments]
     values = {
         name: np.array([metrics.get(name, np.nan) for metrics in read])
         for name in sorted({name for metrics in read for name in metrics})
@@ -129,15 +129,15 @@ def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
 
 
 def segment_metrics(windows: Sequence[Window], names: Iterable[str]) -> dict[str, Floats]:
-    """Return one value per segment of the windows and metric as thresholds name it; nan if it is unknown."""
+    """Return the values of metrics, named as in thresholds: one per segment of the windows, nan if unknown."""
     segments = [segment for window in windows for segment in window.segments]
     results = [segments_result([segment], segment.plan, segment.seconds) for segment in segments]
     found = {name: [metric_value(result, name) for result in results] for name in names if is_metric(name)}
     return {name: np.array([np.nan if one is None else one for one in values]) for name, values in found.items()}
 
 
-def _places(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
-    """Return the places of the seconds of each filled block; of the last block only when it is over."""
+def _block_indices(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
+    """Return the indices of the seconds in each filled block; the last block is included once it is complete."""
     if not seconds:
         return []
     first, last = seconds[0].second, seconds[-1].second
@@ -148,8 +148,8 @@ def _places(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
     return [places for block, places in groups.items() if block < whole and len(places) >= FILLED * length]
 
 
-def _table(window: Window) -> dict[str, Floats]:
-    """Values per second; names that begin with + are counts to be added up, the others samples."""
+def _values_by_second(window: Window) -> dict[str, Floats]:
+    """Return values per second. Names with a leading + are counts to be summed, all others are samples."""
     seconds = window.seconds
     table = {
         "+completed": np.array([float(second.completed) for second in seconds]),
@@ -158,12 +158,12 @@ def _table(window: Window) -> dict[str, Floats]:
         "+requests": np.array([float(second.completed + second.errors) for second in seconds]),
     }
     for name, points in window.hosts.items():
-        for reading, values in _readings(points, seconds).items():
+        for reading, values in _host_values_by_second(points, seconds).items():
             table[f"{name}.{reading}"] = values
     return table
 
 
-def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) -> dict[str, Floats]:
+def _host_values_by_second(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) -> dict[str, Floats]:
     """Assign each sample to the second with most of its interval; nan for seconds without one."""
     place = {second.second: at for at, second in enumerate(seconds)}
     busy, used, spawned, speed = (np.full(len(seconds), np.nan) for _ in range(4))
@@ -182,7 +182,7 @@ def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) ->
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
-def _segment_metrics(segment: Segment) -> dict[str, float]:
+def _host_metrics_of_segment(segment: Segment) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, window in segment.hosts.items():
         if window.seconds <= 0:
@@ -207,7 +207,7 @@ def _rates(counts: Mapping[str, Floats]) -> dict[str, Floats]:
 
 
 def _with_cost(metrics: dict[str, Floats], cpus: Mapping[str, int]) -> dict[str, Floats]:
-    """Return the metrics with each host's CPU seconds per response."""
+    """Return the metrics, with each host's CPU seconds per response added."""
     for name, cores in cpus.items():
         busy = metrics.get(f"{name}.cpu.busy")
         if busy is not None:
@@ -222,7 +222,7 @@ def _sums(values: Floats, places: Iterable[Sequence[int]]) -> Floats:
 
 
 def _means(values: Floats, places: Iterable[Sequence[int]]) -> Floats:
-    """Return means of samples; nan if they cover less than half of a block."""
+    """Return means of samples; nan if the samples cover less than half of a block."""
     means = []
     for group in places:
         read = values[list(group)]
@@ -243,9 +243,9 @@ def _overall(
     totals = {name: values[used].sum(keepdims=True) for name, values in table.items() if name.startswith("+")}
     metrics = _rates(totals)
     for name, values in read.items():
-        there = values[used][~np.isnan(values[used])]
-        if len(there):
-            metrics[name] = there.mean(keepdims=True)
+        known = values[used][~np.isnan(values[used])]
+        if len(known):
+            metrics[name] = known.mean(keepdims=True)
     pooled = spread.counts[used].sum(axis=0, keepdims=True)
     metrics |= {name: spread.percentiles_of(pooled, percent) for name, percent in PERCENTILES.items()}
     return {name: float(values[0]) for name, values in _with_cost(metrics, cpus).items()}

@@ -1,4 +1,4 @@
-"""Logarithmic buckets with edges that people can read, as fine as the room allows."""
+"""Logarithmic buckets with round edges, as fine as the available width allows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def edges_for(histogram: Histogram, most: int) -> tuple[int, ...]:
     """
     if not histogram.count:
         return ()
-    # Values count as the lower bound of their place in the histogram, which may lie just below the least value.
+    # The histogram counts a value as the lower bound of its bucket, which may be just below the smallest value.
     return edges_between(lower_bound(int(histogram.indices[0])), histogram.max_ns, most)
 
 
 def edges_between(low: int, high: int, most: int) -> tuple[int, ...]:
-    """As `edges_for`, of buckets that hold every value from `low` to `high` (ns)."""
+    """Like `edges_for`, for all values from `low` to `high` (ns)."""
     if most < 1:
         return ()
     low, high = max(1, low), max(1, high)

@@ -1,4 +1,4 @@
-"""Two sides compared: metrics, differences in load, settings and environment, and the verdict."""
+"""Comparison of two sides: metrics, differences in load, settings and environment, and the verdict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.model.pages import PAGE_METRICS
 
 PERCENTILES = ("p50", "p75", "p90", "p95", "p99", "p99.9", "max", "mean")
 _LOAD = ("rate", "completed", "failed", "errors", "bytes", "duration", "generator.cpu", "generator.lag_p99")
-# Host metrics that come first in text; JSON has all.
+# Host metrics shown in text reports; JSON has all.
 MAIN_HOST_METRICS = (
     *(f"cpu.{name}" for name in ("user", "system", "iowait", "steal", "idle")),
     *("io.tps", "io.bread", "io.bwrtn", "net.rxkb", "net.txkb", "net.errors"),
@@ -42,7 +42,7 @@ class MetricPair(msgspec.Struct, frozen=True):
 
     @property
     def change(self) -> float | None:
-        """Return the relative difference (0.1: a tenth more); None if undefined."""
+        """Return the relative difference (0.1: 10% more); None if undefined."""
         if self.before is None or self.after is None or self.before <= 0:
             return None
         return self.after / self.before - 1
@@ -57,7 +57,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """Shares (0 to 1) of both latencies by buckets between `edges` (ns); those of a side without responses are 0."""
+    """Shares of responses (0 to 1) by latency bucket, with bucket `edges` in ns; all 0 for a side without responses."""
 
     edges: tuple[int, ...]
     before: tuple[float, ...]
@@ -65,8 +65,9 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """`load`, `settings` and `environment` are differences. `metrics` start with those of the load, then `errors` by
-    kind, then those of each host by name. `verdicts` is one, or one for each pair of segments under the same load."""
+    """A comparison of two sides. `load`, `settings` and `environment` are differences; `errors` counts failures by
+    kind, `hosts` has metrics by host name. `verdicts` has one verdict, or one per pair of segments under the same
+    load."""
 
     before: Side
     after: Side
@@ -80,7 +81,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Side, after: Side) -> Comparison:
-    """Compare both sides as they are; the caller decides, by `load`, whether they are comparable."""
+    """Compare two sides. The caller decides by `load` whether they are comparable."""
     load = differences(before.result.plan, after.result.plan)
     names = (*_LOAD, *PERCENTILES, "connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
     hosts = dict.fromkeys((*before.result.hosts, *after.result.hosts))
@@ -105,7 +106,7 @@ def all_host_metrics(side: Side) -> dict[str, dict[str, float]]:
 
 
 def distribution(before: Histogram, after: Histogram, most: int) -> Distribution:
-    """Return both distributions by the same buckets, at most `most`."""
+    """Return both distributions over the same buckets, at most `most`."""
     edges = edges_for(Histogram.merged((before, after)), most)
     shares = [
         tuple(count / part.count if part.count else 0.0 for count in part.between(edges)) if edges else ()
@@ -116,28 +117,28 @@ def distribution(before: Histogram, after: Histogram, most: int) -> Distribution
 
 def _verdicts(before: Side, after: Side, load_may_differ: bool) -> tuple[Verdict, ...]:
     label = after.segments[0].label if before.state is after.state else ""
-    judge = judge_switch if _one_run(before, after) else judge_single_runs
+    judge = judge_switch if _are_of_one_run(before, after) else judge_single_runs
     if len(before.segments) == len(after.segments) == 1:
         return (judge(before.windows[0], after.windows[0], label, load_may_differ),)
-    if _repeats(before) and _repeats(after) and not load_may_differ:
+    if _has_repeats(before) and _has_repeats(after) and not load_may_differ:
         one, two = ([[window] for window in side.windows] for side in (before, after))
         return (judge_repeated_runs(one, two, label),)
-    pairs = list(_alike(before, after))
+    pairs = list(_pairs_by_load(before, after))
     if pairs:
         return tuple(judge(one, two, two.segments[0].label) for one, two in pairs)
-    return (judge(_longest(before), _longest(after), label, load_may_differ),)
+    return (judge(_longest_window(before), _longest_window(after), label, load_may_differ),)
 
 
-def _one_run(before: Side, after: Side) -> bool:
+def _are_of_one_run(before: Side, after: Side) -> bool:
     return before.state is after.state and len({segment.run for segment in (*before.segments, *after.segments)}) == 1
 
 
-def _repeats(side: Side) -> bool:
+def _has_repeats(side: Side) -> bool:
     return len(side.segments) > 1 and len({segment.run for segment in side.segments}) == len(side.segments)
 
 
-def _alike(before: Side, after: Side) -> Iterable[tuple[Window, Window]]:
-    """Rows of both sides under the same load, each taken once, in order."""
+def _pairs_by_load(before: Side, after: Side) -> Iterable[tuple[Window, Window]]:
+    """Yield pairs of segments of both sides under the same load, in order; each segment is used once."""
     left = list(after.windows)
     for one in before.windows:
         two = next((window for window in left if not differences(one.plan, window.plan)), None)
@@ -146,7 +147,7 @@ def _alike(before: Side, after: Side) -> Iterable[tuple[Window, Window]]:
             yield one, two
 
 
-def _longest(side: Side) -> Window:
+def _longest_window(side: Side) -> Window:
     return max(side.windows, key=lambda window: len(window.seconds))
 
 
@@ -180,7 +181,7 @@ def _environment_of(side: Side) -> dict[str, str]:
 
 
 def _addresses(side: Side) -> dict[str, None]:
-    """Return the addresses of the target: resolved at the start of a run, the same for all its segments."""
+    """Return the addresses of the target, resolved at the start of a run and the same for all its segments."""
     runs = {segment.run for segment in side.segments}
     return dict.fromkeys(one for segment in side.state.segments if segment.run in runs for one in segment.addresses)
 

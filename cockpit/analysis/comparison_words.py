@@ -1,4 +1,4 @@
-"""A comparison as rows of words, for the terminal, the screen and the report alike."""
+"""Text rows of a comparison, shared by terminal, screen and report."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _BYTES = (
 )
 _GROUP = tuple(f"cgroup.{name}" for name in ("cpu", "quota", "throttled", "scpu", "sio", "smem"))
 _PERCENT = ("cpu.", "coverage", "generator.cpu", *_GROUP)
-# How much of a value of a knob is shown.
+# Maximum length of a knob's value (characters).
 _CUT = 200
 
 
 class Row(NamedTuple):
-    """Cells of a table of four columns; a row with a name alone is a heading."""
+    """The four cells of a table row; a row with only a name is a heading."""
 
     name: str
     before: str = ""
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
-    """(title, rows): load, latency, failures, then each host."""
+    """Yield (title, rows) for load, latency, failures, and each host."""
     latency = comparison.after.result.counts.latency_name
     load = [one for one in comparison.metrics if not _is_latency(one)]
     times = [one for one in comparison.metrics if _is_latency(one)]
@@ -59,7 +59,7 @@ def differences(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
 
 
 def value_words(name: str, value: float | None) -> str:
-    """Return the value without a unit if the name implies it; bytes and per cent with theirs."""
+    """Return a value as text: bytes and percentages with their unit, others without if the name implies it."""
     if value is None:
         return "–"
     if name == "duration":
@@ -69,12 +69,12 @@ def value_words(name: str, value: float | None) -> str:
     if name.startswith(_BYTES):
         return f"{size(value)}B"
     if name.startswith(_PERCENT):
-        return f"{value:.1f} %"
+        return f"{value:.1f}%"
     return si(value, 4)
 
 
 def change_of(one: MetricPair) -> str:
-    """Return the plain difference, without a test: points for per cent, else a share."""
+    """Return the difference without a statistical test: in points for percentages, else relative."""
     if one.before is None or one.after is None:
         return ""
     if one.before == one.after:
@@ -85,7 +85,7 @@ def change_of(one: MetricPair) -> str:
         return f"{'+' if one.after > one.before else '−'}{si(abs(one.after - one.before))}"
     if one.change >= 1:
         return f"×{si(1 + one.change, 2)}"
-    return f"{100 * one.change:+.1f} %"
+    return f"{100 * one.change:+.1f}%"
 
 
 def overlaid(one: Histogram, two: Histogram, most: int, width: int) -> list[tuple[str, str, str]]:
@@ -106,7 +106,7 @@ def overlaid(one: Histogram, two: Histogram, most: int, width: int) -> list[tupl
 
 
 def bars(before: float, after: float, width: int) -> str:
-    """Two bars (0 to 1) in one line of half cells: the upper half is the side before. Anything above 0 shows."""
+    """Draw two bars (0 to 1) in one line of half cells, the upper half for `before`. Any value above 0 is visible."""
     cells = [max(1, round(share * width)) if share > 0 else 0 for share in (before, after)]
     both, longest = min(cells), max(cells)
     rest = "▀" if cells[0] > cells[1] else "▄"
@@ -114,7 +114,7 @@ def bars(before: float, after: float, width: int) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{100 * share:5.1f} %" if share >= 0.0005 else ("      ·" if not share else " <0.1 %")
+    return f"{100 * share:6.1f}%" if share >= 0.0005 else ("      ·" if not share else "  <0.1%")
 
 
 def _is_latency(one: MetricPair) -> bool:

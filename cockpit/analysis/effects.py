@@ -1,4 +1,4 @@
-"""The effect on each metric: which are compared, at which level, and the outcome of an interval."""
+"""Effects on metrics: which metrics are compared, at which level, and the outcome of an interval."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from cockpit.analysis.baseline import is_tail
 from cockpit.analysis.intervals import ALPHA, Floats, Interval
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, SpeedAdjustment
 
-# The largest change of a metric that counts as equivalent: shares, for errors points.
+# Equivalence margins: shares; of errors, points.
 MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.spawned_per_s": 0.2}
 MARGIN = 0.03
-# A smaller change (share) is never called better or worse, however surely it is there: machines drift by as much.
+# A change below this share is never better or worse, even if it is significant: machines drift by as much.
 LEAST = 0.01
-# The headline has half of the risk, the other metrics share the rest.
+# Share of alpha for the headline; the other metrics split the rest.
 HEADLINE_SHARE = 0.5
-# Ends of the names of metrics of which more is better.
-_MORE = ("rate", "completed", ".free", ".available", ".idle")
-# Metrics whose outcome becomes the verdict's when the headline shows no difference.
-_LENDING = ("p50", "p99", "cpu.busy", "cpu.per_request")
+# Suffixes of metrics of which higher is better.
+_HIGHER_IS_BETTER = ("rate", "completed", ".free", ".available", ".idle")
+# Metrics that decide the verdict if the headline shows no difference.
+_DECIDING = ("p50", "p99", "cpu.busy", "cpu.per_request")
 
 
 class MeasuredSpeed(NamedTuple):
-    """An adjustment for the CPU's speed: the interval without it, the mean logarithm of the ratio of speeds, and the
-    rest as in SpeedAdjustment."""
+    """An adjustment for CPU speed: `plain` is the unadjusted interval, `shift` the mean log ratio of speeds; `spread`
+    and `slopes` are as in SpeedAdjustment."""
 
     plain: Interval
     shift: float
@@ -36,9 +36,12 @@ class MeasuredSpeed(NamedTuple):
 
 
 class MeasuredEffect(NamedTuple):
-    """A metric's interval on the scale it was compared on (`logarithmic`, or as it is), both sides' values over all,
-    and, on that scale, the smallest effect that would be found and the interval of a hunch (None: unknown, none).
-    `speed`: see Effect."""
+    """The measured effect on one metric. `before` and `after` are the values over each whole side.
+
+    `interval`, `detectable` (the minimum detectable effect) and `hunch` (a narrower interval that shows a likely
+    direction) are on the scale of the comparison: `logarithmic`, or the metric's own unit. None: unknown. `speed` is as
+    in Effect.
+    """
 
     interval: Interval
     logarithmic: bool
@@ -49,7 +52,7 @@ class MeasuredEffect(NamedTuple):
     speed: MeasuredSpeed | None = None
 
 
-# Measures a metric by name at a risk; None: too few values.
+# Measures the effect on a metric at significance level alpha; None: too few values.
 Measure = Callable[[str, float], MeasuredEffect | None]
 
 
@@ -59,29 +62,30 @@ def metric_of(name: str) -> str:
 
 
 def metrics(sides: Sequence[Sequence[Mapping[str, Floats]]], open_load: bool, judged: Sequence[str] = ()) -> list[str]:
-    """Return the names of metrics that every sample of both sides has, in order: the headline first.
+    """Return the names of the metrics to compare: those that every sample of both sides has, the headline first.
 
-    `judged` metrics and errors are all, if there are any; the first of them is the headline even if it is unknown.
-    Else a host's CPU at a rate that the plan fixes, or its CPU per request.
+    With `judged`, only these and errors; the first one is the headline, even if no sample has it. By default rate,
+    percentiles and errors, and of each host CPU (open load) or CPU per request (closed load), spawned processes and
+    memory.
     """
     samples = [sample for side in sides for sample in side]
     known = set.intersection(*(set(sample) for sample in samples)) if samples else set()
     if judged:
         chosen = dict.fromkeys((*judged, "errors"))
-        return [name for name in chosen if name == judged[0] or (name in known and not _nothing(samples, name))]
+        return [name for name in chosen if name == judged[0] or (name in known and not _has_no_data(samples, name))]
     hosts = sorted({name.partition(".")[0] for name in known if "." in name})
     cost = "cpu.busy" if open_load else "cpu.per_request"
     first = ["p99", "rate"] if open_load else ["rate", "p99"]
     wanted = [*first, "p50", "errors"]
     wanted += [f"{host}.{metric}" for host in hosts for metric in (cost, "processes.spawned_per_s", "memory.used")]
-    return [wanted[0], *(name for name in wanted[1:] if name in known and not _nothing(samples, name))]
+    return [wanted[0], *(name for name in wanted[1:] if name in known and not _has_no_data(samples, name))]
 
 
 def effects(
     names: Sequence[str], measure: Measure, comparisons: int = 1, margin: float | None = None
 ) -> tuple[Effect, ...]:
-    """Return the effect on each metric; all intervals together hold with 95%, over `comparisons` such tables. `margin`:
-    see margin_of."""
+    """Return the effect on each metric. The intervals have a simultaneous confidence level of 95% over `comparisons`
+    such tables. `margin`: see margin_of."""
     found = []
     for name in names:
         share = HEADLINE_SHARE if name == names[0] else (1 - HEADLINE_SHARE) / (len(names) - 1)
@@ -91,20 +95,23 @@ def effects(
 
 
 def overall(found: Sequence[Effect]) -> Outcome:
-    """Return the verdict's outcome: the headline's, unless more requests fail, or the headline shows no difference and
-    the other metrics that differ agree."""
+    """Return the outcome of a verdict: that of the headline.
+
+    It is worse if more requests fail. If the headline shows no difference, the deciding metrics that differ determine
+    the outcome, provided that they agree.
+    """
     errors = next((one for one in found if one.name == "errors"), None)
     if errors is not None and errors.outcome is Outcome.WORSE:
         return Outcome.WORSE
     headline = found[0].outcome
     if headline in DIFFERENT or headline is Outcome.INVALID:
         return headline
-    lent = {one.outcome for one in found if one.outcome in DIFFERENT and metric_of(one.name) in _LENDING}
-    return lent.pop() if len(lent) == 1 else headline
+    deciding = {one.outcome for one in found if one.outcome in DIFFERENT and metric_of(one.name) in _DECIDING}
+    return deciding.pop() if len(deciding) == 1 else headline
 
 
 def conclude(name: str, interval: Interval, relative: bool, margin: float) -> Outcome:
-    """Return the conclusion from an interval (shares when `relative`); see margin_of."""
+    """Return the outcome of an interval, whose ends are shares if `relative`. `margin`: see margin_of."""
     if (interval.low > 0 or interval.high < 0) and (not relative or abs(interval.estimate) >= LEAST):
         return Outcome.BETTER if (interval.estimate > 0) == more_is_better(name) else Outcome.WORSE
     if (relative or name == "errors") and -margin < interval.low and interval.high < margin:
@@ -113,22 +120,22 @@ def conclude(name: str, interval: Interval, relative: bool, margin: float) -> Ou
 
 
 def margin_of(name: str, wider: float | None = None) -> float:
-    """Return the largest change of a metric that counts as equivalent: its own, or a `wider` share."""
+    """Return the equivalence margin of a metric: its default, or `wider` if that is larger."""
     own = MARGINS.get("p99" if is_tail(name) else metric_of(name), MARGIN)
     return own if wider is None or name == "errors" else max(own, wider)
 
 
 def more_is_better(name: str) -> bool:
-    return name.endswith(_MORE)
+    return name.endswith(_HIGHER_IS_BETTER)
 
 
 def by_ratio(name: str, *sides: Floats) -> bool:
-    """Return whether a metric is compared as a ratio, by logarithms: if it is above 0. Errors differ by points."""
+    """Return whether a metric is compared as a ratio (log scale): all values are above 0. Errors differ by points."""
     return name != "errors" and all(bool((side > 0).all()) for side in sides)
 
 
-def _nothing(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
-    """Return whether a metric was not read on some side, or was 0 all the time."""
+def _has_no_data(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
+    """Return whether a sample has no readings of a metric, or the metric was always 0."""
     values = [sample[name] for sample in samples]
     return any(np.isnan(one).all() for one in values) or not any(np.nan_to_num(one).any() for one in values)
 
@@ -136,7 +143,7 @@ def _nothing(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
 def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: float, margin: float) -> Effect:
     if measured is None:
         return Effect(name=name, outcome=Outcome.INCONCLUSIVE, headline=headline, level=level, margin=margin)
-    shown = _shares(measured.interval) if measured.logarithmic else measured.interval
+    shown = _to_shares(measured.interval) if measured.logarithmic else measured.interval
     known = math.isfinite(measured.interval.low) and math.isfinite(measured.interval.high)
     detectable = measured.detectable
     if detectable is not None:
@@ -164,7 +171,7 @@ def _adjustment(found: MeasuredSpeed | None) -> SpeedAdjustment | None:
     if found is None:
         return None
     known = math.isfinite(found.plain.low) and math.isfinite(found.plain.high)
-    plain = _shares(found.plain)
+    plain = _to_shares(found.plain)
     return SpeedAdjustment(
         change=plain.estimate,
         low=plain.low if known else None,
@@ -176,7 +183,7 @@ def _adjustment(found: MeasuredSpeed | None) -> SpeedAdjustment | None:
 
 
 def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | None:
-    """Return what the interval of the hunch leans to, if it excludes 0 and the change is no equivalence."""
+    """Return the likely outcome: the interval of the hunch excludes 0, and the change exceeds the margin. Else None."""
     hunch = measured.hunch
     if hunch is None or hunch.low <= 0 <= hunch.high:
         return None
@@ -186,5 +193,5 @@ def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | Non
     return Outcome.BETTER if (change > 0) == more_is_better(name) else Outcome.WORSE
 
 
-def _shares(interval: Interval) -> Interval:
+def _to_shares(interval: Interval) -> Interval:
     return Interval(*(math.expm1(min(value, 700.0)) for value in interval))

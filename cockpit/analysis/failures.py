@@ -1,4 +1,4 @@
-"""Failed requests and stalls of the server, as they are at an instant of a session. Pure."""
+"""Failed requests and stalls of the server at one instant of a session. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cockpit.model.counts import Counts
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
-# A server that sent no response for longer (s), and for longer than twice the time of nine of ten responses, stalls.
+# A stall lasts longer than STALL (s) and longer than _P90_FACTOR times p90.
 STALL = 0.3
-_TIMES = 2.0
-# Share of a second that ticks must cover for its rate.
+_P90_FACTOR = 2.0
+# Minimum share of a second covered by ticks for a rate.
 _COVERED = 0.3
 
 
 class Stall(NamedTuple):
-    """No response for `seconds`, the oldest of the requests in flight being `oldest` (s) old."""
+    """A stall: no response for `seconds`; `oldest` is the age (s) of the oldest request in flight."""
 
     seconds: float
     in_flight: int
@@ -27,9 +27,9 @@ class Stall(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """Failures that continue: in the newest second `rate`/s and this `share` of the requests. `down`: no request of
-    that second got a response. `since` is the session second in which the failures began; if `down`, that of the first
-    errors before the responses ended."""
+    """Ongoing failures: `rate` (per s) and `share` of the requests in the newest second. `down`: that second had no
+    complete response. `since` is the session second of the first failure; if `down`, of the first error before the
+    responses stopped."""
 
     since: float
     rate: float
@@ -38,8 +38,8 @@ class Failing(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """Failed requests of a segment: `failed` of `ended`, by kind, the most frequent first. `failing` is None if the
-    newest second had none; `last` is the session second of the last ones."""
+    """Failed requests of a segment: `failed` of `ended` requests, `kinds` with the most frequent first. `last` is the
+    session second of the latest failures; `failing` is None if the newest second had none."""
 
     failed: int
     ended: int
@@ -60,7 +60,7 @@ def stall(state: State) -> Stall | None:
         return None
     oldest = max(worker.oldest for worker in waiting)
     seconds = min(oldest, *(worker.silence for worker in waiting))
-    if seconds < max(STALL, _TIMES * segment.counts.latency.percentile(90)):
+    if seconds < max(STALL, _P90_FACTOR * segment.counts.latency.percentile(90)):
         return None
     return Stall(seconds, sum(worker.requests for worker in waiting), oldest)
 
@@ -79,7 +79,9 @@ def failures(state: State, segment: Segment) -> Failures | None:
     seconds = between(state.seconds, int(segment.start), ceil(segment.last))
     last = next((second.second for second in reversed(seconds) if second.failed), segment.last)
     growing = state.running == segment.run and segment is state.segment
-    return Failures(counts.failed, counts.ended, kinds_of(counts), last, _failing(seconds) if growing else None)
+    return Failures(
+        counts.failed, counts.ended, kinds_of(counts), last, _ongoing_failures(seconds) if growing else None
+    )
 
 
 def kinds_of(counts: Counts) -> tuple[tuple[str, int], ...]:
@@ -91,7 +93,7 @@ def kinds_of(counts: Counts) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(found.items(), key=lambda kind: (-kind[1], kind[0])))
 
 
-def _failing(seconds: Sequence[LoadSecond]) -> Failing | None:
+def _ongoing_failures(seconds: Sequence[LoadSecond]) -> Failing | None:
     if not seconds:
         return None
     begun = len(seconds) > 1 and seconds[-1].end - seconds[-1].start < _COVERED

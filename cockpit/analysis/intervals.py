@@ -1,10 +1,12 @@
-"""Intervals of an effect from independent repetitions: few runs, rounds of a study, rounds without a planned end.
+"""Confidence intervals of an effect from independent replications: few runs, rounds of a study, rounds without a
+planned end.
 
-Values are logarithms of a metric, so that an effect is a ratio; a metric that can be 0 is compared as it is. One value
-per run or round: seconds or blocks within a run are no repetitions of a change, because a restart moves them together.
+Values are logarithms of a metric, so that an effect is a ratio; metrics that can be 0 keep their own scale. There is
+one value per run or round. Seconds or blocks within a run are not replications of a change, because a restart shifts
+all of them.
 
-References: Smyth 2004 (a variance shared over cells), Pocock 1977 (one level at each look), Lan and DeMets 1983 (alpha
-spending), Wang and Ramdas 2024 (t-tests that hold at each look), Fisher 1932 (analysis of covariance).
+References: Smyth 2004 (variance moderated by a pooled variance), Pocock 1977 (the same level at each interim test), Lan
+and DeMets 1983 (alpha spending), Wang and Ramdas 2024 (anytime-valid t-tests), Fisher 1932 (analysis of covariance).
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ Floats = npt.NDArray[np.float64]
 
 ALPHA = 0.05
 POWER = 0.8
-# Rounds before the first look of a sequential study.
+# Rounds before the first test of a sequential study.
 FIRST_TEST = 4
-# Width of the prior of the effect in units of its noise, squared: for effects of about half a deviation.
+# Prior variance of the effect in units of the noise variance: best for effects of about half a standard deviation.
 _PRIOR = 0.3
 
-# The level of a t-test at each look from the 4th round to the last, so that the chance of a difference at any look is
-# ALPHA / m when there is none: rows by the number of rounds, columns by m. From 400,000 simulated studies each; the
-# tests repeat the simulation.
+# Nominal level of the t-tests after each round from the 4th, for a risk of ALPHA / m over all tests: rows by the
+# maximum number of rounds, columns by m (_COMPARISONS). From 400,000 simulated studies each; the tests repeat the
+# simulation.
 _COMPARISONS = (1, 2, 3, 4, 5, 6, 7, 8, 10)
 _NOMINAL = {
     4: (0.05, 0.025, 0.0167, 0.0125, 0.01, 0.00833, 0.00714, 0.00625, 0.005),
@@ -40,24 +42,24 @@ _NOMINAL = {
     32: (0.00677, 0.00301, 0.0019, 0.00135, 0.00106, 0.00086, 0.00072, 0.00063, 0.00048),
     50: (0.00548, 0.00245, 0.00156, 0.00111, 0.00087, 0.0007, 0.00059, 0.00051, 0.00039),
 }
-# Degrees of freedom that must be left for differences to be adjusted by the CPU's speed.
+# Minimum degrees of freedom left after the adjustment for CPU speed.
 _LEAST_FREEDOM = 2
-# Standard errors by which the mean speed of two settings may differ. A larger difference is no chance: the setting
-# itself changes the CPU's speed, and its effect must not be taken out.
-_MOST_ERRORS = 4.0
-# Share of the level that adjusted tests have: the slope differs from one to the next, so that they depend less
-# on one another. From simulations, which the tests repeat.
+# Maximum difference of mean CPU speed between two settings, in standard errors. A larger difference is not chance: the
+# setting itself changes CPU speed, and an adjustment would remove its effect.
+_MAX_STANDARD_ERRORS = 4.0
+# Factor for the level of adjusted tests: the slope differs between tests, so that they are less correlated. From
+# simulations, which the tests repeat.
 _ADJUSTED_LEVEL = 0.85
-# The level falls somewhat faster than the risk.
-_TAIL = 1.09
-# Level of a test of runs that are repeated and tested after each: this share of the risk at the first test (2 vs 2),
-# falling with a power of the number of tests. From simulations, which the tests repeat.
+# Exponent for an alpha below the table: the nominal level falls faster than the risk.
+_LEVEL_EXPONENT = 1.09
+# Repeated tests, one after each further run: the share of the risk at the first test (2 vs 2), and the power by which
+# the level falls with the number of tests. From simulations, which the tests repeat.
 _FIRST_SHARE = 0.6
-_FALL = 0.7
+_LEVEL_DECAY = 0.7
 
 
 class Interval(NamedTuple):
-    """An effect with its confidence interval. An end is infinite when the values are too few."""
+    """An effect with its confidence interval. The ends are infinite if there are too few values."""
 
     estimate: float
     low: float
@@ -68,7 +70,7 @@ class Interval(NamedTuple):
         return cls(estimate, estimate - half, estimate + half)
 
     def at_least(self, half: float) -> Interval:
-        """Return the interval with ends at least `half` from the estimate."""
+        """Return the interval, widened to at least `half` on both sides of the estimate."""
         return Interval(self.estimate, min(self.low, self.estimate - half), max(self.high, self.estimate + half))
 
     @property
@@ -78,8 +80,8 @@ class Interval(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The mean of differences with its standard error, the standard deviation of one of them, and degrees of freedom.
-    `adjusted`: for the CPU's speed."""
+    """The mean of differences, its standard `error`, the standard `deviation` of a single difference, and the degrees
+    of freedom. `adjusted`: for CPU speed."""
 
     mean: float
     error: float
@@ -89,10 +91,10 @@ class Estimate(NamedTuple):
 
 
 class Speeds(NamedTuple):
-    """Logarithms of the ratio of CPU speeds, one for each round of a comparison; none: unknown.
+    """Log ratios of CPU speeds, one per round of a comparison; empty: unknown.
 
-    `others` are differences and speeds, one for each round, of the study's other comparisons in the same metric: how
-    much a metric follows the speed is estimated from all of them.
+    `others` are the differences and speeds, one per round, of the study's other comparisons in the same metric. The
+    slope of the metric on CPU speed is estimated from all comparisons.
     """
 
     own: Floats = np.array([])
@@ -130,12 +132,12 @@ def few_runs(before: Floats, after: Floats, others: Pool, alpha: float = ALPHA) 
 
 
 def estimate_of_runs(before: Floats, after: Floats, others: Pool) -> Estimate:
-    """Estimate the difference between two cells of few runs each, whose variances borrow from `others`; without a
-    degree of freedom if one cell has a single run and there are no others.
+    """Estimate the difference between two cells of few runs each, with variances moderated by `others`. There are no
+    degrees of freedom if a cell has a single run and `others` is empty.
 
-    The variance of a cell is the mean of its own and of the pooled one; the latter counts for two degrees of freedom
-    when it has at least 8 itself, else for one. Without others the smaller cell has at least the variance pooled over
-    both: few runs may agree by chance.
+    The variance of a cell is a weighted mean of its own and the pooled variance. The pooled variance counts for two
+    degrees of freedom if it has at least 8 itself, else for one. Without others, the variance of the smaller cell is at
+    least the variance pooled over both cells, because few runs may agree by chance.
     """
     mean = float(after.mean() - before.mean())
     prior = min(others.freedom, 2 if others.freedom >= 8 else 1)
@@ -155,28 +157,28 @@ def estimate_of_runs(before: Floats, after: Floats, others: Pool) -> Estimate:
 
 
 def repeated_level(runs: int, alpha: float = ALPHA) -> float:
-    """Return the level of the test after `runs` runs of both settings together (4 or more). The risk over all tests, at
-    2 vs 2 runs and after each further run, is `alpha` (alpha spending)."""
-    return alpha * _FIRST_SHARE * math.pow(max(1, runs - 3), -_FALL)
+    """Return the level of the test after `runs` runs in total (4 or more). Over all tests, at 2 vs 2 runs and after
+    each further run, the risk is `alpha` (alpha spending)."""
+    return alpha * _FIRST_SHARE * math.pow(max(1, runs - 3), -_LEVEL_DECAY)
 
 
 def nominal_level(rounds: int, alpha: float = ALPHA) -> float:
-    """Return the level of the t-test at each look of a study of at most `rounds` rounds (4 to 50) whose risk is `alpha`
-    over all tests (below ALPHA / 10 by a power of it, as simulated down to ALPHA / 80)."""
+    """Return the nominal level of each t-test in a study of at most `rounds` rounds (4 to 50), for a risk of `alpha`
+    over all tests. Below ALPHA / 10 it follows a power law, verified by simulation down to ALPHA / 80."""
     budgets = sorted(_NOMINAL)
     levels = [ALPHA / number for number in _COMPARISONS][::-1]
-    wanted = math.log(max(alpha, levels[0]))
-    by_budget = [np.interp(wanted, np.log(levels), np.log(_NOMINAL[budget][::-1])) for budget in budgets]
+    log_alpha = math.log(max(alpha, levels[0]))
+    by_budget = [np.interp(log_alpha, np.log(levels), np.log(_NOMINAL[budget][::-1])) for budget in budgets]
     level = math.exp(np.interp(math.log(rounds), np.log(budgets), by_budget))
-    return float(level * min(1.0, alpha / levels[0]) ** _TAIL)
+    return float(level * min(1.0, alpha / levels[0]) ** _LEVEL_EXPONENT)
 
 
 def sequential(differences: Floats, budget: int, alpha: float = ALPHA, speeds: Speeds = UNKNOWN) -> Interval:
-    """Return the interval after some rounds of a study of at most `budget`, tested after each from the 4th.
+    """Return the interval of a study of at most `budget` rounds, tested after each round from the 4th.
 
-    `differences` has one value per round, in order of time. The interval is the intersection of those at all tests, so
-    that a conclusion is never lost. Infinite before the first test. If the intersection is empty, the effect changed
-    during the study, and the interval has all that any test had. `speeds`: of the CPU in each round.
+    `differences` has one value per round, oldest first; `speeds` are the CPU speeds. The interval is the intersection
+    over all tests, so that a conclusion is never lost. It is infinite before the first test. If the intersection is
+    empty, the effect changed during the study, and the interval spans those of all tests.
     """
     number = len(differences)
     mean = estimate(differences, speeds).mean
@@ -196,13 +198,13 @@ def sequential(differences: Floats, budget: int, alpha: float = ALPHA, speeds: S
 
 
 def estimate(differences: Floats, speeds: Speeds = UNKNOWN) -> Estimate:
-    """Estimate the mean of at least 2 differences, adjusted for the CPU's speed if that is known."""
-    plain = _plain(differences)
+    """Estimate the mean of at least 2 differences, adjusted for CPU speed if it is known."""
+    plain = _unadjusted(differences)
     if len(speeds.own) != len(differences):
         return plain
     number, mean_speed = len(differences), float(speeds.own.mean())
     deviation = float(speeds.own.std(ddof=1))
-    if not deviation or abs(mean_speed) > _MOST_ERRORS * deviation / math.sqrt(number):
+    if not deviation or abs(mean_speed) > _MAX_STANDARD_ERRORS * deviation / math.sqrt(number):
         return plain
     slope = _slope(differences, speeds)
     freedom = number - 1 - slope.spent
@@ -214,15 +216,15 @@ def estimate(differences: Floats, speeds: Speeds = UNKNOWN) -> Estimate:
     return Estimate(float(rest.mean()), error, math.sqrt(variance), freedom, True)
 
 
-def _plain(differences: Floats) -> Estimate:
+def _unadjusted(differences: Floats) -> Estimate:
     number = len(differences)
     deviation = float(differences.std(ddof=1))
     return Estimate(float(differences.mean()), deviation / math.sqrt(number), deviation, number - 1)
 
 
 class _Slope(NamedTuple):
-    """By how much differences follow the speed, the variance of that in units of a difference's, and the degrees of
-    freedom of the comparison that its estimate has spent."""
+    """The slope of differences on CPU speed: its `value`, its `variance` in units of the variance of a difference, and
+    the degrees of freedom of the comparison `spent` on its estimate."""
 
     value: float
     variance: float
@@ -230,8 +232,10 @@ class _Slope(NamedTuple):
 
 
 def _slope(differences: Floats, speeds: Speeds) -> _Slope:
-    """Least squares over all comparisons, of which each has a mean of its own. They share the first setting's values,
-    so that the noise of two of them is half the same."""
+    """Fit the slope over all comparisons by least squares, with a separate mean for each.
+
+    The comparisons share the first setting's values, so that the noise of any two has a correlation of one half.
+    """
     parts = [(differences, speeds.own), *(part for part in speeds.others if len(part[0]) == len(part[1]) > 1)]
     rounds = max(len(values) for values, _ in parts)
     apart = np.array([np.pad(speed - speed.mean(), (0, rounds - len(speed))) for _, speed in parts])
@@ -245,11 +249,11 @@ def _slope(differences: Floats, speeds: Speeds) -> _Slope:
 
 
 def anytime(differences: Floats, alpha: float = ALPHA, speeds: Speeds = UNKNOWN) -> Interval:
-    """Return an interval that holds at all tests together, however many rounds follow."""
+    """Return an anytime-valid interval: it holds over any number of tests, however many rounds follow."""
     if len(differences) < 2:
         return Interval.around(float(differences.mean()), math.inf)
     found = estimate(differences, speeds)
-    # An error is that of a mean: of so many rounds as degrees of freedom are left for.
+    # The effective number of rounds follows from the degrees of freedom that are left.
     reach = anytime_reach(found.freedom + 1, alpha)
     return Interval.around(found.mean, reach * math.sqrt(len(differences)) * found.error)
 
@@ -264,13 +268,13 @@ def anytime_reach(number: float, alpha: float = ALPHA) -> float:
 
 
 def anytime_detectable(deviation: float, number: int, alpha: float = ALPHA) -> float:
-    """Return the smallest effect that `anytime` finds at the test after `number` rounds with a probability of POWER."""
+    """Return the minimum detectable effect of `anytime` after `number` rounds, with a power of POWER."""
     return deviation * (anytime_reach(number, alpha) + student_quantile(POWER, number - 1) / math.sqrt(number))
 
 
 def minimum_detectable(deviation: float, rounds: int, alpha: float = ALPHA) -> float:
-    """Return the smallest effect that a study of `rounds` rounds finds with a probability of POWER; `deviation` is that
-    of one round's difference."""
+    """Return the minimum detectable effect of a study of `rounds` rounds with a power of POWER. `deviation` is the
+    standard deviation of one round's difference."""
     freedom = rounds - 1
     level = nominal_level(rounds, alpha)
     reach = student_quantile(1 - level / 2, freedom) + student_quantile(POWER, freedom)
@@ -291,7 +295,7 @@ def student_cdf(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_quantile(probability: float, freedom: float) -> float:
-    """Return the t below which Student's t is with that probability (above one half)."""
+    """Return the quantile of Student's t at a probability above one half."""
     low, high = 0.0, 1.0
     while student_cdf(high, freedom) < probability and high < 1e9:
         high *= 2

@@ -1,4 +1,4 @@
-"""Objections make a comparison invalid."""
+"""Objections: reasons why a comparison, or one metric of it, is invalid."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from cockpit.analysis.warnings import BOUND
 from cockpit.analysis.windows import Window
 
 Windows = Sequence[Window]
-# A share of failed requests from which rate and latency describe other responses than before.
+# Share of failed requests above which rate and latency describe different responses than on the other side.
 FAILING = 0.01
 
 
 def objection(before: Windows, after: Windows, other: Objection | None = None) -> Objection | None:
-    """Return why two sides cannot be compared at all. `other` load comes first: it saturates the generator, too."""
+    """Return the objection to the whole comparison; None: it is valid. `other` load has priority, because it also
+    saturates the generator."""
     if other is not None:
         return other
     for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
@@ -35,7 +36,7 @@ def objection(before: Windows, after: Windows, other: Objection | None = None) -
 
 
 def saturated_side(before: Windows, after: Windows) -> Period | None:
-    """Return the one side on which the generator was saturated; None for none or both."""
+    """Return the only side on which the generator was saturated; None for no side or both."""
     first, second = (any(window.bound_share > BOUND for window in windows) for windows in (before, after))
     if first == second:
         return None
@@ -43,7 +44,7 @@ def saturated_side(before: Windows, after: Windows) -> Period | None:
 
 
 def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
-    """Return the hosts that were not read for more than a tenth of a window."""
+    """Return objections to the hosts without samples for more than a tenth of a window."""
     found: dict[str, Objection] = {}
     for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
         for window in windows:
@@ -55,7 +56,8 @@ def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
 
 
 def failing(effects: Sequence[Effect]) -> Objection | None:
-    """Return an objection if many more requests failed on one side, so that rate and latency are of other requests."""
+    """Return an objection if the shares of failed requests differ so much that rate and latency are of different
+    requests."""
     errors = next((one for one in effects if one.name == "errors"), None)
     if errors is None or errors.before is None or errors.after is None:
         return None
@@ -66,7 +68,8 @@ def failing(effects: Sequence[Effect]) -> Objection | None:
 
 
 def with_objections(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:
-    """Return the verdict with the outcome of its effects, as far as the objection allows."""
+    """Return the verdict with the outcome of its effects, or invalid for an objection `against` all of it. Effects on
+    `lost` hosts are invalid."""
     if against is not None:
         return refused(verdict, against)
     if not verdict.effects:

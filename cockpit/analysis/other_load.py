@@ -1,10 +1,11 @@
-"""Other load: the CPU that other programs took, and when it spoils a comparison.
+"""Other load: CPU used by other programs, and when it invalidates a comparison.
 
-It spoils a comparison in two cases. It differs between the sides: then the effects of the server and of other programs
-cannot be separated. Or it takes CPU that the server would have used: a tenth of all or more, and more than was idle.
+There are two cases. Other load differs between the sides, so that the effects of the server and of other programs
+cannot be separated. Or it takes CPU that the server needs: at least a tenth of all CPU, and more than was idle.
 
-Programs that work for the server (a database, an application server) and are not watched count as others, too. Their
-load follows the rate, exists only while load runs, or differs alike in each round: none of that spoils a comparison.
+Unwatched programs that work for the server (a database, an application server) count as other load, too. Their load
+follows the rate, exists only under load, or differs by the same amount in each round: none of that invalidates a
+comparison.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from cockpit.analysis.outcome import Cause, Objection, OtherLoad, Period
 from cockpit.analysis.windows import Window
 
 Windows = Sequence[Window]
-# A difference between the sides (share of the machine's CPUs) below which a server with the rest of them loses about as
-# much as it varies from run to run.
+# Tolerated difference between the sides (share of all CPUs): a server that has the rest loses about as much as it
+# varies from run to run.
 DIFFERS = 0.05
-# A share of the CPUs from which other load takes the server's when less than that is idle.
+# Other load of at least this share of all CPUs takes CPU from the server if less than that is idle.
 TAKES = 0.1
-# Standard errors of the difference that the quieter side's own variation explains.
-_ERRORS = 2.0
-# Readings that each side needs.
+# Differences within this many standard errors are noise, by the variance of the quieter side.
+_STANDARD_ERRORS = 2.0
+# Minimum readings per side.
 _LEAST = 5
-# The generator's own machine.
+# Host name that stands for the generator's machine.
 GENERATOR = ""
 
 
 class MeasuredOtherLoad(NamedTuple):
-    """Other load on one machine on both sides, with the data to judge it. Shares of all CPUs; `idle` is the minimum
-    of both sides, `noise` the standard error of the difference by the quieter side, `rate` the ratio of the
-    rates. `unloaded` is the other load of each side when no load ran; None: unknown."""
+    """Other load on one machine on both sides, with the data to judge it, as shares of all CPUs. `idle` is the lower
+    mean of both sides, `noise` the standard error of the difference by the quieter side, `rate` the ratio of request
+    rates. `unloaded` is the other load of each side while no load ran; None: unknown."""
 
     load: OtherLoad
     idle: float
@@ -56,7 +57,7 @@ def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
         names.append(GENERATOR)
     found = []
     for name in names:
-        sides = [_shares(windows, name) for windows in (before, after)]
+        sides = [_load_and_idle(windows, name) for windows in (before, after)]
         if min(len(others) for others, _ in sides) < _LEAST:
             continue
         (one, idle_before), (two, idle_after) = sides
@@ -66,46 +67,47 @@ def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
                 idle=min(float(idle_before.mean()), float(idle_after.mean())),
                 noise=noise_of(one, two),
                 rate=_rate(after) / _rate(before) if _rate(before) else 1.0,
-                unloaded=(_unloaded(before, name), _unloaded(after, name)),
+                unloaded=(_idle_other_load(before, name), _idle_other_load(after, name)),
             )
         )
     return found
 
 
 def spoiled(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
-    """Return the objection to the first machine whose other load spoils the comparison."""
+    """Return the objection to the first machine whose other load invalidates the comparison; None: valid."""
     return next((_objection(one) for one in found if differs(one) or takes(one)), None)
 
 
 def taken(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
     """Return the objection to the first machine whose other load takes the server's CPU, whether or not it differs.
 
-    For rounds: a difference that is there in each of them is an effect of the settings, for their order is random.
+    For rounds: their order is random, so that a difference in each round is an effect of the settings.
     """
     return next((_objection(one) for one in found if takes(one)), None)
 
 
 def spoiled_rounds(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection | None]:
-    """Return the objection of other load per round: it took the server's CPU, or its difference is unusual."""
+    """Return the objection to each round: other load took the server's CPU, or its difference is far from the median of
+    all rounds. None: valid."""
     measured = [other_loads(before, after) for before, after in rounds]
     differences: dict[str, list[float]] = {}
     for one in (one for found in measured for one in found):
         differences.setdefault(one.load.host, []).append(_difference(one))
     usual = {host: median(values) for host, values in differences.items()}
 
-    def odd(one: MeasuredOtherLoad) -> bool:
+    def is_unusual(one: MeasuredOtherLoad) -> bool:
         return differs(one) and abs(_difference(one) - usual[one.load.host]) > DIFFERS
 
-    return [next((_objection(one) for one in found if takes(one) or odd(one)), None) for found in measured]
+    return [next((_objection(one) for one in found if takes(one) or is_unusual(one)), None) for found in measured]
 
 
 def differs(measured: MeasuredOtherLoad) -> bool:
-    """Return whether the sides differ by more than noise, and than a load of the server's own explains: one that
-    follows the rate, or that is there only while load runs."""
+    """Return whether other load differs between the sides by more than noise, and by more than unwatched helpers of the
+    server explain: load that follows the rate, or exists only while load runs."""
     before, after = measured.load.before, measured.load.after
     low, high = sorted((before, before * measured.rate))
     beyond = max(low - after, after - high, 0.0)
-    if beyond <= max(DIFFERS, _ERRORS * measured.noise):
+    if beyond <= max(DIFFERS, _STANDARD_ERRORS * measured.noise):
         return False
     unloaded = measured.unloaded[after > before]
     return unloaded is None or unloaded - min(before, after) > DIFFERS
@@ -128,15 +130,15 @@ def _difference(one: MeasuredOtherLoad) -> float:
     return one.load.after - one.load.before
 
 
-def _unloaded(windows: Windows, name: str) -> float | None:
-    """The other load of a side without load, as a share; None unless it is known next to each of its windows."""
+def _idle_other_load(windows: Windows, name: str) -> float | None:
+    """Return a side's other load while no load ran, as a share; None unless it is known for each window."""
     known = [window.unloaded[name] / 100 for window in windows if name in window.unloaded]
     return max(known) if len(known) == len(windows) else None
 
 
-def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:
-    """Return other load and idle time by reading, as shares: also of the seconds in which the generator was saturated,
-    which other load may have caused."""
+def _load_and_idle(windows: Windows, name: str) -> tuple[Floats, Floats]:
+    """Return other load and idle time per reading, as shares. Seconds with a saturated generator are included, because
+    other load may have caused them."""
     values: list[tuple[float, float]] = []
     for window in windows:
         if name == GENERATOR:
@@ -153,8 +155,8 @@ def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:
 
 
 def _generator_is_apart(windows: Windows) -> bool:
-    """Return whether the server runs on another machine than the generator, as far as is known: hosts are watched,
-    none of them on the generator's machine, and the target is no address of the loopback."""
+    """Return whether the generator is known to run on another machine than the server: hosts are watched, none of them
+    on the generator's machine, and the target is no loopback address."""
     addresses = [address for window in windows for segment in window.segments for address in segment.addresses]
     here = any(_is_local(address) for address in addresses)
     boots = [boot for window in windows for boot in window.boots.values()]
@@ -162,7 +164,7 @@ def _generator_is_apart(windows: Windows) -> bool:
 
 
 def _is_local(address: str) -> bool:
-    """Return whether an address is of the loopback, or none at all, as the path of a Unix socket."""
+    """Return whether an address is a loopback address or the path of a Unix socket."""
     try:
         return ip_address(address.partition("%")[0]).is_loopback
     except ValueError:
@@ -171,12 +173,12 @@ def _is_local(address: str) -> bool:
 
 def noise_of(before: Floats, after: Floats) -> float:
     """Return the standard error of the difference of the means, by the variance of the quieter side."""
-    blocks = [_blocks(side) for side in (before, after)]
+    blocks = [_block_means(side) for side in (before, after)]
     variance = min(switch.long_run_variance(side, side[:0]).value for side in blocks)
     return math.sqrt(variance * sum(1 / max(1, len(side)) for side in blocks))
 
 
-def _blocks(values: Floats) -> Floats:
+def _block_means(values: Floats) -> Floats:
     number = len(values) // BLOCK
     means: Floats = values[: number * BLOCK].reshape(number, BLOCK).mean(axis=1)
     return means

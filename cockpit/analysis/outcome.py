@@ -11,7 +11,7 @@ from cockpit.analysis.windows import Flaw
 
 
 class Outcome(StrEnum):
-    """The five conclusions there are."""
+    """The conclusion of a comparison, or of one metric of it."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -44,7 +44,7 @@ class Period(StrEnum):
 
 
 class Design(StrEnum):
-    """The experimental design, which determines what the interval allows for."""
+    """The experimental design, which determines the sources of noise that an interval covers."""
 
     SWITCH = "one switch under load"
     ROUNDS = "rounds"
@@ -54,8 +54,8 @@ class Design(StrEnum):
 
 
 class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """CPU that programs other than the server, the load generator and the probe took on a machine, as shares of all its
-    CPUs, on both sides of a comparison. `host` "" is the generator's own machine."""
+    """CPU used by programs other than the server, the load generator and the probe, as shares of all CPUs of a machine,
+    on both sides of a comparison. `host` "" is the generator's machine."""
 
     host: str
     before: float
@@ -63,8 +63,9 @@ class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a comparison, or one metric of it, is invalid. `share` is of the time, `seconds` are lost ones; `host`
-    and `detail` are names as they came from outside. `other`: the other load that is the cause."""
+    """Why a comparison, or one metric of it, is invalid. `share` is a share of the time, or of the requests; `seconds`
+    are seconds without samples. `host` and `detail` are untrusted text. `other` is the other load that is the
+    cause."""
 
     cause: Cause
     side: Period | None = None
@@ -76,11 +77,11 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpeedAdjustment(msgspec.Struct, frozen=True, kw_only=True):
-    """The adjustment of an effect for the CPU's speed. `change`, `low` and `high` are the effect without it (shares).
+    """The adjustment of an effect for CPU speed. `change`, `low` and `high` are the unadjusted effect (shares).
 
-    `ratio` is the speed after as a share of that before. Of rounds, `spread` is the standard deviation of that ratio
-    (share). Of one switch, `slopes` are the ends of the range of slopes that the blocks allow: 0, the metric does not
-    follow the speed, 1, in proportion; the interval holds for all of them.
+    `ratio` is the speed after divided by the speed before. `spread` (rounds) is the standard deviation of that ratio.
+    `slopes` (one switch) is the confidence set of the metric's slope on CPU speed: 0, independent, to 1, proportional;
+    the interval holds for each slope in it.
     """
 
     change: float
@@ -92,13 +93,13 @@ class SpeedAdjustment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"}):
-    """One metric before and after. `change`, `low`, `high` are shares (0.15 is 15% more) when `relative`, else in the
-    metric's unit; `level` is the confidence of the interval, the same that the outcome rests on.
+    """The effect on one metric. `change`, `low`, `high` are shares (0.15 is 15% more) when `relative`, else in the
+    metric's unit; `level` is the confidence level of the interval and of the outcome.
 
-    `margin` is the largest change that counts as equivalent, `detectable` the smallest that this comparison would find
-    with a probability of 80%. None: unknown; one end alone is None when the interval has no such end, because the
-    generator was saturated (`Verdict.at_least`). `likely` is the outcome that an inconclusive effect leans to.
-    `speed`: the effect is adjusted for the CPU's speed; None: it is not.
+    `margin` is the equivalence margin, `detectable` the minimum detectable effect (power 80%). None: unknown. If only
+    one of `low` and `high` is None, the interval is open at that end, because the generator was saturated
+    (`Verdict.at_least`). `likely` is the likely outcome of an inconclusive effect. `speed` is the adjustment for CPU
+    speed; None: not adjusted.
     """
 
     name: str
@@ -119,13 +120,14 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """`effects` begin with the headline. `before` and `after` are the numbers of the segments compared.
+    """The verdict on a comparison. `effects` begin with the headline. `before` and `after` are the numbers of the
+    segments compared.
 
-    `values` counts independent values per side: runs, or rounds; of a switch, blocks of `block` seconds. `left_out` are
-    the seconds that were not counted, per side. `growing`: the time after the change is not over; `needs` is
-    how many seconds more it takes (infinite: the time before is too short; None: unknown or none). `at_least`: the
-    generator was saturated on the faster side, which may be faster still. `other_loads` are of each machine on which
-    it could be measured.
+    `values` counts independent values per side: runs, or rounds; of a switch, blocks of `block` seconds. `left_out`
+    counts discarded seconds per side, by reason. `growing`: more seconds after the change will follow; `needs` is how
+    many are needed for a conclusion (infinite: the baseline is too short; None: unknown or none). `at_least`: the
+    generator was saturated on the faster side, which may be faster than measured. `other_loads` has each machine on
+    which other load was measured.
     """
 
     outcome: Outcome
@@ -150,7 +152,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def adjusted(self) -> bool:
-        """Whether effects are adjusted for the CPU's speed."""
+        """Whether effects are adjusted for CPU speed."""
         return any(one.speed is not None for one in self.effects)
 
     def effect(self, name: str) -> Effect | None:

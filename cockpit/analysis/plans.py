@@ -1,4 +1,4 @@
-"""Differences between two load plans, in words."""
+"""Differences between two load plans, as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cockpit.model.fold_load import load_words
 from cockpit.model.load import LoadPlan
 from cockpit.model.text import neutral
 
-# The parts of a plan that determine the server's work. Its duration, its counting and its workers do not.
+# Fields of a plan that affect the server's work. Duration, counting and workers do not.
 _COMPARED = {
     "url": "URL",
     "method": "method",
@@ -23,7 +23,7 @@ _COMPARED = {
     "concurrency": "concurrency",
     "rate": "rate",
     "arrivals": "arrivals",
-    "max_in_flight": "most in flight",
+    "max_in_flight": "max in flight",
     "stages": "load levels",
     "keepalive": "keep-alive",
     "requests_per_connection": "requests per connection",
@@ -43,10 +43,10 @@ _CUT = 60
 
 
 def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
-    """Return the differences, a few words each, e.g. `concurrency 20 → 40`; empty if the load is the same.
+    """Return the differences as short texts, e.g. `concurrency 20 → 40`; empty if the loads are the same.
 
-    Irrelevant parts are ignored: the concurrency of open load, the URL if requests are named. A segment of a load
-    level is compared by that level. Secrets are not in the words.
+    Irrelevant fields are ignored: the concurrency of open load, the URL if requests are named. Segments with load steps
+    are compared by their load level. Secrets are left out.
     """
     left, right = _comparable(one), _comparable(other)
     skipped = _ignored(left, right)
@@ -58,12 +58,13 @@ def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
         if name in skipped or before == after:
             continue
         plain = name != "body" and isinstance(before if before is not None else after, str | int | float)
-        found.append(f"{words} {_value_words(before)} → {_value_words(after)}" if plain else f"other {words}")
+        found.append(f"{words} {_value_words(before)} → {_value_words(after)}" if plain else f"different {words}")
     return tuple(found)
 
 
 def _comparable(plan: LoadPlan) -> LoadPlan:
-    """The plan without secrets, and without the duration that only a log that has been read has."""
+    """Return the plan without secrets, and without the duration of a replayed log, which is unknown until it was
+    read."""
     shown = plan.without_secrets()
     return shown if shown.replay is None else replace(shown, replay=replace(shown.replay, seconds=None))
 
@@ -79,7 +80,8 @@ def _ignored(one: LoadPlan, other: LoadPlan) -> set[str]:
 
 
 def _has_all_levels(plan: LoadPlan) -> bool:
-    """Return whether it has all load levels; the plan of a segment has one and lasts as long."""
+    """Return whether this is the plan of a whole run with load steps; the plan of a segment has one level and a
+    duration."""
     return bool(plan.stages) and plan.duration is None
 
 

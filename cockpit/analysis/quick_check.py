@@ -1,4 +1,4 @@
-"""A quick check: some seconds of load against thresholds and a baseline. Pure."""
+"""A quick check: a few seconds of load, checked against thresholds and a baseline. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ QUICK = 15.0
 
 
 def quick_check(state: State, segment: Segment, baseline: Baseline | None) -> tuple[ThresholdResult, ...]:
-    """Return the results of the session's thresholds, or of the default ones, for a segment of its runs."""
+    """Check a segment against the session's thresholds, or against the default ones."""
     plan = state.plans[segment.run]
-    own = tuple(parse_threshold(text) for text in (state.started.thresholds if state.started else ()))
+    configured = tuple(parse_threshold(text) for text in (state.started.thresholds if state.started else ()))
     result = segments_result([segment], plan, segment.seconds)
-    return hold(with_defaults(own, baseline, plan), result, baseline)
+    return hold(with_defaults(configured, baseline, plan), result, baseline)

@@ -1,4 +1,4 @@
-"""Rounds of one change: their windows, their growing verdict, their duration, their minimum detectable effect. Pure."""
+"""Rounds of one change: windows, sequential verdict, duration, minimum detectable effect. Pure."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
 # Default rounds, and counted seconds per window; minimum and maximum.
 ROUNDS, WINDOW = 12, 15.0
 FEWEST, MOST, SHORTEST = FIRST_TEST, 50, 15.0
-# Seconds of a window that are not counted: its guard, and its ends, which no second covers whole.
+# Uncounted seconds of a window: its guard, and the incomplete seconds at its ends.
 UNCOUNTED = GUARD + 1.0
-# Seconds that a set-up is expected to take when no change of the session shows it.
+# Assumed seconds of a set-up if the session has no change yet.
 _SET_UP = 5.0
-# Deviation (log) of one round's difference when nothing was measured, and that of a window from one set-up to the next
-# when only seconds under load were.
+# Assumed standard deviations (log scale): of a round's difference without any measurement, and between set-ups if only
+# noise under load was measured.
 _ASSUMED = 0.03
 _BETWEEN_SET_UPS = 0.01
 
@@ -46,20 +46,20 @@ class Basis(Enum):
 
 
 class Order(Enum):
-    """In which order each round has its two sides."""
+    """The order of the two sides within each round."""
 
-    RANDOM = "random, balanced by fours"
+    RANDOM = "random, balanced in blocks of four rounds"
     MIRRORED = "A-B-B-A"
 
 
 def is_concluded(verdict: Verdict) -> bool:
-    """Return whether rounds can stop: the sequential test concluded, or they are invalid."""
+    """Return whether rounds can stop: the sequential test has a conclusion, or the rounds are invalid."""
     return verdict.values[0] >= FIRST_TEST and verdict.outcome is not Outcome.INCONCLUSIVE
 
 
 class RoundsPlan(NamedTuple):
-    """At most `rounds` rounds, windows with `seconds` counted, and the order of sides, drawn with `seed`; they end as
-    soon as the verdict is `concluded`."""
+    """A plan of at most `rounds` rounds: windows with `seconds` counted, sides in `order`, drawn with `seed`. Rounds
+    stop as soon as the verdict is `concluded`."""
 
     rounds: int = ROUNDS
     seconds: float = WINDOW
@@ -73,7 +73,7 @@ class RoundsPlan(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """The maximum duration of rounds (s), and the smallest change (share) that they find with a probability of 80%."""
+    """The maximum duration of rounds (s), and their minimum detectable effect (share, power 80%)."""
 
     seconds: float
     detectable: float
@@ -81,8 +81,8 @@ class Announcement(NamedTuple):
 
 
 class RoundsProgress(NamedTuple):
-    """Progress of rounds: `round` of `budget`, the `side` measured or set up. `window_left` (s) is None during a
-    set-up; `left` is the maximum of seconds still needed. `complete` counts rounds."""
+    """Progress of rounds: `round` of `budget`; `side` is measured or set up. `window_left` (s) is None during a set-up;
+    `left` is the maximum of seconds still needed. `complete` counts rounds."""
 
     round: int
     budget: int
@@ -98,8 +98,8 @@ def label_of(settings: Sequence[Setting]) -> str:
 
 
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
-    """Return the verdict on the complete rounds, without intervals before the fourth; None before the first, and if the
-    recording lacks their run."""
+    """Return the verdict on the complete rounds, without intervals before round FIRST_TEST. None: no round is complete,
+    or the recording lacks their run."""
     begun = rounds.begun
     if begun.run not in state.plans:
         return None
@@ -109,7 +109,7 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
     found = judge_rounds(pairs, label, rounds.budget)
     if len(pairs) < FIRST_TEST and found.outcome is not Outcome.INVALID:
-        # Testing after each round with the option to stop would find differences too often.
+        # An earlier test with the option to stop would find too many false differences.
         effects = tuple(_impression(one) for one in found.effects) if rounds.ended is None else ()
         found = replace(found, outcome=Outcome.INCONCLUSIVE, effects=effects, objection=None)
     return replace(found, growing=rounds.ended is None and rounds.budget > len(pairs))
@@ -140,9 +140,10 @@ def progress(state: State, now: float) -> RoundsProgress | None:
 
 
 def announcement(state: State, first: Sequence[Side], seconds: float) -> Announcement:
-    """Return duration and minimum detectable effect of rounds with windows of `seconds`, from the session so far."""
+    """Return the duration and the minimum detectable effect of rounds with windows of `seconds`, from the session so
+    far."""
     sides = sequence(tuple(first))
-    # A side that follows itself, and the one that is active at first, is left and entered again.
+    # A side that follows itself, or is active at the start, is left and set up again.
     repeated = 1 + sum(one == two for one, two in itertools.pairwise(sides))
     total = len(sides) * (seconds + UNCOUNTED) + (len(sides) + repeated) * _set_up_seconds(state)
     deviation, basis = _expected_deviation(state, seconds)
@@ -159,13 +160,13 @@ def _window(state: State, rounds: RoundsState, window: RoundWindowState) -> Wind
 
 
 def _set_up_seconds(state: State) -> float:
-    """The longest that one of the last changes took from its request until it was active."""
+    """Return the longest time (s) from request to activation among the last four changes."""
     took = [change.active_since - change.begun for change in state.changes if change.active_since is not None]
     return max(took[-4:], default=_SET_UP)
 
 
 def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
-    """The deviation (log) of one round's difference of the headline."""
+    """Return the expected standard deviation (log scale) of a round's difference in the headline, and its source."""
     if (known := _deviation_of_rounds(state)) is not None:
         return known, Basis.ROUNDS
     segment = next((segment for segment in reversed(state.segments) if not segment.warmup), None)
@@ -193,12 +194,12 @@ def _headline(segment: Segment) -> str:
     return "p99" if segment.plan.open else "rate"
 
 
-# Rounds within which each side comes first equally often.
+# Number of rounds within which each side is first equally often.
 BALANCED = 4
 
 
 def balanced(rounds: int, seed: int) -> tuple[Side, ...]:
-    """Return which side each round begins with: at random, each side twice in every four rounds."""
+    """Return the first side of each round: at random, each side twice in every four rounds."""
     draw = Random(seed)
     first: list[Side] = []
     while len(first) < rounds:

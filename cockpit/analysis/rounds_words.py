@@ -1,4 +1,4 @@
-"""Rounds in words: announcement, progress, end."""
+"""Rounds as text: announcement, progress, end."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def time_words(seconds: float) -> str:
 
 
 def find_words(detectable: float | None) -> str:
-    """Return the smallest change that is found, as in `finds a change of 4% (power 80%)`."""
+    """Return `minimum detectable effect 4% (power 80%)`; empty if it is unknown."""
     if detectable is None:
         return ""
-    return f"finds a change of {100 * detectable:.{0 if detectable >= 0.0995 else 1}f}% (power 80%)"
+    return f"minimum detectable effect {100 * detectable:.{0 if detectable >= 0.0995 else 1}f}% (power 80%)"
 
 
 def offer_words(plan: RoundsPlan, expected: Announcement) -> str:
     """Return the duration and the minimum detectable effect of rounds, before they start."""
     return (
-        f"{plan.rounds} rounds of 2 × {plan.seconds:g} s: at most {time_words(expected.seconds)}, less once the "
-        f"verdict is in; {find_words(expected.detectable)} by {expected.basis.value}"
+        f"{plan.rounds} rounds of 2 × {plan.seconds:g} s: at most {time_words(expected.seconds)}, less if "
+        f"the verdict is final earlier; {find_words(expected.detectable)}, based on {expected.basis.value}"
     )
 
 

@@ -1,6 +1,6 @@
 """Verdicts on the segments of a session: segments with the same settings and load are one variant.
 
-The first variant under a load is the baseline; every other one gets a verdict against it.
+The first variant under a load is the baseline, with which every other variant is compared.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from cockpit.analysis.windows import GUARD, UNLOADED_LONGEST, Window, counted_ra
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, RoundsState, Segment, State
 
-# A window shorter than this (s) is worth no blocks: segments are then taken whole.
+# Shorter windows (s) have too few blocks: their segments are compared as a whole.
 _TOO_SHORT = 10
-_KEPT = 1000
+_CACHE_SIZE = 1000
 # Seconds after the end of a window within which its last metrics arrive.
 _ARRIVED = 3
 # Seconds after the end of a run within which its readings without load arrive (see Window.unloaded).
@@ -28,7 +28,7 @@ Settings = tuple[tuple[str, str | None], ...]
 
 
 class VariantSegments(NamedTuple):
-    """Segments with the same settings and load, by time. `label` is that of the first, without its load level."""
+    """Segments with the same settings and load, oldest first. `label` is that of the first, without its load level."""
 
     settings: Settings
     segments: tuple[Segment, ...]
@@ -54,18 +54,18 @@ def segment_before(state: State, segment: Segment) -> Segment | None:
 
 
 class SegmentVerdicts:
-    """Verdicts of segments, kept: a segment that is over is judged once, a growing one after each block.
+    """Cache of segment verdicts: a finished segment is judged once, a growing one after each block.
 
-    For a screen that draws the same segments repeatedly: one for a session, also when a replay goes back.
+    For a screen that draws the same segments repeatedly. One cache serves one session, also when a replay seeks back.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Verdict | None] = {}
 
     def verdict(self, state: State, segment: Segment, base: Segment) -> Verdict:
-        """The verdict on `segment` against `base`, both segments of `state`."""
-        key = (*_stamp(state, segment), *_stamp(state, base))
-        found = self._kept(key, lambda: segment_verdict(state, segment, base))
+        """Return the verdict on `segment` vs `base`, both segments of `state`."""
+        key = (*_cache_key(state, segment), *_cache_key(state, base))
+        found = self._cached(key, lambda: segment_verdict(state, segment, base))
         assert found is not None
         return found
 
@@ -76,18 +76,18 @@ class SegmentVerdicts:
         age = min(_ARRIVED, int(state.t - ended))
         idle = _idle_blocks(state, rounds.begun.run)
         key = ("rounds", rounds.begun.number, rounds.begun.t, len(complete), over, age, idle)
-        return self._kept(key, lambda: rounds_verdict(state, rounds))
+        return self._cached(key, lambda: rounds_verdict(state, rounds))
 
-    def _kept(self, key: tuple[object, ...], judged: Callable[[], Verdict | None]) -> Verdict | None:
+    def _cached(self, key: tuple[object, ...], judged: Callable[[], Verdict | None]) -> Verdict | None:
         if key not in self._known:
-            if len(self._known) > _KEPT:
+            if len(self._known) > _CACHE_SIZE:
                 self._known.clear()
             self._known[key] = judged()
         return self._known[key]
 
 
-def _stamp(state: State, segment: Segment) -> tuple[object, ...]:
-    """Return values that differ when the segment's verdict may differ."""
+def _cache_key(state: State, segment: Segment) -> tuple[object, ...]:
+    """Return a key that changes whenever the segment's verdict may change."""
     known = (segment.number, segment.start, segment.end, segment.altered, segment.partial)
     if segment.end is None:
         return *known, len(counted_range(state, segment)) // BLOCK
@@ -105,8 +105,8 @@ def _idle_blocks(state: State, run: int) -> int:
 
 
 def verdicts(state: State) -> tuple[Verdict, ...]:
-    """Return a verdict for every variant against the baseline, under each load, then those of rounds. A change that
-    was measured by rounds has only theirs."""
+    """Return the verdicts on all variants vs the baseline, by load, then those on rounds. A change measured by rounds
+    has only the verdict of its rounds."""
     found = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
     judged = [(rounds, verdict) for rounds, verdict in found if verdict is not None]
     measured = {rounds.begun.change for rounds, _ in judged if rounds.begun.change}
@@ -119,7 +119,7 @@ def verdicts(state: State) -> tuple[Verdict, ...]:
 
 
 def settings_at(state: State, t: float) -> Settings:
-    """Return knobs and values at instant `t` that differ from those at the start of the session."""
+    """Return the knobs whose values at instant `t` differ from those at the start of the session."""
     begun: dict[str, str | None] = {}
     values: dict[str, str | None] = {}
     for at, change, back in sorted(change_steps(state.changes), key=lambda step: step[0]):
@@ -131,7 +131,7 @@ def settings_at(state: State, t: float) -> Settings:
 
 
 def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
-    """Yield (instant, change, undone) for every change that became active or was rolled back."""
+    """Return (instant, change, rolled back) for every change that became active or was rolled back."""
     steps = []
     for change in changes:
         if change.active_since is None:
@@ -143,8 +143,10 @@ def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
 
 
 def _by_load(state: State) -> list[list[VariantSegments]]:
-    """Return the variants under each load, both by their first segment, without warm-ups, rounds and the evaluations of
-    a search, which conclude by the rounds after it alone."""
+    """Return the variants under each load, loads and variants in order of their first segment.
+
+    Warm-ups, rounds and the evaluations of a search are left out: a search is judged only by its final rounds.
+    """
     evaluated = {trial.run for trial in state.autopilot.trials} if state.autopilot else set()
     loads: list[dict[Settings, list[Segment]]] = []
     plans: list[LoadPlan] = []
@@ -163,28 +165,29 @@ def _by_load(state: State) -> list[list[VariantSegments]]:
 
 
 def _variant_verdict(state: State, first: VariantSegments, other: VariantSegments) -> Verdict:
-    """By rounds when the settings alternate, by runs when there are several, else by the nearest two."""
+    """Judge a variant: by rounds if the settings alternate, by runs if both sides have several, else by the nearest
+    segments."""
     windows = {segment.number: segment_window(state, segment) for segment in (*first.segments, *other.segments)}
-    pairs = _alternating(first, other)
-    if len(pairs) > 1 and all(_long(windows[segment.number]) for pair in pairs for segment in pair):
+    pairs = _alternating_pairs(first, other)
+    if len(pairs) > 1 and all(_is_long_enough(windows[segment.number]) for pair in pairs for segment in pair):
         return judge_rounds([([windows[one.number]], [windows[two.number]]) for one, two in pairs], other.label)
     if len(first.segments) > 1 and len(other.segments) > 1:
         before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, other))
         return judge_repeated_runs(before, after, other.label)
-    # The segment before it is nearest in time, so it drifted least.
+    # The segment nearest in time has the least drift.
     longest = max(other.segments, key=lambda segment: len(windows[segment.number].seconds))
-    usable = [segment for segment in first.segments if _long(windows[segment.number])] or list(first.segments)
+    usable = [segment for segment in first.segments if _is_long_enough(windows[segment.number])] or list(first.segments)
     nearest = min(usable, key=lambda segment: abs(segment.start - longest.start))
     judge = judge_switch if nearest.run == longest.run else judge_single_runs
     return judge(windows[nearest.number], windows[longest.number], other.label)
 
 
-def _long(window: Window) -> bool:
+def _is_long_enough(window: Window) -> bool:
     return len(window.seconds) >= _TOO_SHORT
 
 
-def _alternating(first: VariantSegments, other: VariantSegments) -> list[tuple[Segment, Segment]]:
-    """Pairs of a segment before and the next one after it, as they follow each other in time."""
+def _alternating_pairs(first: VariantSegments, other: VariantSegments) -> list[tuple[Segment, Segment]]:
+    """Return pairs of a baseline segment and the next segment of the other variant, in order of time."""
     pairs: list[tuple[Segment, Segment]] = []
     waiting: Segment | None = None
     known = {segment.number for segment in first.segments}

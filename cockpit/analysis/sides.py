@@ -17,8 +17,9 @@ from cockpit.model.state import Segment, State
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """`name` is as requested. `result` is all `segments` together, `windows` one for each segment. `knobs` are values
-    active at the start of the first segment; None: not set there. `state` is the session they are of."""
+    """One side of a comparison. `name` is as requested. `result` covers all `segments`, `windows` has one per segment.
+    `knobs` are the values active at the start of the first segment; None: unset. `state` is the session of the
+    segments."""
 
     name: str
     state: State
@@ -29,11 +30,11 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def side_of_segments(state: State, segments: Sequence[Segment], name: str) -> Side:
-    """Segments under one load and one set of settings. Raises UsageError for none, and for segments that do not belong
-    together."""
+    """Return the side with these segments, under one load and one set of settings. Raises UsageError without counted
+    segments, and if loads or settings of the runs differ."""
     counted = tuple(segment for segment in segments if not segment.warmup)
     if not counted:
-        raise UsageError(f"{name}: no load was counted there")
+        raise UsageError(f"{name}: no counted load; choose a run or time range with load after its warm-up")
     _check_alike(state, counted, name)
     plan = _plan_of(state, counted)
     whole = run_result(state, counted[0].run)
@@ -52,7 +53,7 @@ def side_of_segments(state: State, segments: Sequence[Segment], name: str) -> Si
 
 
 def knobs_at(state: State, t: float) -> dict[str, str | None]:
-    """Every knob of which a value is known, as it was at instant `t`."""
+    """Return the known knobs with their values at instant `t`."""
     values = {name: knob.value for name, knob in state.knobs.items() if knob.known}
     for at, change, back in sorted(change_steps(state.changes), key=lambda step: step[0], reverse=True):
         if at > t:
@@ -61,13 +62,14 @@ def knobs_at(state: State, t: float) -> dict[str, str | None]:
 
 
 def _plan_of(state: State, segments: Sequence[Segment]) -> LoadPlan:
-    """Return the load of the load level if all segments have the same one, as altered; else that of the whole run."""
+    """Return the load of the segments if it is the same for all, else that of the whole run."""
     first = segments[0].plan
     return first if all(not differences(first, segment.plan) for segment in segments) else state.plans[segments[0].run]
 
 
 def _check_alike(state: State, segments: Sequence[Segment], name: str) -> None:
-    """Runs are pooled as repeats only if nothing differs. Segments of one run (load levels, a change) may differ."""
+    """Raise UsageError unless load and settings of all runs are the same. Segments of one run (load levels, a change)
+    may differ."""
     first = segments[0]
     for segment in segments:
         if segment.run == first.run:
@@ -75,8 +77,8 @@ def _check_alike(state: State, segments: Sequence[Segment], name: str) -> None:
         unlike = differences(state.plans[first.run], state.plans[segment.run])
         if unlike:
             raise UsageError(
-                f"{name}: its runs {first.run} and {segment.run} are not one load ({', '.join(unlike)}); name one as "
-                f"FILE#{first.run}"
+                f"{name}: runs {first.run} and {segment.run} have different loads ({', '.join(unlike)}); "
+                f"choose one, as FILE#{first.run}"
             )
         if knobs_at(state, first.start) != knobs_at(state, segment.start):
-            raise UsageError(f"{name}: a setting was changed between its runs; name one as FILE#{first.run}")
+            raise UsageError(f"{name}: a setting was changed between the runs; choose one run, as FILE#{first.run}")

@@ -1,8 +1,8 @@
-"""The CPU's speed in the rounds of a comparison. Pure.
+"""CPU speed in the rounds of a comparison. Pure.
 
-A machine that shares its hardware with others, or changes its clock rate, differs in speed from one run to the next by
-more than most changes do, and no counter of the kernel shows it. The probe's loop does: it is always the same, so that
-its CPU time tells how fast the CPU was. Intervals are adjusted by it: see `intervals.estimate`.
+On shared hardware, or with a varying clock rate, CPU speed differs between runs by more than the effect of most
+changes, and no kernel counter shows it. The probe runs a constant loop, whose CPU time measures the speed. Intervals
+are adjusted for it: see `intervals.estimate`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _CPU_TIME = ("cpu.busy", "cpu.per_request", "processes.cpu", "processes.user", "
 
 
 def speed_ratios(before: Mapping[str, Floats], after: Mapping[str, Floats], metric: str) -> Floats:
-    """Return the logarithm of the ratio of CPU speeds of each pair of values; see speed_names. It is nan where it is
-    unknown, and there are none for a metric that does not follow the speed."""
+    """Return the log ratio of CPU speeds for each pair of values, nan if unknown. Empty if the metric does not depend
+    on CPU speed: see speed_names."""
     names = speed_names(before, after, metric)
     return log_speeds(after, names) - log_speeds(before, names) if names else np.array([])
 
 
 def speed_names(before: Mapping[str, Floats], after: Mapping[str, Floats], metric: str) -> list[str]:
-    """Return the names of the speeds that both sides have and a metric follows: on its host, or on all hosts."""
+    """Return the names of the speeds that both sides have and a metric depends on: of its host, or of all hosts."""
     host, _, name = metric.partition(".")
     of_host = name in _CPU_TIME
     if not (of_host or metric == "rate" or is_latency(metric)):
@@ -37,6 +37,6 @@ def speed_names(before: Mapping[str, Floats], after: Mapping[str, Floats], metri
 
 
 def log_speeds(values: Mapping[str, Floats], names: Sequence[str]) -> Floats:
-    """Return the logarithms of these speeds, the mean over hosts."""
+    """Return the log speeds, as the mean over hosts."""
     found: Floats = np.mean([np.log(values[one]) for one in names], axis=0)
     return found

@@ -1,4 +1,4 @@
-"""Stability of a run: whether its metrics hold for more than the time of their measurement."""
+"""Stability of a run: whether its metrics are stationary."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cockpit.analysis.windows import Flaw, Window, left_out, segment_window
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
-# A trend counts if it is this unlikely by chance and moves a metric by this share over the window.
+# A trend counts if its p value is below TREND_P and it moves a metric by at least TREND_SHARE over the window.
 TREND_P = 0.002
 TREND_SHARE = 0.05
-# A longer series is tested by the medians of this many parts: the test compares each pair of values.
+# Longer series are reduced to the medians of this many parts, because the test compares all pairs of values.
 _MOST = 600
-# Share of their median within which stable rates lie.
+# Stable rates are within this share of their median.
 TOLERANCE = 0.05
 # A window is checked in parts of at most LONGEST seconds each, at least three of SHORTEST.
 _SHORTEST, _LONGEST = 2, 10
 _PARTS = 3
-# Standard errors by which the count of random arrivals differs from its mean by chance.
-_ERRORS = 4.0
+# Standard errors by which the count of random arrivals may differ from its mean.
+_STANDARD_ERRORS = 4.0
 _NORMAL = NormalDist()
 
 
@@ -41,9 +41,9 @@ class StabilityKind(StrEnum):
 
 
 class Stability(msgspec.Struct, frozen=True, kw_only=True):
-    """`segment` is the number of the unstable one of several segments, None: there is one. Of a run that was too short,
-    `seconds` count, `needed` do not suffice, and others were `left_out`. An unstable rate was `rates` in the last parts
-    of `seconds` each; p99 changed by the share `change` from the first second to the last."""
+    """The stability of a run. `segment` is the number of the unstable segment; None: there is only one. Too short:
+    `seconds` were counted, `needed` are required, `left_out` were discarded. Unstable rate: `rates` in the last parts
+    of `seconds` each. Trend of p99: `change` is its relative change from the first second to the last."""
 
     kind: StabilityKind = StabilityKind.STABLE
     segment: int | None = None
@@ -62,7 +62,7 @@ STABLE = Stability()
 
 
 def run_stability(state: State, segments: Sequence[Segment]) -> Stability:
-    """Return the stability of segments, of the first unstable one if there is one. Warm-ups are ignored."""
+    """Return the stability of the first unstable segment, else STABLE. Warm-ups are ignored."""
     for segment in segments:
         found = STABLE if segment.warmup else window_stability(segment_window(state, segment))
         if not found.is_stable:
@@ -94,10 +94,10 @@ def window_stability(window: Window) -> Stability:
 
 
 def _chance(window: Window, parts: Sequence[Sequence[LoadSecond]]) -> float:
-    """Return the share by which the rates of parts may be off because arrivals are random."""
+    """Return the share by which random arrivals move the rates of parts; 0 if arrivals are not random."""
     fewest = min(sum(second.completed for second in part) for part in parts)
     random = window.plan.open and window.plan.arrivals == "poisson"
-    return _ERRORS / math.sqrt(fewest) if random and fewest else 0.0
+    return _STANDARD_ERRORS / math.sqrt(fewest) if random and fewest else 0.0
 
 
 def _rate(part: Sequence[LoadSecond]) -> float:
@@ -106,7 +106,7 @@ def _rate(part: Sequence[LoadSecond]) -> float:
 
 
 def trend(values: Floats) -> float:
-    """Return the relative trend of a metric from the first value to the last (fell: below 0); 0: no trend."""
+    """Return the relative change of a metric from the first value to the last, by its trend; 0: no trend."""
     middle = float(np.median(values)) if len(values) else 0.0
     if len(values) < 5 or middle == 0:
         return 0.0
@@ -118,7 +118,8 @@ def trend(values: Floats) -> float:
 
 
 def _mann_kendall(values: Floats) -> tuple[float, float]:
-    """Return Theil and Sen's slope per sample, and the two-sided p value of no trend; at least three values."""
+    """Return the Theil-Sen slope per sample, and the two-sided p value of the Mann-Kendall test; at least three
+    values."""
     n = len(values)
     first, second = np.triu_indices(n, 1)
     rises = values[second] - values[first]
@@ -134,8 +135,8 @@ def _mann_kendall(values: Floats) -> tuple[float, float]:
 def is_stable(values: Sequence[float], k: int = 3, chance: float = 0.0) -> bool:
     """Return whether the last `k` rates (of runs or of parts of a run, oldest first) are stable.
 
-    They are if they lie within TOLERANCE of their median, and do not all go the same way by more than half of it in
-    all. `chance` is the share by which a rate may be off by chance alone; neither limit is lower.
+    Stable rates are within TOLERANCE of their median, and do not change monotonically by more than half of it in total.
+    `chance` is the share by which chance alone moves a rate; neither limit is lower.
     """
     if k < 2:
         raise ValueError("at least two values must agree")

@@ -1,13 +1,13 @@
-"""One change under running load: conclusions while the time after it grows.
+"""One change under running load: an anytime-valid conclusion while the time after it grows.
 
-The seconds before and after one switch are no replications, and a drift looks like an effect. So an effect is called
-only when it exceeds a bound that holds at all tests together (a normal mixture), for the difference of the means and
-for the step beside a slope that both sides share alike, at three tests in a row. The variance is that of long batches,
-not of seconds. What was called stays: a disturbance later widens the bound, but says nothing about the time before it.
+Seconds before and after one switch are not replications, and a drift looks like an effect. An effect is therefore
+called only if it exceeds an anytime-valid bound (a normal mixture), both for the difference of the means and for the
+step beside a common slope of both sides, at three consecutive tests. The variance is that of long batches, not of
+seconds. A conclusion stays: a later disturbance widens the bound, but carries no information about the time before it.
 
-A stall of the server makes a few blocks outliers. They widen the bound for a long time, so an effect is also called
-when it exceeds its bound without the outliers that speak for it: those that make the side before worse and the side
-after better, if it is an improvement. Leaving these out makes the effect smaller, never larger.
+A stall of the server makes a few blocks outliers, which widen the bound for a long time. An effect is therefore also
+called if it exceeds its bound without the outliers that favour it: for an improvement, those that make the side before
+worse and the side after better. Without them the effect is smaller, never larger.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ import numpy as np
 
 from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
 
-# Blocks of the longest batch (30 s), and blocks that each side needs (25 s).
+# Blocks in the longest batch (30 s), and minimum blocks per side (25 s).
 _LONGEST = 6
 LEAST = 5
-# Tests in a row, one block apart, at which an effect must exceed its bound.
+# Consecutive tests, one block apart, at which an effect must exceed its bound.
 IN_A_ROW = 3
-# Blocks after the switch (5 min) from which on only each twelfth (1 min) is tested.
+# After this many blocks (5 min), only every twelfth block (1 min) is tested.
 _EACH_BLOCK = 60
 _COARSE = 12
-# Deviation of the prior of the effect (log scale): the bound is tightest for effects of about this size. At least this
-# multiple of the variance of a block: with a prior far below the noise, the bound would grow with the noise's square.
+# Standard deviation of the effect's prior (log scale): the bound is tightest for effects of about this size. The prior
+# variance is at least _PRIOR_BLOCKS times the variance of a block: with a prior far below the noise, the bound would
+# grow with the square of the noise.
 _PRIOR = 0.05
 _PRIOR_BLOCKS = 1.5
-# Log scale: how far a level may wander after the switch without a trace in the time before. Of slow waves of 3% with
-# periods of 60 to 240 s, 7% were called an effect without this allowance and 2% with it.
-_WANDER = 0.005
+# Allowance (log scale) for drift after the switch that the time before does not show. Of slow waves of 3% with periods
+# of 60 to 240 s, 7% were called an effect without this allowance and 2% with it.
+_DRIFT_ALLOWANCE = 0.005
 # Normal quantile of a power of 80%.
 _POWER = 0.84
-# A block this many deviations (of the normal distribution with the same median deviation) off the median is an outlier.
+# Outliers are blocks this many robust standard deviations (scaled median absolute deviation) from the median.
 _OUTLIER = 4.0
 _NORMAL_MAD = 1.4826
 
-# Brings the blocks of a side to the scale on which the sides' means are compared.
+# Transforms the blocks of a side to the scale on which means are compared.
 Scale = Callable[[Floats], Floats]
 
 
@@ -51,10 +52,10 @@ def unscaled(values: Floats) -> Floats:
 
 
 def ratio_scale(values: Floats) -> Floats:
-    """Return the scale on which the difference of two sides is the logarithm of the ratio of their arithmetic means.
+    """Return values on the scale on which the difference of two means is the log ratio of the arithmetic means.
 
-    Unlike logarithms, it gives a block in which the server stalled no more weight than the responses that are missing.
-    Without any response all is nan.
+    Unlike with logarithms, a block in which the server stalled weighs no more than its missing responses. All nan
+    without any response.
     """
     mean = float(values.mean())
     return math.log(mean) + values / mean - 1 if mean > 0 else np.full(len(values), np.nan)
@@ -68,7 +69,7 @@ class Variance(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """Blocks of one side, and of batches of each length the sum of squared deviations and the degrees of freedom."""
+    """Blocks of one side, and for each batch length the sum of squared deviations with its degrees of freedom."""
 
     values: Floats
     batches: tuple[tuple[float, int], ...]
@@ -80,7 +81,7 @@ class _Side(NamedTuple):
 
 
 class Views(NamedTuple):
-    """One side on its scale: all blocks, and those with outliers of one direction moved to the fence."""
+    """One side on its scale: the blocks as they are, with low outliers winsorized, and with high ones winsorized."""
 
     whole: _Side
     without_low: _Side
@@ -97,8 +98,8 @@ class Views(NamedTuple):
 
 
 class _Contrast(NamedTuple):
-    """The difference of two sides' means, the step between them beside their common slope, and the variance and the
-    number of their blocks."""
+    """The `difference` of two means, the `step` between the sides beside their common slope, the variance per block,
+    and the numbers of blocks."""
 
     difference: float
     step: float
@@ -115,7 +116,7 @@ class _Contrast(NamedTuple):
 
     @property
     def certain(self) -> float:
-        """The part of the effect that difference and step share, 0 or above."""
+        """The size of the effect on which difference and step agree; 0 if their signs differ."""
         agree = self.difference * self.step > 0
         return min(abs(self.difference), abs(self.step)) if agree else 0.0
 
@@ -126,12 +127,12 @@ class _Contrast(NamedTuple):
 
 
 def effect(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled) -> Interval:
-    """Return the effect of a switch with an anytime-valid interval: both arrays have one value per block, and blocks of
-    other settings lie `between` them.
+    """Return the effect of a switch with an anytime-valid interval. Both arrays have one value per block; `between`
+    counts the blocks of other settings between them.
 
-    The interval covers the difference of the means and the step; an end is infinite if a side is too short. It
-    excludes 0 only if those of IN_A_ROW tests in a row did. It is what all tests so far have in common, as long as the
-    estimate stays in it.
+    The interval covers the difference of the means and the step; it is infinite if a side is too short. It excludes 0
+    only if the intervals of IN_A_ROW consecutive tests did. It is the intersection over all tests so far, and always
+    includes the estimate.
     """
     *_, (_, found) = effect_over_time(before, after, alpha, between, scale)
     return found
@@ -140,18 +141,18 @@ def effect(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0
 def effect_over_time(
     before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
 ) -> Iterator[tuple[int, Interval]]:
-    """Yield how many blocks after the switch there were at each test until now, and the effect as it was then."""
+    """Yield, for each test so far, the number of blocks after the switch and the effect."""
     views = Views.of(scale(before))
     return over_time(lambda number: test_of(views, after[:number], alpha, between, scale), len(after))
 
 
 def over_time(test: Callable[[int], Interval], blocks: int) -> Iterator[tuple[int, Interval]]:
-    """Yield the number of blocks after the switch and the effect at each test. `test` takes that number."""
+    """Yield, for each test, the number of blocks after the switch and the effect. `test` takes that number."""
     tests: deque[Interval] = deque(maxlen=IN_A_ROW)
     found = Interval(0.0, -math.inf, math.inf)
     for number in _tested(blocks):
         tests.append(test(number))
-        found = _narrowed(found, _confirmed(tests))
+        found = _intersection(found, _hull(tests))
         yield number, found
 
 
@@ -160,28 +161,27 @@ def _tested(blocks: int) -> list[int]:
     return [number for number in numbers if number <= _EACH_BLOCK or not number % _COARSE] or [blocks]
 
 
-def _narrowed(known: Interval, now: Interval) -> Interval:
-    """Return what both intervals have in common, and the present estimate; the present one if that is nothing."""
+def _intersection(known: Interval, now: Interval) -> Interval:
+    """Return the intersection of both intervals with the newest estimate; the newest interval if they are disjoint."""
     low, high = max(known.low, now.low), min(known.high, now.high)
     if low > high:
         return now
     return Interval(now.estimate, min(low, now.estimate), max(high, now.estimate))
 
 
-def _confirmed(tests: Sequence[Interval]) -> Interval:
-    """Return the interval that holds at all of these consecutive tests, with the last one's estimate.
-
-    It includes 0 if there are fewer than IN_A_ROW.
-    """
+def _hull(tests: Sequence[Interval]) -> Interval:
+    """Return the hull of the intervals of consecutive tests with the newest estimate. It includes 0 for fewer than
+    IN_A_ROW."""
     early = [0.0] if len(tests) < IN_A_ROW else []
     low = min(*early, *(test.low for test in tests), math.inf)
     return Interval(tests[-1].estimate, low, max(*early, *(test.high for test in tests), -math.inf))
 
 
 def first_impression(before: Floats, after: Floats, scale: Scale = unscaled) -> Interval:
-    """Return the interval of a hunch, from LEAST blocks before the switch and one after it on.
+    """Return the interval of a hunch; it needs LEAST blocks before the switch and one after it.
 
-    It holds at a single test, and for noise that batches of these blocks show: enough for a hunch, not for a verdict.
+    It is valid for a single test, and for the noise that batches of these blocks show: enough for a hunch, not for a
+    verdict.
     """
     before, after = scale(before), scale(after)
     variance = long_run_variance(before, after)
@@ -198,7 +198,7 @@ def single_test(
 
 
 def test_of(before: Views, after: Floats, alpha: float, between: int, scale: Scale) -> Interval:
-    """Return the interval of a single test; the side before is on its scale."""
+    """Return the interval of a single test. `before` is scaled already."""
     whole, up, down = _contrasts(before, Views.of(scale(after)), between)
     if math.isnan(whole.difference):
         return Interval(0.0, -math.inf, math.inf)
@@ -209,7 +209,8 @@ def test_of(before: Views, after: Floats, alpha: float, between: int, scale: Sca
 
 
 def _contrasts(before: Views, after: Views, between: int) -> tuple[_Contrast, _Contrast, _Contrast]:
-    """Return the contrast of all blocks, and those without the outliers that speak for a rise and for a fall."""
+    """Return the contrast of all blocks, the one without outliers that favour a rise, and the one without those that
+    favour a fall."""
     whole = _Contrast.of(before.whole, after.whole, between)
 
     def without(one: _Side, two: _Side) -> _Contrast:
@@ -220,9 +221,9 @@ def _contrasts(before: Views, after: Views, between: int) -> tuple[_Contrast, _C
 
 
 def _slope(before: Floats, after: Floats) -> float:
-    """Return the slope per block that both sides share.
+    """Return the common slope of both sides, per block.
 
-    A slope of the short time before alone, carried on over all the time after, would grow with time out of noise.
+    A slope of the short time before alone, extrapolated over all the time after, would amplify noise.
     """
     times = [np.arange(len(side)) - (len(side) - 1) / 2 for side in (before, after)]
     rise = sum(float(time @ side) for time, side in zip(times, (before, after), strict=True))
@@ -231,25 +232,25 @@ def _slope(before: Floats, after: Floats) -> float:
 
 
 def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> float:
-    """Return the half width for this many blocks on each side."""
+    """Return the half width of the anytime-valid interval for these numbers of blocks."""
     if not variance.value:
         return 0.0
     error = variance.value * (1 / before + 1 / after)
     prior = max(_PRIOR**2, _PRIOR_BLOCKS * variance.value)
     mixture = math.sqrt(error * (error + prior) / prior * (2 * math.log(1 / alpha) + math.log((error + prior) / error)))
-    return _WANDER + mixture * student_quantile(0.975, variance.freedom) / student_quantile(0.975, 1e6)
+    return _DRIFT_ALLOWANCE + mixture * student_quantile(0.975, variance.freedom) / student_quantile(0.975, 1e6)
 
 
 def detectable(before: Floats, after: Floats, alpha: float = ALPHA, scale: Scale = unscaled) -> float:
-    """Return the smallest effect that would exceed the bound with a probability of 80%, drift left aside."""
+    """Return the minimum detectable effect (power 80%), without drift."""
     variance = _variance(_Side.of(scale(before)), _Side.of(scale(after)))
     error = math.sqrt(variance.value * (1 / len(before) + 1 / len(after)))
     return bound(variance, len(before), len(after), alpha) + _POWER * error
 
 
 def detectable_after(before: Floats, blocks: int, after: int, alpha: float = ALPHA, scale: Scale = unscaled) -> float:
-    """Return the smallest effect that `after` blocks after the switch would find with a probability of 80%, without
-    drift. `blocks`: the number of blocks before the switch, with the variance of `before` (LEAST or more)."""
+    """Return the minimum detectable effect (power 80%) with `blocks` blocks before the switch and `after` blocks after
+    it, without drift. The variance is that of `before` (LEAST blocks or more)."""
     found = _pooled(_Side.of(scale(before)))
     variance = found._replace(freedom=max(1, round(found.freedom * (blocks - 1) / (len(before) - 1))))
     error = math.sqrt(variance.value * (1 / blocks + 1 / after))
@@ -257,7 +258,7 @@ def detectable_after(before: Floats, blocks: int, after: int, alpha: float = ALP
 
 
 def long_run_variance(before: Floats, after: Floats) -> Variance:
-    """Return the largest variance that batches of one to six blocks show, scaled to one block."""
+    """Return the largest variance over batch lengths of one to six blocks, scaled to one block."""
     return _pooled(_Side.of(before), _Side.of(after))
 
 
@@ -272,8 +273,8 @@ def _pooled(*sides: _Side) -> Variance:
 
 
 def _variance(before: _Side, after: _Side) -> Variance:
-    """Return the variance per block of the difference of the means: that pooled over both sides, or that of each side
-    by itself if that is more, for many calm blocks say nothing about the error of few uneven ones."""
+    """Return the variance per block for the difference of the means. It is pooled over both sides, or estimated per
+    side if that is larger, because many quiet blocks say nothing about the error of a few noisy ones."""
     pooled = _pooled(before, after)
     shares = [1 / len(side.values) for side in (before, after)]
     apart = sum(share * _pooled(side).value for share, side in zip(shares, (before, after), strict=True)) / sum(shares)
@@ -283,21 +284,21 @@ def _variance(before: _Side, after: _Side) -> Variance:
 def blocks_needed(
     before: Floats, after: Floats, least: float, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
 ) -> int | None:
-    """Return how many blocks after the switch, more than there are, it takes for the effect to exceed its bound, when
-    effect and noise stay as they are; an effect below `least` is taken for that. None: the time before is too short."""
+    """Return the number of blocks after the switch at which the effect would exceed its bound, if effect and noise stay
+    the same; an effect below `least` counts as `least`. None: the time before is too short."""
     whole, up, down = _contrasts(Views.of(scale(before)), Views.of(scale(after)), between)
     robust = up if whole.difference > 0 else down
-    ways = [(whole.variance, max(least, whole.certain))]
+    candidates = [(whole.variance, max(least, whole.certain))]
     if robust.difference * whole.difference > 0:
-        ways.append((robust.variance, robust.certain))
+        candidates.append((robust.variance, robust.certain))
     for number in range(max(LEAST + IN_A_ROW - 1, len(after) + 1), 2001):
-        if any(bound(variance, len(before), number, alpha) < wanted for variance, wanted in ways):
+        if any(bound(variance, len(before), number, alpha) < size for variance, size in candidates):
             return number
     return None
 
 
 def _batches(values: Floats, length: int) -> Floats:
-    """Means of batches, the newest blocks first in line."""
+    """Return the means of batches; surplus blocks are left out at the beginning."""
     number = len(values) // length
     means: Floats = np.add.reduce(values[len(values) - number * length :].reshape(number, length), axis=1) / length
     return means
@@ -310,7 +311,7 @@ def _median(values: Floats) -> float:
 
 
 def _squares(values: Floats) -> tuple[float, int]:
-    """Return the sum of squared deviations from the mean, and its degrees of freedom. `reduce` itself: for a few
-    values, mean() takes five times as long."""
+    """Return the sum of squared deviations from the mean, and its degrees of freedom. It uses `reduce`, because mean()
+    takes five times as long for a few values."""
     apart = values - np.add.reduce(values) / len(values)
     return float(np.add.reduce(apart * apart)), len(values) - 1

@@ -1,13 +1,13 @@
-"""One change under load on a machine whose CPU changes its speed: effects adjusted for the speed of the blocks.
+"""The effect of one change under load, adjusted for the CPU speed of the blocks.
 
-By how much a metric follows the speed (its slope: 0 not at all, 1 in proportion) is estimated within the sides, never
-across the switch, and only as a confidence set. The interval of the effect is the union over all slopes in the set, so
-that an effect is called only if it is there whatever the slope is. Blocks whose speed hardly varies say nothing about
-the slope, but then it matters only if the speed differs between the sides. Errors of the probe's readings make slopes
-look smaller than they are: the upper end of the set allows for that.
+The slope of a metric on CPU speed (0: independent, 1: proportional) is estimated within the sides, never across the
+switch, and only as a confidence set. The interval of the effect is the union over all slopes in the set, so that an
+effect is called only if it exists for each of them. Blocks with a nearly constant speed carry no information about the
+slope, but then it matters only if the speed differs between the sides. Errors of the probe's readings bias slopes
+towards 0: the upper end of the set allows for that.
 
-A setting that changes the CPU's speed itself would lose its effect: if the sides differ in speed by more than
-_MOST_ERRORS standard errors, the set includes the slope 0, so that an effect must be there without adjustment, too.
+A setting that itself changes CPU speed would lose its effect. If the sides differ in speed by more than
+_MAX_STANDARD_ERRORS, the set includes the slope 0, so that an effect must also exist without adjustment.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ import numpy as np
 from cockpit.analysis import switch
 from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
 
-# Level of the confidence set of slopes, and standard errors by which the sides' mean speeds may differ by chance.
+# Alpha of the confidence set of slopes, and the largest difference of mean speeds (standard errors) that is chance.
 _SLOPE_ALPHA = 0.05
-_MOST_ERRORS = 4.0
+_MAX_STANDARD_ERRORS = 4.0
 # Slopes are rounded to 1 / _STEPS.
 _STEPS = 50
-# Blocks of the longest batch of scores (30 s), and batches that a variance needs.
+# Blocks in the longest batch of scores (30 s), and minimum batches for a variance.
 _LONGEST = 6
 _LEAST_BATCHES = 3
-# Share of a side's blocks whose speed must be known; that of the others is interpolated.
+# Minimum share of a side's blocks with a known speed; the speed of the others is interpolated.
 _KNOWN = 0.75
 
 
 class Blocks(NamedTuple):
-    """Values of both sides, one per block in order of time, and the logarithms of the CPU's speed relative to the mean
-    before the switch, signed so that the values rise with them; `error` is the standard error of one. Without speeds
-    both are empty."""
+    """Values of both sides, one per block, oldest first, and log CPU speeds relative to the mean before the switch,
+    signed so that the values rise with them. `error` is the standard error of one speed. Without speeds both speed
+    arrays are empty."""
 
     before: Floats
     after: Floats
@@ -49,11 +49,11 @@ class Blocks(NamedTuple):
         return len(self.before_speeds) > 0
 
     def first(self, number: int) -> Blocks:
-        """The blocks with the first `number` after the switch."""
+        """Return the blocks with only the first `number` after the switch."""
         return self._replace(after=self.after[:number], after_speeds=self.after_speeds[:number])
 
     def at(self, slope: float) -> Blocks:
-        """The values that the CPU would have given at the mean speed before the switch, without speeds."""
+        """Return the values adjusted to the mean speed before the switch by this slope, without speeds."""
         if not self.is_adjusted:
             return self
         return Blocks(
@@ -62,12 +62,12 @@ class Blocks(NamedTuple):
 
     @property
     def shift(self) -> float:
-        """The difference of the sides' mean speeds."""
+        """The difference between the mean speeds of the sides."""
         return float(self.after_speeds.mean() - self.before_speeds.mean()) if self.is_adjusted else 0.0
 
 
 class Slopes(NamedTuple):
-    """Confidence set of slopes, and the likeliest of them."""
+    """Confidence set of slopes, and the most likely slope."""
 
     low: float
     likely: float
@@ -75,16 +75,15 @@ class Slopes(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The slopes with the extreme intervals, rounded outwards: the effect is linear in the slope, half widths are
-        convex."""
+        """The ends of the set, rounded outwards. They have the extreme intervals, because the effect is linear in the
+        slope and half widths are convex."""
         low, high = math.floor(self.low * _STEPS) / _STEPS, math.ceil(self.high * _STEPS) / _STEPS
         return (low,) if low == high else (low, high)
 
 
 def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], error: float, sign: int) -> Blocks:
-    """Return the blocks with the logarithms of their `speeds` (nan: unknown), each with this standard error; without if
-    too few of them are known, or if values are below 0. `sign`: 1 if the values rise with the speed, -1 if they fall.
-    """
+    """Return the blocks with their log `speeds` (nan: unknown) of this standard error; without speeds if too few are
+    known, or if a value is below 0. `sign`: 1 if the values rise with the speed, -1 if they fall."""
     plain = Blocks(before, after)
     for values, known in zip((before, after), speeds, strict=True):
         if len(values) != len(known) or np.isfinite(known).sum() < max(1.0, _KNOWN * len(known)) or values.min() < 0:
@@ -96,7 +95,7 @@ def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], er
 
 def reading_error(sides: Sequence[Floats], per_block: float) -> float:
     """Return the standard error of the mean of `per_block` consecutive readings (logarithms). It is an upper bound,
-    because consecutive readings differ by the speed, too. Infinite without two readings."""
+    because the speed itself also differs between consecutive readings. Infinite for fewer than two readings."""
     steps = np.concatenate([np.diff(side) for side in sides])
     return math.sqrt(float((steps**2).mean()) / 2 / per_block) if len(steps) else math.inf
 
@@ -147,8 +146,7 @@ def _change(blocks: Blocks, slope: float, scale: switch.Scale) -> float:
 
 
 def slopes(blocks: Blocks, scale: switch.Scale = switch.unscaled) -> Slopes:
-    """Return the slopes from none to proportional that the blocks allow; all of them if they allow none of these. 0
-    without speeds."""
+    """Return the confidence set of slopes within 0 to 1; all of that range if the set is empty, 0 without speeds."""
     if not blocks.is_adjusted:
         return Slopes(0.0, 0.0, 0.0)
     values = [scale(side) for side in blocks[:2]]
@@ -175,7 +173,8 @@ def slopes(blocks: Blocks, scale: switch.Scale = switch.unscaled) -> Slopes:
 
 
 def _reach(scores: list[Floats]) -> float:
-    """Return the half width of the sum of scores: from the batches that vary most, since noise and speed both last."""
+    """Return the half width of the sum of scores, by the batch length with the largest variance: noise and speed are
+    both autocorrelated."""
     number = sum(len(side) for side in scores)
     freedom = number - len(scores) - 1
     if freedom < _LEAST_BATCHES:
@@ -198,7 +197,7 @@ def _sums(values: Floats, length: int) -> Floats:
 
 
 def _is_shifted(blocks: Blocks) -> bool:
-    """Return whether the sides differ in speed by more than chance explains."""
+    """Return whether the mean speeds of the sides differ by more than chance."""
     one, two = blocks.before_speeds, blocks.after_speeds
     variance = switch.long_run_variance(one, two).value
-    return abs(blocks.shift) > _MOST_ERRORS * math.sqrt(variance * (1 / len(one) + 1 / len(two)))
+    return abs(blocks.shift) > _MAX_STANDARD_ERRORS * math.sqrt(variance * (1 / len(one) + 1 / len(two)))

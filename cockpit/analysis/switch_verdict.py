@@ -1,4 +1,4 @@
-"""The verdict on one switch under load from two windows: blocks of each metric, adjusted for the CPU's speed."""
+"""The verdict on one switch under load from two windows: effects from blocks, adjusted for CPU speed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from cockpit.analysis.speed import log_speeds, speed_names
 from cockpit.analysis.visits import counting_error
 from cockpit.analysis.windows import Window
 
-# The share of failed requests that counts as much as a ratio of 1 does: the margins of both are then alike.
+# Unit of the share of failed requests, in which its equivalence margin is that of a ratio.
 _ERRORS_UNIT = MARGINS["errors"] / MARGIN
 
 
 class _Compared(NamedTuple):
-    """Both sides in blocks, the one nearest to the switch last before and first after it."""
+    """Both sides in blocks, in the order in which the blocks nearest to the switch are adjacent."""
 
     windows: tuple[Window, Window]
     samples: tuple[Sample, Sample]
@@ -31,14 +31,14 @@ class _Compared(NamedTuple):
 
     @classmethod
     def of(cls, before: Window, after: Window) -> _Compared:
-        # Of a setting that came first, time runs backwards: the blocks nearest to the other side are compared first.
+        # If the side after was measured first, time is reversed, so that the blocks nearest to the switch are adjacent.
         backwards = after.start < before.start
         apart = before.start - after.end if backwards else after.start - before.end
         samples = block_sample(before), block_sample(after)
         return cls((before, after), samples, backwards, max(0, int(apart // BLOCK)))
 
     def blocks(self, name: str) -> switch_speed.Blocks:
-        """The blocks in which the metric is known, with the CPU's speed if it follows that."""
+        """Return the blocks in which the metric is known, with CPU speeds if the metric depends on them."""
         names = speed_names(self.samples[0].blocks, self.samples[1].blocks, name)
         known = [~np.isnan(sample.blocks[name]) for sample in self.samples]
         one, two = (sample.blocks[name][kept] for sample, kept in zip(self.samples, known, strict=True))
@@ -48,7 +48,7 @@ class _Compared(NamedTuple):
             log_speeds(sample.blocks, names)[kept] for sample, kept in zip(self.samples, known, strict=True)
         )
         return self._ordered(
-            switch_speed.with_speeds(one, two, (before, after), _reading_error(self.windows, names), _sign(name))
+            switch_speed.with_speeds(one, two, (before, after), _reading_error(self.windows, names), _speed_sign(name))
         )
 
     def _ordered(self, blocks: switch_speed.Blocks) -> switch_speed.Blocks:
@@ -69,7 +69,7 @@ def switch_verdict(before: Window, after: Window) -> Verdict:
         blocks = compared.blocks(name)
         if len(blocks.before) < switch.LEAST or len(blocks.after) < least:
             return None
-        return _measured(compared, name, blocks, alpha)
+        return _measured_effect(compared, name, blocks, alpha)
 
     values = samples[0].size, samples[1].size
     found = effects(names, measure) if values[0] >= switch.LEAST and values[1] >= least else ()
@@ -82,7 +82,7 @@ def switch_verdict(before: Window, after: Window) -> Verdict:
     )
 
 
-def _measured(compared: _Compared, name: str, blocks: switch_speed.Blocks, alpha: float) -> MeasuredEffect:
+def _measured_effect(compared: _Compared, name: str, blocks: switch_speed.Blocks, alpha: float) -> MeasuredEffect:
     scale, unit = switch_scale(name, blocks.before, blocks.after)
     logarithmic = scale is not switch.unscaled
     blocks = blocks._replace(before=blocks.before / unit, after=blocks.after / unit)
@@ -95,7 +95,7 @@ def _measured(compared: _Compared, name: str, blocks: switch_speed.Blocks, alpha
     allowed = switch_speed.slopes(blocks, scale)
     if blocks.is_adjusted:
         plain = switch.effect(blocks.before, blocks.after, alpha, compared.between, scale)
-        speed = MeasuredSpeed(plain, _sign(name) * blocks.shift, slopes=(allowed.low, allowed.high))
+        speed = MeasuredSpeed(plain, _speed_sign(name) * blocks.shift, slopes=(allowed.low, allowed.high))
     likely = blocks.at(allowed.likely)
     if len(blocks.after) < switch.LEAST:
         hunch = _in_units(switch.first_impression(likely.before, likely.after, scale), unit)
@@ -110,16 +110,17 @@ def _in_units(interval: Interval, unit: float) -> Interval:
     return Interval(*(unit * value for value in interval))
 
 
-def _sign(name: str) -> int:
-    """1 if a metric rises with the CPU's speed, -1 if it falls."""
+def _speed_sign(name: str) -> int:
+    """Return 1 if a metric rises with CPU speed, -1 if it falls."""
     return 1 if name == "rate" else -1
 
 
 def switch_scale(name: str, before: Floats, after: Floats) -> tuple[switch.Scale, float]:
-    """Return the scale on which a metric's blocks are compared, and their unit: ratios if values allow, else units.
+    """Return the scale on which a metric's blocks are compared, and their unit: ratios if the values allow, else
+    differences.
 
-    Of the rate, blocks without a response count as such; its logarithm would be the geometric mean's, which a stall
-    lowers far more than the responses.
+    The rate is compared by arithmetic means, which include blocks without a response. A stall lowers a geometric mean
+    by far more than the missing responses.
     """
     if name == "rate" and min(before.mean(), after.mean()) > 0:
         return switch.ratio_scale, 1.0
@@ -148,7 +149,8 @@ def _seconds_to_first_test(before: int, after: int) -> float:
 
 
 def _seconds_needed(compared: _Compared, headline: Effect) -> float | None:
-    """Return the seconds that the headline still needs, for its effect or for its margin, at the likeliest slope."""
+    """Return the seconds until the headline can conclude, by its effect or by its margin, at the most likely slope.
+    Infinite: the baseline is too short. None: unknown."""
     if not headline.relative or headline.change is None:
         return None
     blocks = compared.blocks(headline.name)

@@ -1,4 +1,4 @@
-"""Results of thresholds in words."""
+"""Threshold results as text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _settling_words(outcome: ThresholdResult) -> str:
     if outcome.status is not Status.INCONCLUSIVE or outcome.ratio is None:
         return ""
     if outcome.ratio.assumed:
-        return "; more runs on either side show the spread"
+        return "; more runs on either side measure the spread"
     if outcome.needed is None:
         return "; too near to the limit even for 100 runs per side"
     return f"; about {outcome.needed} runs per side settle it"

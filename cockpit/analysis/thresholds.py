@@ -54,7 +54,7 @@ DEFAULT_AGAINST = ("rate >= 95% of baseline", "p99 <= 110% of baseline")
 
 
 class Threshold(msgspec.Struct, frozen=True):
-    """`name` compared by `operator` with `value` (seconds for times). `text` is what the user wrote.
+    """Metric `name` compared by `operator` with `value` (seconds for times). `text` is the threshold as written.
 
     `of_baseline`: `value` is a share (0.95) of the baseline's metric.
     """
@@ -67,13 +67,13 @@ class Threshold(msgspec.Struct, frozen=True):
 
     @property
     def meaning(self) -> tuple[str, str, float, bool]:
-        """Equal for two spellings of one threshold."""
+        """A key that is equal for different spellings of one threshold."""
         return self.name, self.operator, self.value, self.of_baseline
 
 
 class Status(StrEnum):
-    """Result of a threshold. Inconclusive: the interval of the ratio to the baseline includes the limit; or
-    the percentile is interpolated from a summary, and the limit lies between its reported neighbours."""
+    """Result of a threshold. Inconclusive: the interval of the ratio to the baseline includes the limit, or the
+    percentile is interpolated from a summary and the limit is between the reported neighbours."""
 
     HOLDS = "holds"
     FAILED = "failed"
@@ -81,9 +81,10 @@ class Status(StrEnum):
 
 
 class ThresholdResult(msgspec.Struct, frozen=True):
-    """A threshold checked against a result. `found` None: no data, so it failed. `limit` is the value that `found` was
-    compared with; None: the baseline has no such metric, so it failed, too. `ratio` is that to the baseline;
-    `needed` runs per side would settle an inconclusive one, None: too many, or unknown."""
+    """A threshold checked against a result. `found` is the value of the metric; None: no data, so the threshold failed.
+    `limit` is the value it was compared with; None: the baseline has no such metric, so the threshold failed. `ratio`
+    is relative to the baseline. `needed` is the number of runs per side that would settle an inconclusive result; None:
+    too many, or unknown."""
 
     threshold: Threshold
     found: float | None
@@ -98,7 +99,7 @@ class ThresholdResult(msgspec.Struct, frozen=True):
 
 
 def distinct(thresholds: Iterable[Threshold]) -> tuple[Threshold, ...]:
-    """Return each threshold once, however it is written; the first spelling stays."""
+    """Return each threshold once, in its first spelling."""
     found: dict[tuple[str, str, float, bool], Threshold] = {}
     for one in thresholds:
         found.setdefault(one.meaning, one)
@@ -110,14 +111,14 @@ def parse_threshold(text: str) -> Threshold:
     match = _EXPRESSION.fullmatch(text)
     if not match:
         raise UsageError(
-            f"{text!r} is no threshold; write it as 'p99 < 50ms', 'errors == 0' or 'rate >= 95% of baseline'"
+            f"{text!r}: invalid threshold; write it as 'p99 < 50ms', 'errors == 0' or 'rate >= 95% of baseline'"
         )
     name, sign, value = match.groups()
     if not _known(name):
         raise UsageError(f"{text!r}: unknown metric {name!r}; choose one of: {', '.join(known_metrics())}")
     share = _OF_BASELINE.fullmatch(value)
     if share and sign in ("==", "!="):
-        raise UsageError(f"{text!r}: runs vary, so a share of a baseline is never hit; use <, <=, > or >=")
+        raise UsageError(f"{text!r}: runs vary, so no run equals a share of a baseline; use <, <=, > or >=")
     if share:
         return Threshold(" ".join(text.split()), name, sign, float(share[1]) / 100, of_baseline=True)
     try:
@@ -126,16 +127,17 @@ def parse_threshold(text: str) -> Threshold:
         raise UsageError(f"{text!r}: {error}") from None
     if value.endswith("%") and not _is_share(name):
         instead = "; for a share of all requests write 'failed.share < 1%'" if name in ("failed", "errors") else ""
-        raise UsageError(f"{text!r}: {name} is no percentage; write a number{instead}")
+        raise UsageError(f"{text!r}: {name} is not a percentage; write a number{instead}")
     return Threshold(text=text.strip(), name=name, operator=sign, value=number)
 
 
 def with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadPlan) -> tuple[Threshold, ...]:
-    """Return the thresholds, or the default one, and the default comparison with the baseline if there is none."""
-    held = own or (parse_threshold(DEFAULT_THRESHOLD),)
+    """Return the thresholds, or the default one without any, and the default comparison with the baseline if none is
+    given."""
+    chosen = own or (parse_threshold(DEFAULT_THRESHOLD),)
     if base is None or any(one.of_baseline for one in own):
-        return held
-    return (*held, parse_threshold(DEFAULT_AGAINST[plan.open]))
+        return chosen
+    return (*chosen, parse_threshold(DEFAULT_AGAINST[plan.open]))
 
 
 def hold(
@@ -144,17 +146,17 @@ def hold(
     baseline: Baseline | None = None,
     runs: Sequence[RunResult] = (),
 ) -> tuple[ThresholdResult, ...]:
-    """Return the outcome of each threshold. `result` is that of all `runs` together; none given: it is one run.
-    Metrics of an unknown host have no data."""
+    """Check each threshold. `result` covers all `runs`; without `runs` it is a single run. Metrics of an unknown host
+    have no data."""
     return tuple(
-        _against_baseline(one, runs or (result,), baseline) if one.of_baseline else _plainly(one, result)
+        _check_relative(one, runs or (result,), baseline) if one.of_baseline else _check_absolute(one, result)
         for one in thresholds
     )
 
 
 def held_so_far(state: State, run: int, baseline: Baseline | None = None) -> tuple[ThresholdResult, ...]:
-    """Return the session's thresholds, checked against a run; invalid ones are left out. Without a baseline those of it
-    are, too; with one, and none of it, the default comparison is added."""
+    """Check the session's thresholds against a run so far. Invalid ones are left out, without a baseline also those
+    relative to it. With a baseline and no relative threshold, the default comparison is added."""
     result = run_result(state, run)
     if result is None or state.started is None:
         return ()
@@ -170,7 +172,7 @@ def held_so_far(state: State, run: int, baseline: Baseline | None = None) -> tup
     return hold(parsed, result, baseline)
 
 
-def _plainly(threshold: Threshold, result: RunResult) -> ThresholdResult:
+def _check_absolute(threshold: Threshold, result: RunResult) -> ThresholdResult:
     found = metric_value(result, threshold.name)
     possible = (found, *_bounds(threshold, result)) if found is not None else ()
     holds = {_OPERATORS[threshold.operator](value, threshold.value) for value in possible}
@@ -179,7 +181,7 @@ def _plainly(threshold: Threshold, result: RunResult) -> ThresholdResult:
 
 
 def _bounds(threshold: Threshold, result: RunResult) -> tuple[float, ...]:
-    """Return the lowest and the highest possible value of a percentile that is interpolated; () if it is known."""
+    """Return the lowest and the highest possible value of an interpolated percentile; () if the value is exact."""
     percent = percent_of(threshold.name)
     if result.totals is None or percent is None:
         return ()
@@ -193,7 +195,7 @@ def _bounds(threshold: Threshold, result: RunResult) -> tuple[float, ...]:
     )
 
 
-def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline: Baseline | None) -> ThresholdResult:
+def _check_relative(threshold: Threshold, runs: Sequence[RunResult], baseline: Baseline | None) -> ThresholdResult:
     values = [value for run in runs if (value := metric_value(run, threshold.name)) is not None]
     found = mean_of(values) if len(values) == len(runs) else None
     base = baseline.values(threshold.name) if baseline else []
@@ -222,7 +224,7 @@ def _is_share(name: str) -> bool:
 
 
 def known_metrics() -> tuple[str, ...]:
-    """The names, with HOST and NN standing for any host and any percentile."""
+    """Return the names; HOST and NN stand for any host and any percentile."""
     latencies = ("pNN", "mean", "max", *(f"{name}.pNN" for name in LATENCIES))
     single = ("disk.DISK.util", "disk.DISK.await", "net.INTERFACE.rxkb")
     return (*_COUNTS, *_TIMES, *latencies, *(f"HOST.{name}" for name in (*HOST_METRICS, *single)))
@@ -233,7 +235,7 @@ def _known(name: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    """A time needs its unit: 50 would be seconds, which hardly anybody means."""
+    """Parse a time, which needs a unit: 50 would be seconds, which hardly anybody means."""
     plain = _PLAIN_VALUE.fullmatch(text)
     if plain and not plain[2] and float(text):
         raise ValueError(f"a time needs a unit; write {text}ms or {text}s")
@@ -249,7 +251,7 @@ def _plain(text: str) -> float:
 
 # Failures count at once; other metrics are unreliable in the first seconds.
 _AT_ONCE = ("failed", "errors")
-# Metrics that only grow during a run: a lower bound can be checked only at the end.
+# Metrics that only grow during a run: a lower bound can be checked only at its end.
 _GROWING = ("completed", "sent", "bytes", "duration")
 # Session seconds between two checks.
 _EVERY = 0.2
@@ -265,7 +267,8 @@ def check_abort(threshold: Threshold) -> Threshold:
 
 
 class Breaker:
-    """Called with each state; returns whether a threshold failed, from then on always. `failed` is that one."""
+    """Checks thresholds during a run. It is called with each state, and returns True once a threshold has failed.
+    `failed` is the result of that threshold."""
 
     def __init__(self, thresholds: Sequence[Threshold], baseline: Baseline | None = None) -> None:
         self.failed: ThresholdResult | None = None

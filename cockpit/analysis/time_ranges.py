@@ -1,4 +1,4 @@
-"""Seconds of load taken together, as a chart needs them that has fewer columns than there were seconds."""
+"""Seconds of load summed into longer time ranges, for charts with fewer columns than seconds."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from math import inf
 from cockpit.model.histogram import Histogram
 from cockpit.model.load_seconds import LoadSecond
 
-# A long time range is added up from shorter ones, which are kept: length (s) -> length of its parts.
+# Long ranges are summed from cached shorter ones: length (s) -> length of the parts (s).
 _PARTS = {20: 10, 30: 10, 60: 30, 120: 60, 150: 30, 300: 150, 600: 300, 900: 300, 1800: 900}
-# Ticks still come for seconds that lie at most so far behind the newest.
+# Seconds that are this far behind the newest one, or less, may still receive ticks.
 _OPEN = 3
 _KEPT = 4096
 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """Load added up: `seconds` of load over `covered` s.
+    """Load summed over `seconds` seconds, of which ticks cover `covered` s.
 
-    `least` and `most` are responses/s of single seconds; a second that ticks cover by less than half counts
-    only if there is no other. `failed` are requests, `errors` those of them without a complete response. `failing`,
-    `stalled` and `saturated` are seconds: those with failures, those without any response, and those in which the
-    generator was the bottleneck.
+    `least` and `most` are the extreme rates (responses/s) of single seconds; a second that ticks cover by less than
+    half counts only without any other. `failed` counts requests, `errors` those without a complete response. `failing`,
+    `stalled` and `saturated` count seconds: with failures, without any response, and with the generator as the
+    bottleneck.
     """
 
     seconds: int
@@ -57,7 +57,7 @@ class TimeRange:
 
     @cached_property
     def p1(self) -> float:
-        """Seconds, as the others."""
+        """Latency (s), as p50 and p99."""
         return self.latency.percentile(1)
 
     @cached_property
@@ -70,7 +70,7 @@ class TimeRange:
 
 
 def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
-    """Return the sum of seconds; None for none."""
+    """Return the sum of these seconds; None without any."""
     if not seconds:
         return None
     whole = [second.rate for second in seconds if second.end - second.start >= 0.5]
@@ -91,27 +91,27 @@ def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
 
 
 def joined(ranges: Iterable[TimeRange | None]) -> TimeRange | None:
-    """Add several up; None if there was no load in any."""
+    """Return the sum of several ranges; None if none of them has load."""
     parts = [part for part in ranges if part is not None]
     if len(parts) < 2:
         return parts[0] if parts else None
     return TimeRange(
-        **{name: sum(getattr(part, name) for part in parts) for name in _ADDED},
+        **{name: sum(getattr(part, name) for part in parts) for name in _SUMMED},
         least=min(part.least for part in parts),
         most=max(part.most for part in parts),
         latency=Histogram.merged(part.latency for part in parts),
     )
 
 
-# Fields that are added up.
-_ADDED = tuple(field.name for field in fields(TimeRange) if field.name not in ("least", "most", "latency"))
+# Fields that are summed.
+_SUMMED = tuple(field.name for field in fields(TimeRange) if field.name not in ("least", "most", "latency"))
 
 
 class TimeRanges:
-    """Cached time ranges of one session: a range that is over is added up once.
+    """Cache of the time ranges of one session: a finished range is summed once.
 
-    For a screen that draws the same ranges repeatedly, also after a seek. At most `most`
-    seconds are added up between two calls of `again`: later ranges are None until the next, and `behind` is set.
+    For a screen that draws the same ranges repeatedly, also after a seek. At most `most` seconds are summed between two
+    calls of `again`; further ranges are then None, and `behind` is set.
     """
 
     def __init__(self, most: float = inf, kept: int = _KEPT) -> None:
@@ -121,7 +121,7 @@ class TimeRanges:
         self.behind = False
 
     def again(self) -> None:
-        """As many seconds more may be added up."""
+        """Allow `most` seconds more to be summed."""
         self._left, self.behind = self._most, False
 
     def of(self, seconds: Sequence[LoadSecond], start: int, length: int, until: int) -> TimeRange | None:
@@ -147,13 +147,13 @@ class TimeRanges:
         if over:
             self._known[key] = found
             if len(self._known) > self._kept:
-                # Long ones are made of the shortest, and need them no more.
+                # The shortest ranges are needed only to sum longer ones.
                 shortest = min(length for _, length in self._known)
                 self._known = {key: one for key, one in self._known.items() if key[1] > shortest}
         return found
 
 
 def between(seconds: Sequence[LoadSecond], start: int, end: int) -> Sequence[LoadSecond]:
-    """Return the seconds from `start` on and before `end`."""
+    """Return the seconds from `start` to before `end`."""
     low, high = (bisect_left(seconds, at, key=lambda second: second.second) for at in (start, end))
     return seconds[low:high]

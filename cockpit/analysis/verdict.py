@@ -1,8 +1,8 @@
-"""Verdicts: on one switch under load, on rounds, on several runs per setting, and on one run each. Of a run that was
-imported from a summary only the change is known: without seconds there is no interval.
+"""Verdicts on one switch under load, on rounds, on several runs per setting, and on one run each. Of runs that were
+imported from a summary only the change is known: without data per second there is no interval.
 
-The headline is the rate under closed load, p99 under open load, where the plan fixes the rate. The unit of replication
-is everything with a set-up of its own: a round or a run. Seconds within one are no replications.
+The headline is the rate under closed load, and p99 under open load, where the plan fixes the rate. The unit of
+replication is a measurement with its own set-up: a round or a run. Seconds within it are not replications.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ from cockpit.analysis.windows import Window, left_out
 
 Windows = Sequence[Window]
 _NORMAL = NormalDist()
-# Metrics that the generator influences.
+# Metrics that a saturated generator limits.
 _TIMED = ("rate", "p50", "p99")
 _Judge = Callable[[Visits, Visits], Verdict]
-# Measures the effect on a metric from one value per visit and side, at a risk; None: too few values.
+# Measures the effect on a metric from one value per visit and side, at level alpha; None: too few values.
 _Compare = Callable[[str, Floats, Floats, float], MeasuredEffect | None]
-# Objections of other load to a comparison.
-_Spoil = Callable[[Sequence[MeasuredOtherLoad]], Objection | None]
+# Returns the objection to a comparison by other load; None: valid.
+_OtherLoadCheck = Callable[[Sequence[MeasuredOtherLoad]], Objection | None]
 
 
 def judge_switch(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
-    """Judge a change made under running load; a load that differs is invalid unless `load_may_differ`."""
+    """Judge a change made under running load. Different loads make it invalid unless `load_may_differ`."""
     return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: switch_verdict(one[0][0], two[0][0]))
 
 
 class Planned(NamedTuple):
-    """The plan of a study: `comparisons` by these metrics, the headline first (none: the default), and
-    the largest change (share) that counts as equivalent (None: that of each metric)."""
+    """The planned comparisons of a study: their number, their metrics with the headline first (empty: the default), and
+    the equivalence margin (share; None: that of each metric)."""
 
     comparisons: int = 1
     metrics: tuple[str, ...] = ()
@@ -83,40 +83,41 @@ ALONE = Planned()
 def judge_rounds(
     pairs: Pairs, label: str = "", budget: int | None = None, planned: Planned = ALONE, others: Sequence[Pairs] = ()
 ) -> Verdict:
-    """Judge rounds of which each has both settings, in order of time: of a study of at most `budget` rounds, or (None)
-    without a planned end. `others` are rounds of the study's other comparisons under the same load: see `speed`."""
+    """Judge rounds, each with both settings, oldest first. `budget` is the maximum number of rounds; None: no planned
+    end. `others` are the rounds of the study's other comparisons under the same load: see `Speeds`."""
     before, after = [one for one, _ in pairs], [two for _, two in pairs]
-    spoil = spoiled if len(pairs) < FIRST_TEST else taken
-    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned, others), spoil)
+    check = spoiled if len(pairs) < FIRST_TEST else taken
+    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned, others), check)
 
 
 def judge_runs(
     before: Visits, after: Visits, label: str = "", others: Sequence[Visits] = (), planned: Planned = ALONE
 ) -> Verdict:
-    """Judge several visits per setting, once. `others` are those of further settings, whose variance is pooled."""
+    """Judge several visits per setting by a single test. `others` are visits of further settings, whose variance is
+    pooled."""
     return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, planned))
 
 
 def judge_repeated_runs(before: Visits, after: Visits, label: str = "") -> Verdict:
-    """Judge several visits per setting that are repeated by hand, and judged after each: see `repeated_level`."""
+    """Judge several visits per setting, repeated by hand and judged after each one: see `repeated_level`."""
     return _judged(before, after, label, False, lambda one, two: _runs(one, two, (), ALONE, repeated=True))
 
 
 def judge_single_runs(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
-    """Judge one run per setting: a spread between runs is assumed, since one run cannot show it."""
+    """Judge one run per setting. The spread between runs is assumed, because a single run cannot show it."""
     return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: _single_runs(one[0][0], two[0][0]))
 
 
 def _judged(
-    visits: Visits, others: Visits, label: str, load_may_differ: bool, judge: _Judge, spoil: _Spoil = spoiled
+    visits: Visits, others: Visits, label: str, load_may_differ: bool, judge: _Judge, check: _OtherLoadCheck = spoiled
 ) -> Verdict:
-    """The verdict of `judge` with everything that speaks against it; see `_at_least` for a saturated generator."""
+    """Return the verdict of `judge` with warnings and objections. For a saturated generator see `_at_least`."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
     unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
     summaries = any(segment.totals for window in (*before, *after) for segment in window.segments)
     found = _totals(visits, others) if summaries else judge(visits, others)
     loads = other_loads(before, after)
-    against = objection(before, after, spoil(loads))
+    against = objection(before, after, check(loads))
     if unlike and not load_may_differ:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))
         found = replace(found, effects=())
@@ -138,7 +139,7 @@ def _judged(
     if side is None or before[0].plan.open or (unlike and not load_may_differ):
         return found
     whole = _with_saturated(visits, side is Period.BEFORE), _with_saturated(others, side is Period.AFTER)
-    return _at_least(found, _judged(*whole, label, load_may_differ, judge, spoil), _faster(*whole), side)
+    return _at_least(found, _judged(*whole, label, load_may_differ, judge, check), _faster_side(*whole), side)
 
 
 def _rounds(
@@ -256,15 +257,16 @@ def _verdict(
 
 
 def _with_saturated(visits: Visits, counted: bool) -> Visits:
-    """The visits, with their saturated seconds `counted`."""
+    """Return the visits, with their saturated seconds included if `counted`."""
     return [[window.with_bound() for window in visit] for visit in visits] if counted else visits
 
 
 def _at_least(limited: Verdict, whole: Verdict, faster: Period, side: Period) -> Verdict:
-    """Return the verdict on all counted data, if the side that the generator limited is still the faster one.
+    """Return the verdict on all data, with one-sided intervals, if the side with the saturated generator is still the
+    faster one; else `limited`.
 
-    Its rate is a lower and its latencies are an upper bound of the server's. Timed metrics that differ the
-    other way may be an effect of the generator.
+    On that side the measured rate is a lower bound, and latencies are an upper bound, of the server's. Timed metrics
+    that differ in the other direction may be an effect of the generator.
     """
     headline = whole.headline
     if whole.outcome is Outcome.INVALID or faster is not side:
@@ -288,7 +290,7 @@ def _at_least(limited: Verdict, whole: Verdict, faster: Period, side: Period) ->
 
 
 def _one_sided(effect: Effect, side: Period) -> Effect:
-    """Return the effect without the end of its interval that the saturated generator, not the server, has set."""
+    """Return the effect with its interval open at the end that the saturated generator limits."""
     if effect.name not in _TIMED or effect.low is None or effect.high is None:
         return effect
     outcome = Outcome.INCONCLUSIVE if effect.outcome is Outcome.EQUIVALENT else effect.outcome
@@ -297,8 +299,8 @@ def _one_sided(effect: Effect, side: Period) -> Effect:
     return replace(effect, outcome=outcome, low=None)
 
 
-def _faster(before: Visits, after: Visits) -> Period:
-    """The side of more responses per second, not tested."""
+def _faster_side(before: Visits, after: Visits) -> Period:
+    """Return the side with more responses per second, without a test."""
     one, two = (
         [second.completed for visit in visits for window in visit for second in window.seconds]
         for visits in (before, after)

@@ -24,12 +24,12 @@ FIRST = (LEAST + IN_A_ROW - 1) * BLOCK
 _RECENT = 4 * BASELINE
 # Seconds of a longer baseline, for comparison.
 LONGER = 60
-# Objections that no further second can take away.
+# Objections that more data cannot remove.
 _FINAL = (Cause.LOAD_ALTERED, Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIAL)
 
 
 def baseline_seconds(state: State) -> int:
-    """Return how many seconds a change that is made now has before it to be compared with; 0 without load."""
+    """Return the seconds of baseline that a change made now would have; 0 without load."""
     segment = state.segment
     if segment is None or state.running is None or segment.run != state.running or segment.warmup:
         return 0
@@ -37,7 +37,7 @@ def baseline_seconds(state: State) -> int:
 
 
 def baseline_wait(state: State) -> float:
-    """Return how many seconds more it takes until a change has enough seconds before it; 0: none, or no load runs."""
+    """Return the seconds until the baseline is long enough for a change; 0: it is, or no load runs."""
     segment = state.segment
     if segment is None or state.running is None:
         return 0.0
@@ -47,14 +47,15 @@ def baseline_wait(state: State) -> float:
     missing = (LEAST - block_count(window)) * BLOCK
     if missing <= 0:
         return 0.0
-    # The block that is being filled has some of its seconds.
+    # The incomplete block has some of its seconds.
     started = len(window.seconds) % BLOCK
     return max(1.0, missing - started + max(0.0, GUARD - segment.seconds))
 
 
 class BaselinePower(NamedTuple):
-    """The minimum detectable effects (shares) on the headline `metric`, `after` seconds after a change made now, with a
-    probability of 80%: with the baseline of `seconds`, and with a baseline of LONGER (None: it is that long)."""
+    """Minimum detectable effects (shares, power 80%) on the headline `metric`, `after` seconds after a change made now:
+    `found` with the present baseline of `seconds`, `longer` with a baseline of LONGER seconds (None: the baseline is
+    that long)."""
 
     metric: str
     seconds: int
@@ -64,7 +65,8 @@ class BaselinePower(NamedTuple):
 
 
 def baseline_power(state: State) -> BaselinePower | None:
-    """Return what a change made now would find while the run is extended; None without load, baseline or extension."""
+    """Return the minimum detectable effects of a change made now, while the run is extended. None without load,
+    baseline or extension."""
     segment = state.segment
     if segment is None or state.running is None or segment.run != state.running or segment.warmup:
         return None
@@ -86,9 +88,9 @@ def baseline_power(state: State) -> BaselinePower | None:
 
 
 def _baseline(state: State, segment: Segment) -> Window:
-    """Return the window of a segment until the last second that is over: a change spoils the second in which it begins.
+    """Return the window of a segment up to the last complete second: a change spoils the second in which it begins.
 
-    Of a long segment its last part, if that is enough: a screen asks twice a second.
+    For a long segment it is only the last part, if that is enough, because a screen asks twice per second.
     """
     end = min(segment.last, math.floor(state.t))
     if segment.seconds > 2 * _RECENT:

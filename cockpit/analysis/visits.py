@@ -1,4 +1,4 @@
-"""One value per visit, metric and side of a comparison, and the differences of rounds."""
+"""Values by visit, metric and side of a comparison, and differences within rounds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Values = Mapping[str, Floats]
 
 
 class Differences(NamedTuple):
-    """Logarithms of ratios of a metric, one per round that has both, and those of the CPU's speed; none: unknown."""
+    """Log ratios of a metric, one per round that has both values, and log ratios of CPU speed; empty: unknown."""
 
     values: Floats
     speeds: Floats
 
 
 def round_differences(pairs: Pairs, name: str) -> Differences:
-    """Return the differences of a metric; none if a value is not above 0."""
+    """Return the differences of a metric; empty if a value is not above 0."""
     return log_ratios(side_values([one for one, _ in pairs], [two for _, two in pairs], (name,)), name)
 
 
@@ -50,21 +50,21 @@ def log_ratios(sides: tuple[Values, Values], name: str) -> Differences:
 
 
 def side_values(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[Values, Values]:
-    """The values of both sides, by the same rule: see `visit_values`."""
+    """Return the values of both sides, by the same rule: see `visit_values`."""
     whole = are_short((*before, *after))
     return visit_values(before, further, whole), visit_values(after, further, whole)
 
 
 def are_short(visits: Visits) -> bool:
-    """Return whether runs are taken whole, as one is too short for blocks. Windows of rounds never are: the segment of
-    one has the next set-up too."""
+    """Return whether runs are compared as a whole, because one is too short for blocks. Windows of rounds are not:
+    their segments include the next set-up."""
     windows = [window for visit in visits for window in visit if not any(one.round for one in window.segments)]
     return any(len(window.seconds) < 2 * BLOCK for window in windows)
 
 
 def visit_values(visits: Visits, further: Sequence[str], whole: bool) -> Values:
-    """One value per visit and metric: the mean over its runs, by the counted seconds of each, or by `whole` runs.
-    `further` metrics are those of whole runs, by the names of thresholds."""
+    """Return one value per visit and metric: the mean over its runs, by their counted seconds, or by `whole` runs.
+    `further` metrics, named as in thresholds, always cover whole runs."""
     windows = [window for visit in visits for window in visit]
     values = run_values(windows) if whole else window_values(windows)
     values |= segment_metrics(windows, [name for name in further if name not in values])
@@ -73,12 +73,13 @@ def visit_values(visits: Visits, further: Sequence[str], whole: bool) -> Values:
 
 
 def mean_of(name: str, values: Floats) -> float:
-    """The mean on the scale on which the metric is compared, so that means and change agree."""
+    """Return the mean on the scale on which the metric is compared, so that means and change agree."""
     return math.exp(float(np.log(values).mean())) if by_ratio(name, values) else float(values.mean())
 
 
 def counting_error(before: Visits, after: Visits) -> float:
-    """Half width of the difference of two shares of failed requests that counting alone leaves."""
+    """Return the half width for a difference of two shares of failed requests, by counting noise alone: four standard
+    errors (Agresti and Coull)."""
     whole, total = are_short((*before, *after)), 0.0
     for side in (before, after):
         windows = [window for visit in side for window in visit]

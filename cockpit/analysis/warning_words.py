@@ -28,8 +28,8 @@ _TEXTS = {
     "includes the wait, service time does not",
     WarningKind.UNCLOSED: "the server announced Connection: close {count} times and kept the connection open; cockpit "
     "closed it, so local ports stay in TIME_WAIT here",
-    WarningKind.LOAD_ALTERED: "the load was altered during the run: compare segments with one load",
-    WarningKind.ERRORS: "{count} of {total} requests got no complete response: rate and latency are of the others, but "
+    WarningKind.LOAD_ALTERED: "the load was altered during the run: compare segments under the same load",
+    WarningKind.ERRORS: "{count} of {total} requests got no complete response: rate and latency exclude them, but "
     "latency includes timeouts",
     WarningKind.FEW_SAMPLES: "few samples ({count} responses): percentiles above p90 are uncertain",
     WarningKind.IN_FLIGHT: "{count} requests were in flight at the end and are not counted",
@@ -37,11 +37,12 @@ _TEXTS = {
     WarningKind.PREFLIGHT: "{subject}",
     WarningKind.LOAD_DIFFERS: "the load differs: {subject}",
     WarningKind.QUEUED_SECONDS: "arrivals were queued in {seconds} s",
-    WarningKind.HOST_UNREAD: "{subject} was not read for {seconds} s",
-    WarningKind.TOTALS_ONLY: "totals of {subject}, no data per second: stability and spread within the run are unknown",
+    WarningKind.HOST_UNREAD: "no samples of {subject} for {seconds} s",
+    WarningKind.TOTALS_ONLY: "only totals of {subject}, no data per second: stability and spread within the run are "
+    "unknown",
     WarningKind.INTERPOLATED: "latencies are interpolated from {count} percentiles",
-    WarningKind.SPEED_DIFFERS: "after the change the CPU of {subject} had {share:.0%} of its speed before (clock "
-    "rate, or other machines on its hardware), which moves rate, latency and CPU time; rounds take that out",
+    WarningKind.SPEED_DIFFERS: "after the change the CPU of {subject} ran at {share:.0%} of its speed before (clock "
+    "rate, or other guests on its hardware), which shifts rate, latency and CPU time; rounds are adjusted for it",
     WarningKind.ROUNDS_LEFT_OUT: "{count} of {total} rounds left out: {subject}",
 }
 # At most eight characters for a table.
@@ -58,8 +59,8 @@ _LABELS = {
     WarningKind.LOAD_ALTERED: "load±",
     WarningKind.TOTALS_ONLY: "totals",
 }
-# Up to this many subjects of the same warning are named.
-_MOST_NAMED = 3
+# Maximum number of subjects that are named for one warning.
+_MAX_NAMED = 3
 
 
 class _Range(NamedTuple):
@@ -94,10 +95,10 @@ def grouped(found: Iterable[tuple[str, RunWarning]], cells: int) -> list[str]:
     groups: dict[tuple[str, str], dict[str, RunWarning]] = {}
     for name, warning in found:
         groups.setdefault((warning.kind, warning.subject), {})[name] = warning
-    return [f"{_named(list(alike), cells)}: {warning_words(*alike.values())}" for alike in groups.values()]
+    return [f"{_cell_names(list(alike), cells)}: {warning_words(*alike.values())}" for alike in groups.values()]
 
 
-def _named(names: list[str], cells: int) -> str:
-    if len(names) <= _MOST_NAMED:
+def _cell_names(names: list[str], cells: int) -> str:
+    if len(names) <= _MAX_NAMED:
         return ", ".join(names)
     return f"all {cells}" if len(names) == cells else f"{len(names)} of {cells}"

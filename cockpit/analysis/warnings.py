@@ -17,10 +17,10 @@ from cockpit.model.load import RunTotals, is_redirect, redirect_target
 from cockpit.model.metrics import RunResult, is_latency
 from cockpit.model.state import Segment
 
-# With fewer responses a p99 is made of fewer than ten of them.
+# With fewer responses, fewer than ten are above p99.
 ENOUGH_FOR_P99 = 1000
 
-# Share of requests left unfinished from which a warning is due.
+# Share of unfinished requests from which a warning is due.
 UNFINISHED = 0.01
 
 # A shorter segment (s) is unreliable: servers are still spawning and a second's noise is as large as the effect.
@@ -29,23 +29,23 @@ SHORT = 5.0
 # A segment in which the generator was the bottleneck for a larger share of the time is not trusted.
 BOUND = 0.1
 
-# The generator waited for a CPU for a larger share of the time than a quiet machine makes it: there the kernel's own
-# threads take up to 1.5%, some microseconds at a time. Other programs take milliseconds at a time, and more than three
-# responses in a hundred wait: p99 then measures both generator and server.
+# Share of time that the generator waits for a CPU from which latencies are not trusted. On a quiet machine, kernel
+# threads cause up to 1.5%, some microseconds at a time. Other programs cause milliseconds at a time, and delay more
+# than 3% of the responses: p99 then measures both generator and server.
 CPU_WAIT = 0.03
 
-# A stall for a larger share of the time moves p99; seconds of stalls from which a warning is due.
+# Share of time in stalls that affects p99, and seconds of stalls from which a warning is due.
 OMITTED = 0.01
 _STALLED = 0.5
 
-# A CPU that is faster or slower by more than this share between the sides of a comparison is warned about.
+# Difference of CPU speed between the sides (share) from which a warning is due.
 SPEED_CHANGE = 0.1
 
-# Up to this many percentiles of a summary are named.
+# Maximum number of percentiles of a summary that are named.
 _NAMED = 12
 
-# Latencies that ten slower responses in a hundred do not move.
-_LOW = ("p50", "mean", "min")
+# Latencies that the slowest tenth of the responses hardly affects.
+_LOW_LATENCIES = ("p50", "mean", "min")
 
 
 class Affected(StrEnum):
@@ -106,7 +106,8 @@ _AFFECTED = {
 
 
 class RunWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """`subject` is text of any origin, `values` are numbers by name: see WarningKind. Shares are from 0 to 1."""
+    """A warning. `subject` is untrusted text, `values` are numbers by name: see WarningKind. Shares are from 0 to
+    1."""
 
     kind: WarningKind
     subject: str = ""
@@ -128,7 +129,7 @@ class RunWarning(msgspec.Struct, frozen=True, kw_only=True):
             case Affected.LATENCY:
                 return is_latency(metric)
             case Affected.TAIL:
-                return is_latency(metric) and metric not in _LOW
+                return is_latency(metric) and metric not in _LOW_LATENCIES
 
 
 def warning_of(kind: WarningKind, subject: str = "", **values: float) -> RunWarning:
@@ -142,7 +143,7 @@ def generator_bound(seconds: float, saturated: float) -> bool:
 
 def run_warnings(result: RunResult) -> list[RunWarning]:
     """Return the warnings of a run, the most serious first, then those from before its start."""
-    counts, found = result.counts, _shared(result)
+    counts, found = result.counts, _common_warnings(result)
     errors = sum(counts.errors.values())
     if result.altered:
         found.append(warning_of(WarningKind.LOAD_ALTERED))
@@ -157,7 +158,7 @@ def run_warnings(result: RunResult) -> list[RunWarning]:
 
 def segment_warnings(segment: Segment) -> list[RunWarning]:
     """Return the warnings of a segment, the most serious first."""
-    found = _shared(segment)
+    found = _common_warnings(segment)
     if segment.altered:
         found.append(warning_of(WarningKind.LOAD_ALTERED))
     if segment.end is not None and segment.seconds < SHORT and not segment.warmup:
@@ -165,9 +166,9 @@ def segment_warnings(segment: Segment) -> list[RunWarning]:
     return found
 
 
-def _shared(of: RunResult | Segment) -> list[RunWarning]:
+def _common_warnings(of: RunResult | Segment) -> list[RunWarning]:
     counts = of.counts
-    found = [*_refused(counts), *_redirected(of), *totals_warnings(of.totals)]
+    found = [*_refused_warnings(counts), *_redirect_warnings(of), *totals_warnings(of.totals)]
     if generator_bound(of.seconds, of.saturated):
         found.append(warning_of(WarningKind.GENERATOR_SATURATED, share=min(1.0, of.saturated / of.seconds)))
     if share := omitted(of):
@@ -183,10 +184,10 @@ def _shared(of: RunResult | Segment) -> list[RunWarning]:
         found.append(warning_of(WarningKind.PARTIAL, of.partial))
     if of.reason == "stopped":
         found.append(warning_of(WarningKind.STOPPED))
-    return found + _of_counts(counts, of.plan.max_in_flight)
+    return found + _count_warnings(counts, of.plan.max_in_flight)
 
 
-def _of_counts(counts: Counts, limit: int) -> list[RunWarning]:
+def _count_warnings(counts: Counts, limit: int) -> list[RunWarning]:
     found = []
     if counts.dropped:
         found.append(warning_of(WarningKind.DROPPED, count=counts.dropped))
@@ -215,11 +216,10 @@ def _percentile_name(percent: float) -> str:
 
 
 def omitted(of: RunResult | Segment) -> float:
-    """Return the share of the time in which the server was silent if the latencies hide it (coordinated omission);
-    else 0.
+    """Return the share of the time in stalls that the latencies hide (coordinated omission); else 0.
 
-    Closed load sends nothing while it waits: a stall is in the latency of one request per connection. At a constant
-    rate, as many requests would have waited as the stall's share of the time.
+    Closed load sends nothing while it waits, so that a stall delays only one request per connection. At a constant
+    rate, the share of delayed requests would be the stall's share of the time.
     """
     if of.plan.open or of.seconds <= 0 or of.stalled < _STALLED:
         return 0.0
@@ -228,7 +228,7 @@ def omitted(of: RunResult | Segment) -> float:
     return share if share >= OMITTED and slow < share / 2 else 0.0
 
 
-def _refused(counts: Counts) -> list[RunWarning]:
+def _refused_warnings(counts: Counts) -> list[RunWarning]:
     """Warn if every response has a status of 400 or above that was not expected."""
     statuses = sorted(status for status, count in counts.statuses.items() if count)
     unwanted = counts.refused + sum(counts.unexpected.values())
@@ -238,7 +238,7 @@ def _refused(counts: Counts) -> list[RunWarning]:
     return [warning_of(kind, ", ".join(map(str, statuses)), count=counts.completed, status=statuses[0])]
 
 
-def _redirected(of: RunResult | Segment) -> list[RunWarning]:
+def _redirect_warnings(of: RunResult | Segment) -> list[RunWarning]:
     """Warn if at least half of the responses, of the run or of one request of its mix, are unexpected redirects."""
     counts = of.counts
     statuses = [status for status, count in counts.statuses.items() if count and is_redirect(status)]
@@ -259,7 +259,7 @@ def _redirects(of: Counts | Group) -> int:
 
 
 def speed_warnings(before: Sequence[Window], after: Sequence[Window]) -> tuple[RunWarning, ...]:
-    """Warn of each host whose CPU had another speed after the change than before, by the probe's loop."""
+    """Warn of each host whose CPU speed changed between the sides, as measured by the probe's loop."""
     speeds = [
         {
             host: [point.speed for window in side for point in window.hosts.get(host, ()) if point.speed]
@@ -280,7 +280,7 @@ def speed_warnings(before: Sequence[Window], after: Sequence[Window]) -> tuple[R
 
 
 def comparison_warnings(windows: Sequence[Window], differences: Sequence[str]) -> tuple[RunWarning, ...]:
-    """Return the warnings of a comparison of windows of both sides; `differences` are those of the loads."""
+    """Return the warnings of a comparison of windows; `differences` are those between the loads."""
     found = [warning_of(WarningKind.LOAD_DIFFERS, ", ".join(differences))] if differences else []
     if queued := sum(window.flawed.get(Flaw.QUEUED, 0) for window in windows):
         found.append(warning_of(WarningKind.QUEUED_SECONDS, seconds=queued))

@@ -1,8 +1,8 @@
-"""Comparable time ranges of a session: their seconds without a fixed discard and without spoiled ones.
+"""Comparable time ranges of a session, without discarded seconds.
 
-Left out, by rule: seconds that the load does not cover whole, GUARD seconds after the start of a segment or a change,
-changes and actions in progress, and seconds in which the generator was the bottleneck. Doubtful seconds
-that stay are counted.
+Discarded by rule: seconds that load covers only in part, GUARD seconds after the start of a segment or a change,
+changes and actions in progress, and seconds in which the generator was the bottleneck. Seconds with queued arrivals
+count, but their number is reported.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
-# Seconds after the start of a run or a change that are never counted: the same for both sides, whatever they show.
+# Seconds discarded after the start of a run or a change: the same for both sides, whatever the data.
 GUARD = 3
-# A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
+# A second is complete if ticks cover this share of it: ticks are assigned by their middle, which blurs its ends.
 WHOLE = 0.75
-# Samples that a time without load needs, and its longest part (s) next to a compared run.
+# Minimum samples of a time without load, and the longest part of it (s) next to a compared run.
 _UNLOADED_READINGS, UNLOADED_LONGEST = 3, 30.0
 # Seconds of the longest tick.
 _TICK = 1.0
-# Seconds of a growing window before a share of it is of use: one saturated second may be the first of two.
+# Minimum seconds of a growing window for its saturated share: the first saturated second may be followed by more.
 _LEAST_GROWN = 10.0
-# A host counts as sampled in a second if a sample is this near (s) to its middle.
+# A host counts as sampled in a second if a sample is within this distance (s) of its middle.
 READ_WITHIN = 5.5
 
 
 class Flaw(StrEnum):
-    """Why a second is left out; QUEUED: arrivals were queued in it, it counts nevertheless."""
+    """Why a second is left out. QUEUED: arrivals were queued in the second, which counts nevertheless."""
 
     GUARD = "guard"
     PARTIAL = "partial"
@@ -51,12 +51,13 @@ class Flaw(StrEnum):
 class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The time range from `start` to `end` (session seconds) under one load.
 
-    `seconds` are those that count, oldest first, `guarded` those after a beginning or a change; `flawed` counts others
-    by their flaw, and queued ones that count. `unread` are seconds without a reading by host. `hosts` are readings by
-    host name, `cpus` how many each has, `segments` those it covers; `growing`: it still grows. `bound` are the
-    saturated seconds since the first that counts. `boots` name the machine that each host runs on, `generator_boot` the
-    generator's. `unloaded` is the share of its CPUs that other programs took on a host while no load ran, just before
-    or after, under the same settings.
+    `seconds` are the counted ones, oldest first. `guarded` counts those after a start or a change, `flawed` all other
+    discarded ones by flaw, and QUEUED ones. `bound` are the saturated seconds since the first counted one. `segments`
+    are the segments covered; `growing`: the window still grows.
+
+    By host: `hosts` are readings, `unread` counts seconds without a reading, `cpus` is the number of CPUs, `boots`
+    names the machine (`generator_boot` that of the generator). `unloaded` is the CPU that other programs took while no
+    load ran (per cent of all CPUs), just before or after and under the same settings.
     """
 
     start: float
@@ -77,7 +78,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bound_share(self) -> float:
-        """Share of the time in which the generator was saturated; 0 while a growing window is too short."""
+        """The share of the time in which the generator was saturated; 0 while a growing window is too short."""
         if self.growing and self.end - self.start < _LEAST_GROWN:
             return 0.0
         saturated = self.flawed.get(Flaw.SATURATED, 0)
@@ -86,7 +87,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return max(shares, default=0.0)
 
     def with_bound(self) -> Window:
-        """The window with its saturated seconds counted as all others: the least that the server can do."""
+        """Return the window with its saturated seconds counted: a lower bound of the server's capacity."""
         return msgspec.structs.replace(
             self,
             seconds=tuple(sorted((*self.seconds, *self.bound), key=_second_of)),
@@ -97,7 +98,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_wait(self) -> float:
-        """Share of the time that the generator was ready to run and had no CPU."""
+        """The share of the time in which the generator was ready to run without a CPU."""
         waits = [second.cpu_wait for second in self.seconds]
         return sum(waits) / len(waits) if waits else 0.0
 
@@ -116,11 +117,11 @@ def segment_window(state: State, segment: Segment) -> Window:
 
 
 def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:
-    """The window from `start` to `end`; what is done to a server within it is cut out with its guard."""
+    """Return the window from `start` to `end`. Changes and actions within it are cut out with their guard."""
     flawed: dict[Flaw, int] = {}
     known = state.seconds
     inside = known[bisect_left(known, math.ceil(start), key=_second_of) :]
-    changing = [(begun, over) for begun, over in _at_work(state) if begun < end and over > start]
+    changing = [(begun, over) for begun, over in _change_spans(state) if begun < end and over > start]
     kept, bound, guarded = [], [], 0
     for second in itertools.takewhile(lambda second: second.second < end, inside):
         flaw = _flaw(second, start, end, changing)
@@ -133,7 +134,7 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
             bound += [second] if flaw is Flaw.SATURATED else []
     if queued := sum(second.queued > 0 for second in kept):
         flawed[Flaw.QUEUED] = queued
-    # Where nothing else counts, all of them are since the first.
+    # Without any counted second, all saturated ones are kept.
     bound = [second for second in bound if not kept or second.second >= kept[0].second]
     first = (kept or bound)[0].second if kept or bound else end
     hosts = {name: _readings(host.points, min(first, start + GUARD), end) for name, host in state.hosts.items()}
@@ -155,8 +156,8 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
 
 
 def _unloaded(state: State, start: float, end: float) -> dict[str, float]:
-    """Return the share of other load on each host, per cent, without load just before or just after: the larger of
-    the two medians. None across a change, because its settings differ."""
+    """Return the other load on each host (per cent) without load just before or just after: the larger of the two
+    medians. A time across a change is ignored, because its settings differ."""
     found: dict[str, float] = {}
     for begun, over in _idle_times(state, start, end):
         for name, host in state.hosts.items():
@@ -181,7 +182,7 @@ def _idle_times(state: State, start: float, end: float) -> list[tuple[float, flo
     if not any(begun < t <= start for t in switched):
         before = (spans[at - 1][1] or begun) + GUARD if at else 0.0
         ranges.append((max(before, begun - UNLOADED_LONGEST), begun))
-    # The last tick of a segment may reach beyond the change that ends it.
+    # The last tick of a segment may extend beyond the change that ends the segment.
     if over is not None and not any(end - _TICK <= t <= over for t in switched):
         after = spans[at + 1][0] if at + 1 < len(spans) else state.t
         ranges.append((over + GUARD, min(after, over + GUARD + UNLOADED_LONGEST)))
@@ -189,8 +190,8 @@ def _idle_times(state: State, start: float, end: float) -> list[tuple[float, flo
 
 
 def counted_range(state: State, segment: Segment) -> range:
-    """Return the session seconds from the first counted one of a growing segment to its newest whole one."""
-    changing = [(begun, over) for begun, over in _at_work(state) if begun < segment.last and over > segment.start]
+    """Return the session seconds from the first counted one of a growing segment to its newest complete one."""
+    changing = [(begun, over) for begun, over in _change_spans(state) if begun < segment.last and over > segment.start]
     seconds = state.seconds
     begun = bisect_left(seconds, math.ceil(segment.start), key=_second_of)
     newest = math.floor(segment.last + 1 - WHOLE)
@@ -200,8 +201,9 @@ def counted_range(state: State, segment: Segment) -> range:
     return range(0)
 
 
-def _at_work(state: State) -> list[tuple[float, float]]:
-    """Return when servers were changed: from request to effect, during rollbacks, and during actions."""
+def _change_spans(state: State) -> list[tuple[float, float]]:
+    """Return the time spans in which servers were changed: from request to activation, during rollbacks, and during
+    actions."""
     spans = [(action.begun, action.ended or state.t) for action in state.actions]
     for change in state.changes:
         over = change.ended or state.t
@@ -221,7 +223,7 @@ def _flaw(second: LoadSecond, start: float, end: float, changing: list[tuple[flo
         return Flaw.CHANGING
     if second.second < math.ceil(start) + GUARD:
         return Flaw.GUARD
-    # Its last second is cut by the window's end itself: that is no lack.
+    # The last second is cut by the end of the window, not by missing ticks.
     if second.second + 1 > end + (1 - WHOLE):
         return Flaw.EDGE
     if second.end - second.start < WHOLE:
@@ -230,16 +232,16 @@ def _flaw(second: LoadSecond, start: float, end: float, changing: list[tuple[flo
 
 
 def _readings(points: Sequence[HostPoint], start: float, end: float) -> tuple[HostPoint, ...]:
-    first = bisect_left(points, start, key=_when)
-    return tuple(points[first : bisect_right(points, end, lo=first, key=_when)])
+    first = bisect_left(points, start, key=_time_of)
+    return tuple(points[first : bisect_right(points, end, lo=first, key=_time_of)])
 
 
-def _when(point: HostPoint) -> float:
+def _time_of(point: HostPoint) -> float:
     return point.t
 
 
 def unread(points: tuple[HostPoint, ...], seconds: Iterable[LoadSecond]) -> int:
-    """Count the seconds without a sample nearby: one every five seconds is the slowest interval."""
+    """Count the seconds without a sample nearby. The slowest sampling interval is five seconds."""
     times = [point.t for point in points]
     missing = 0
     for second in seconds:

@@ -1,4 +1,4 @@
-"""Verdicts in words, short: for the summary, the runs table, the strip, and how each was found."""
+"""Verdicts as short text: for the summary, the runs table, the strip, and the method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Period, Verdict
 from cockpit.analysis.stability import Stability, StabilityKind
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.windows import Flaw
@@ -25,8 +25,9 @@ _METRICS = {
     "processes.spawned_per_s": "spawned/s",
 }
 _SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
-_BIG = 1.0
-# An interval beyond this factor to both sides is uninformative: its ends are not shown.
+# Changes of at least this share are shown as a factor.
+_FACTOR_FROM = 1.0
+# An interval beyond this factor to both sides is uninformative, and its ends are not shown.
 _WIDE = 1000.0
 Role = Literal["good", "bad", ""]
 _ROLES: dict[Outcome, Role] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
@@ -59,7 +60,7 @@ def verdict_words(verdict: Verdict) -> str:
         head += ", at least"
     if verdict.growing and verdict.outcome is Outcome.INCONCLUSIVE and verdict.effects[0].likely:
         head += f", likely {verdict.effects[0].likely}"
-    return f"{head}: {'; '.join(_grouped(verdict))}{needs_words(verdict)}"
+    return f"{head}: {'; '.join(_items_by_outcome(verdict))}{needs_words(verdict)}"
 
 
 def effect_words(effect: Effect) -> str:
@@ -71,7 +72,7 @@ def effect_words(effect: Effect) -> str:
 
 
 def conclusion_words(effect: Effect) -> str:
-    """Return the change, and the basis of its outcome: the margin, or the minimum detectable effect."""
+    """Return the change, with the margin if equivalent, or the minimum detectable effect if inconclusive."""
     if effect.change is None:
         return "too few values"
     if effect.outcome is Outcome.EQUIVALENT:
@@ -80,7 +81,7 @@ def conclusion_words(effect: Effect) -> str:
 
 
 def margin_words(effect: Effect) -> str:
-    """Return the largest change that counts as equivalent: `within 3%`."""
+    """Return the equivalence margin: `within 3%`."""
     return f"within {_percent(effect.margin)}{_unit(effect)}"
 
 
@@ -92,13 +93,13 @@ def detectable_words(effect: Effect) -> str:
 
 
 def detectable_amount(share: float) -> str:
-    """Return the smallest change that is found: `12%`, `×2.1`."""
-    return f"×{_factor(share + 1)}" if share >= _BIG else _percent(share)
+    """Return a minimum detectable effect: `12%`, `×2.1`."""
+    return f"×{_factor(share + 1)}" if share >= _FACTOR_FROM else _percent(share)
 
 
 def change_words(effect: Effect) -> str:
-    """Return the change with its interval: `+15% (+12 to +18%)`, `×9.7 (5.3–18)`, `÷164 (94–290)`; of one with a single
-    end `≥ +12% (measured +15%)`."""
+    """Return the change with its interval: `+15% (+12 to +18%)`, `×9.7 (5.3–18)`, `÷164 (94–290)`; if one end is open
+    `≥ +12% (measured +15%)`."""
     change, low, high = effect.change, effect.low, effect.high
     if change is None:
         return "unknown"
@@ -106,42 +107,42 @@ def change_words(effect: Effect) -> str:
     if low is None and high is None:
         return f"{shown} (no interval)"
     if high is None or low is None:
-        return f"{_bound(effect)} (measured {shown})"
+        return f"{_one_sided_words(effect)} (measured {shown})"
     if effect.relative and 1 + high > _WIDE**2 * (1 + max(low, -1.0)):
         return f"{shown} (interval wider than ×{_WIDE:g})"
-    if effect.relative and change >= _BIG:
+    if effect.relative and change >= _FACTOR_FROM:
         return f"{shown} ({_factor(1 + low)}–{_factor(1 + high)})"
     if _is_quotient(effect, change):
         return f"{shown} ({_factor(1 / (1 + high))}–{_factor(1 / (1 + low))})"
-    return f"{shown} ({_plain(effect, low)} to {_plain(effect, high)}{'%' if effect.relative else _unit(effect)})"
+    return f"{shown} ({_signed(effect, low)} to {_signed(effect, high)}{'%' if effect.relative else _unit(effect)})"
 
 
-def _bound(effect: Effect) -> str:
-    """The only end of an interval: `≥ +12%`, `≤ −30%`; of a factor by which it fell `≥ ÷1.7`, at most `≤ ÷2.5`."""
+def _one_sided_words(effect: Effect) -> str:
+    """Return the only end of a one-sided interval: `≥ +12%`, `≤ −30%`; of a quotient `≥ ÷1.7`, `≤ ÷2.5`."""
     end = effect.low if effect.high is None else effect.high
     sign = "≥" if (effect.high is None) != _is_quotient(effect, end or 0.0) else "≤"
     return f"{sign} {_amount(effect, end or 0.0)}"
 
 
 def amount_words(effect: Effect) -> str:
-    """Return the change without its interval: `+15%`, `×9.7`; of an interval with a single end that end, `≥ +12%`."""
+    """Return the change without its interval: `+15%`, `×9.7`; if one end is open, the other end, `≥ +12%`."""
     if effect.change is None:
         return "unknown"
-    return _amount(effect, effect.change) if (effect.low is None) == (effect.high is None) else _bound(effect)
+    return _amount(effect, effect.change) if (effect.low is None) == (effect.high is None) else _one_sided_words(effect)
 
 
 def _is_quotient(effect: Effect, change: float) -> bool:
     """Return whether a change is shown as `÷164`."""
-    return effect.relative and -1 < change <= 1 / (1 + _BIG) - 1
+    return effect.relative and -1 < change <= 1 / (1 + _FACTOR_FROM) - 1
 
 
 def _amount(effect: Effect, change: float) -> str:
-    """A change without its interval: `+15%`, `×9.7`, `÷164`."""
-    if effect.relative and change >= _BIG:
+    """Return a change without its interval: `+15%`, `×9.7`, `÷164`."""
+    if effect.relative and change >= _FACTOR_FROM:
         return f"×{_factor(1 + change)}"
     if _is_quotient(effect, change):
         return f"÷{_factor(1 / (1 + change))}"
-    return f"{_plain(effect, change)}{'%' if effect.relative else _unit(effect)}"
+    return f"{_signed(effect, change)}{'%' if effect.relative else _unit(effect)}"
 
 
 def value_words(effect: Effect) -> str:
@@ -150,7 +151,7 @@ def value_words(effect: Effect) -> str:
 
 
 def metric_words(name: str) -> str:
-    """Return `web1 CPU/request` for `web1.cpu.per_request`; others as they are."""
+    """Return `web1 CPU/request` for `web1.cpu.per_request`; other names unchanged."""
     host, _, metric = name.partition(".")
     return f"{neutral(host)} {_METRICS[metric]}" if metric in _METRICS else name
 
@@ -160,7 +161,8 @@ def objection_words(objection: Objection) -> str:
     host = neutral(objection.host)
     match objection.cause:
         case Cause.GENERATOR_SATURATED:
-            return f"the generator was the bottleneck for {100 * objection.share:.0f}% of the time{side}"
+            period = "the baseline" if objection.side is Period.BEFORE else f"the time{side}"
+            return f"the generator was the bottleneck for {100 * objection.share:.0f}% of {period}"
         case Cause.OTHER_LOAD if objection.other is not None:
             return f"other load on {other_load_words(objection.other)}"
         case Cause.HOST_LOST:
@@ -199,18 +201,18 @@ def brief(verdict: Verdict) -> tuple[str, Role]:
     change = shown.change or 0.0
     if verdict.at_least:
         change = next((end for end in (shown.low, shown.high) if end is not None), change)
-    if shown.relative and change >= _BIG:
+    if shown.relative and change >= _FACTOR_FROM:
         return f"{name}×{si(1 + change, 2)}", role
-    return f"{name}{_plain(shown, change, digits=0)}{'%' if shown.relative else ''}", role
+    return f"{name}{_signed(shown, change, digits=0)}{'%' if shown.relative else ''}", role
 
 
 def method_lines(verdict: Verdict) -> list[str]:
-    """Return how the verdict was found, a line each, then its warnings."""
+    """Return the method of the verdict and its warnings, one line each."""
     return [*basis_lines(verdict), *(f"! {warning_words(warning)}" for warning in verdict.warnings)]
 
 
 def basis_lines(verdict: Verdict) -> list[str]:
-    """Return how the verdict was found, a line each."""
+    """Return the method of the verdict, line by line."""
     lines = []
     if verdict.effects:
         lines.append(_METHOD[verdict.design])
@@ -222,52 +224,52 @@ def basis_lines(verdict: Verdict) -> list[str]:
     if verdict.effects and verdict.design is not Design.TOTALS:
         lines.append(
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
-            "equivalent: the interval is within the margin; less than 1% is no difference"
+            "equivalent: the interval is within the margin; changes below 1% are no difference"
         )
     return lines
 
 
 def speed_words(verdict: Verdict) -> str:
-    """Return how the verdict is adjusted for the CPU's speed, and its effects without that; empty if it is not."""
+    """Return the adjustment for CPU speed, with the unadjusted effects; empty without an adjustment."""
     adjusted = [one for one in verdict.effects if one.speed is not None]
     if not adjusted:
         return ""
     return (
-        f"adjusted for the CPU's speed by the probe's loop, {_speed_words(adjusted)}; without the adjustment: "
+        f"adjusted for CPU speed, measured by the probe's loop: {_speed_words(adjusted)}; unadjusted: "
         f"{', '.join(f'{metric_words(one.name)} {change_words(unadjusted(one))}' for one in adjusted)}"
     )
 
 
 def unadjusted(effect: Effect) -> Effect:
-    """Return an adjusted effect as it is without the adjustment for the CPU's speed; others as they are."""
+    """Return the effect without its adjustment for CPU speed, if there is one."""
     if effect.speed is None:
         return effect
     return replace(effect, change=effect.speed.change, low=effect.speed.low, high=effect.speed.high)
 
 
 def _speed_words(adjusted: Iterable[Effect]) -> str:
-    """Return by which difference of speed effects are adjusted: its spread between rounds, or that of one switch."""
+    """Return the difference of CPU speed: its spread between rounds, or the ratio of one switch."""
     speeds = [one.speed for one in adjusted if one.speed is not None]
     spreads = [one.spread for one in speeds if one.spread is not None]
     if spreads:
-        return f"its ratio varied by {_percent(max(spreads))} between rounds"
+        return f"standard deviation of the ratio {_percent(max(spreads))} between rounds"
     ratio = max((one.ratio for one in speeds), key=lambda ratio: abs(math.log(ratio)))
-    return f"{100 * ratio:.1f}% after of that before"
+    return f"{100 * ratio:.1f}% of its value before the change"
 
 
 def stability_words(found: Stability) -> str:
-    text = _unstable_words(found)
+    text = _instability_words(found)
     return text if found.segment is None else f"segment {found.segment}: {text}"
 
 
-def _unstable_words(found: Stability) -> str:
+def _instability_words(found: Stability) -> str:
     match found.kind:
         case StabilityKind.TOO_SHORT:
             left_out = f" ({left_out_words(found.left_out)} left out)" if found.left_out else ""
             return f"too short: {found.seconds} s counted{left_out}, needs {found.needed} s"
         case StabilityKind.RATE:
             rates = ", ".join(map(si, found.rates))
-            return f"rate was {rates} req/s in its last {len(found.rates)} parts of {found.seconds} s"
+            return f"rate was {rates} req/s in the last {len(found.rates)} parts of {found.seconds} s each"
         case StabilityKind.P99:
             return f"p99 {'rose' if found.change > 0 else 'fell'} by {100 * abs(found.change):.0f}%"
         case _:
@@ -275,22 +277,23 @@ def _unstable_words(found: Stability) -> str:
 
 
 def left_out_words(seconds: Mapping[Flaw, int]) -> str:
-    """Return `3 s after a start, 1 s not covered whole`."""
+    """Return `3 s after a start, 1 s covered only in part`."""
     return ", ".join(f"{number} s {_FLAWS[flaw]}" for flaw, number in seconds.items())
 
 
 _FLAWS = {
     Flaw.GUARD: "after a start",
-    Flaw.PARTIAL: "not covered whole",
+    Flaw.PARTIAL: "covered only in part",
     Flaw.SATURATED: "generator saturated",
     Flaw.CHANGING: "during a change or an action",
 }
 _METHOD = {
-    Design.SWITCH: "one change under load: the interval holds at each observation, against the mean before the change "
-    "and its trend; blocks of 5 s, variance of batches of up to 30 s; outliers that favour the effect may be left out",
-    Design.ROUNDS: "each round has both settings, one after the other; one value per round",
-    Design.RUNS: "one value per run; the spread between runs is shared over the settings",
-    Design.TOTALS: "totals of a summary, as another tool reported them: without data per second there is no interval",
+    Design.SWITCH: "one change under load: an anytime-valid interval of the difference of the means and of the step "
+    "beside a common trend; blocks of 5 s, variance of batches of up to 30 s; outliers that favour the effect may be "
+    "left out",
+    Design.ROUNDS: "paired rounds: both settings in each round, one value per round",
+    Design.RUNS: "one value per run; the variance between runs is pooled over the settings",
+    Design.TOTALS: "only totals from another tool: without data per second there is no interval",
     Design.SINGLE_RUNS: f"one run each: a spread between runs of {100 * assumed_spread('rate'):.0f}% "
     f"(p99: {100 * assumed_spread('p99'):.0f}%) is assumed; rounds measure it",
 }
@@ -300,22 +303,22 @@ def needs_words(verdict: Verdict) -> str:
     if verdict.needs is None:
         return ""
     if math.isinf(verdict.needs):
-        return "; the baseline is too short for more: run rounds"
+        return "; the baseline is too short for a verdict; run rounds"
     return f"; {math.ceil(verdict.needs)} s more"
 
 
-def _grouped(verdict: Verdict) -> Iterable[str]:
-    """Return the effects by outcome: the verdict's first, inconclusive ones last and by name only."""
+def _items_by_outcome(verdict: Verdict) -> Iterable[str]:
+    """Yield the effects by outcome: that of the verdict first, inconclusive ones by name only."""
     order = dict.fromkeys((verdict.outcome, *DIFFERENT, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE, Outcome.INVALID))
     for outcome in order:
         alike = [one for one in verdict.effects if one.outcome is outcome]
         if not alike:
             continue
         head = "" if outcome is verdict.outcome else f"{outcome}: "
-        yield head + ", ".join(_member(one, verdict) for one in alike)
+        yield head + ", ".join(_effect_item(one, verdict) for one in alike)
 
 
-def _member(effect: Effect, verdict: Verdict) -> str:
+def _effect_item(effect: Effect, verdict: Verdict) -> str:
     name = metric_words(effect.name)
     if effect.outcome in DIFFERENT or effect.headline:
         return f"{name} {conclusion_words(effect) if effect.outcome is verdict.outcome else change_words(effect)}"
@@ -352,8 +355,8 @@ def _percent(share: float) -> str:
     return f"{shown:.{0 if shown >= 9.95 or shown == round(shown) else 1}f}%"
 
 
-def _plain(effect: Effect, value: float, digits: int | None = None) -> str:
-    """A share in percent, another difference in its unit; without the unit."""
+def _signed(effect: Effect, value: float, digits: int | None = None) -> str:
+    """Return a change with its sign, in percent if relative, else in the metric's unit; the unit itself is left out."""
     sign = "−" if value < 0 else "+"
     size_of = abs(value)
     if effect.relative or effect.name == "errors":
@@ -387,10 +390,10 @@ def _value(name: str, value: float) -> str:
 
 
 def connection_words(counts: Counts) -> str:
-    """Return reconnects and retries; "" if there were none."""
+    """Return reconnects and retries as text; "" without any."""
     words = []
     if counts.reconnects:
-        words.append(f"{counts.reconnects} kept connections closed by the server")
+        words.append(f"{counts.reconnects} keep-alive connections closed by the server")
     if counts.retries:
-        words.append(f"{counts.retries} requests sent a second time: the server may have received both")
+        words.append(f"{counts.retries} requests retried: the server may have received them twice")
     return ", ".join(words)

@@ -1,7 +1,7 @@
-"""A result in ab's words and columns (ApacheBench 2.3), for scripts that read them.
+"""A result in the format of ab (ApacheBench 2.3), for scripts that parse it.
 
-ab keeps every request, cockpit keeps histograms of three digits: `Processing` is total less connect column by
-column, not request by request, and the lines of `-g` have the times of their tick (100 ms).
+ab stores every request, cockpit stores histograms of three digits. Therefore `Processing` is the total minus the
+connect time per column, not per request, and the lines of `-g` have the time of their tick (100 ms).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ PERCENTAGES = (50, 66, 75, 80, 90, 95, 98, 99)
 
 @dataclass(frozen=True)
 class Document:
-    """The response before the run: its Server header and the length of its body."""
+    """The response before the run: its Server header and the length of its body (bytes)."""
 
     server: str
     length: int
 
 
 def report(result: RunResult, document: Document) -> str:
-    """ab's report, from `Server Software:` to the percentages; without a line end after the last."""
+    """Return ab's report, from `Server Software:` to the percentages, without a trailing newline."""
     plan, counts = result.plan, result.counts
     parts = urlsplit(plan.url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -117,7 +117,7 @@ def _connection_times(result: RunResult) -> list[str]:
     if not counts.service.count:
         return []
     connect, total = counts.connect, counts.service
-    # Requests on kept connections took no time to connect; ab counts them in with 0.
+    # The connect time on reused connections is 0, and ab counts these zeros.
     share = connect.count / total.count
     rows = {
         "Connect:": _columns(connect) if share > 0.5 else (0.0, connect.mean * share, 0.0, 0.0, connect.max),

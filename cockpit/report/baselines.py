@@ -1,4 +1,4 @@
-"""Baselines on disk: one JSON file per baseline, in the user's state folder, replaced whole or not at all."""
+"""Baselines on disk: one JSON file per baseline, in the user's state folder, replaced atomically."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder() -> Path:
 
 
 def save(baseline: Baseline) -> Path:
-    """Write the baseline, replacing an older one of its name. Raises UsageError."""
+    """Write the baseline, replacing one of the same name. Raises UsageError."""
     path = _path(baseline.name)
     try:
         write_private(path, _encoder.encode(baseline) + b"\n")
@@ -37,18 +37,20 @@ def save(baseline: Baseline) -> Path:
 
 
 def load(name: str) -> Baseline:
-    """Raises UsageError for an unknown name and for an invalid file."""
+    """Return the baseline of this name. Raises UsageError for an unknown name and for an invalid file."""
     path = _path(name)
     try:
         found = _decoder.decode(read_bounded(path, _MOST))
     except FileNotFoundError:
-        raise UsageError(f"{name}: no such baseline; saved are: {', '.join(names()) or 'none'}") from None
+        raise UsageError(f"{name}: no such baseline; saved: {', '.join(names()) or 'none'}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, ArithmeticError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise UsageError(f"{path}: invalid baseline: {error}") from None
     if found.format > FORMAT:
-        raise UsageError(f"{path}: was written by a newer cockpit (format {found.format}; this one reads {FORMAT})")
+        raise UsageError(
+            f"{path}: written by a newer cockpit (format {found.format}, this cockpit reads {FORMAT}); update cockpit"
+        )
     if not found.runs or any(kind not in run.histograms for run in found.runs for kind in LATENCIES):
         raise UsageError(f"{path}: invalid baseline: a run or its latencies are missing")
     return found
@@ -66,7 +68,7 @@ def names() -> list[str]:
 
 
 def latest(plan: LoadPlan) -> Baseline | None:
-    """Return the baseline of the same load that was written last; None without one. Unreadable ones are passed over."""
+    """Return the newest baseline of the same load; None without one. Unreadable baselines are skipped."""
     for path in sorted(folder().glob(f"*{_ENDING}"), key=_written, reverse=True):
         with suppress(UsageError):
             found = load(path.name.removesuffix(_ENDING))
@@ -83,11 +85,11 @@ def _written(path: Path) -> float:
 
 
 def delete(name: str) -> None:
-    """Raises UsageError for an unknown name."""
+    """Delete the baseline of this name. Raises UsageError for an unknown name."""
     try:
         _path(name).unlink()
     except FileNotFoundError:
-        raise UsageError(f"{name}: no such baseline; saved are: {', '.join(names()) or 'none'}") from None
+        raise UsageError(f"{name}: no such baseline; saved: {', '.join(names()) or 'none'}") from None
     except OSError as error:
         raise UsageError(f"{_path(name)}: cannot be deleted: {error.strerror}") from None
 

@@ -1,6 +1,6 @@
-"""Charts of the HTML report: SVG that stretches to its place, with labels beside it that keep their size.
+"""Charts of HTML reports: SVG that is stretched to the available space, with labels of constant size beside it.
 
-A chart is drawn on 1000 x 100 units whatever its size on paper; strokes do not stretch with it.
+A chart is drawn in 1000 x 100 units at any size; strokes are not stretched.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ from itertools import pairwise
 from cockpit.model.text import neutral, si
 
 WIDTH, HEIGHT = 1000.0, 100.0
-# More points than this a series has none to see on any screen: they are put together, the largest of each lot is kept.
+# Maximum number of points of a series: more are not visible. Of each group the largest is kept.
 _POINTS = 600
-# Up to this many decades an axis has labels within them.
+# Axes of at most this many decades have labels within them.
 _FEW_DECADES = 2
-# Values further apart than this factor share an axis only as logarithms.
-_FAR = 20.0
-# Labels of bands are at least this share of the width apart.
-_APART = 0.04
+# Values further apart than this factor get a logarithmic axis.
+_LOG_FROM = 20.0
+# Minimum distance between labels of bands, as a share of the width.
+_LABEL_DISTANCE = 0.04
 
 Point = tuple[float, float | None]
 
 
 def text(value: str) -> str:
-    """Return text of any origin, harmless in HTML and its attributes."""
+    """Return text of any origin, escaped for HTML and its attributes."""
     return escape(neutral(value), quote=True)
 
 
 @dataclass(frozen=True)
 class ChartSeries:
-    """`points` by ascending x; a y of None is a gap. `colour` is 0 to 7. `fill`: an area from `floor` (by x) up."""
+    """`points` by ascending x; a y of None is a gap. `colour` is 0 to 7. `fill`: the area down to `floor` (y by x), or
+    to the axis, is filled."""
 
     name: str
     points: Sequence[Point]
@@ -46,7 +47,7 @@ class ChartSeries:
 
 @dataclass(frozen=True)
 class Axis:
-    """From `low` to `high`, with labels at some values. `log`: each decade takes the same room."""
+    """An axis from `low` to `high`, with labels at some values; `log`: logarithmic."""
 
     low: float
     high: float
@@ -54,7 +55,7 @@ class Axis:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """Return the position of a value, 0 to 1; values outside are at the edge."""
+        """Return the position of a value, 0 to 1; values outside are moved to the edge."""
         low, high, one = (self.low, self.high, value)
         if self.log:
             low, high, one = math.log(low), math.log(high), math.log(max(value, self.low))
@@ -63,7 +64,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Sign:
-    """A vertical line at x with a letter on top, or without one if `sign` is empty."""
+    """A vertical line at x with the letter `sign` on top, if any, and the tooltip `words`."""
 
     x: float
     sign: str
@@ -73,7 +74,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class SvgChart:
-    """`bands` are ranges (from, to, label) in the background. `inside` is SVG drawn below the series."""
+    """A chart. `bands` are ranges (from, to, label) in the background. `inside` is SVG drawn below the series."""
 
     title: str
     x: Axis
@@ -87,7 +88,7 @@ class SvgChart:
 
 
 def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 1.0) -> Axis:
-    """An axis from 0 to a round number not below `highest`, labelled at three to five round values."""
+    """Return an axis from 0 to a round number not below `highest`, with three to five round labels."""
     top = max(highest, least)
     step = 10.0 ** math.floor(math.log10(top / 2))
     step *= next(factor for factor in (1, 2, 5, 10) if top / (step * factor) <= 4.5)
@@ -96,9 +97,9 @@ def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 
 
 
 def between(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
-    """Return an axis over both that need not begin at 0: logarithmic when they are far apart, else with two to six
-    round values."""
-    if lowest > 0 and highest / lowest > _FAR:
+    """Return an axis over both values that may begin above 0: logarithmic if they are far apart, else with two to six
+    round labels."""
+    if lowest > 0 and highest / lowest > _LOG_FROM:
         return decades(lowest, highest, form)
     span = (highest - lowest) or abs(highest) / 10 or 1.0
     step = 10.0 ** math.floor(math.log10(span / 2))
@@ -111,7 +112,7 @@ def between(lowest: float, highest: float, form: Callable[[float], str]) -> Axis
 
 
 def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
-    """Return a logarithmic axis over both, with labels at decades, or at 1, 2 and 5 if these are few."""
+    """Return a logarithmic axis over both values, with labels at decades, or at 1, 2 and 5 if the decades are few."""
     first, last = math.floor(math.log10(lowest) + 1e-9), math.ceil(math.log10(highest) - 1e-9)
     few = last - first <= _FEW_DECADES
     every = [mark * 10.0**decade for decade in range(first, last + 2) for mark in ((1, 2, 5) if few else (1,))]
@@ -121,7 +122,7 @@ def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis
 
 
 def apart(axis: Axis, labels: Iterable[tuple[float, str]], share: float) -> tuple[tuple[float, str], ...]:
-    """Return the labels, ascending, that are at least this share of the axis from the one before."""
+    """Return the labels, ascending, that are at least this share of the axis apart."""
     shown: list[tuple[float, str]] = []
     for value, label in labels:
         if not shown or axis.at(value) - axis.at(shown[-1][0]) >= share:
@@ -140,31 +141,32 @@ def draw(chart: SvgChart) -> str:
         f'<div class="plot{" tall" if chart.tall else ""}{" signed" if chart.signs or chart.bands else ""}">'
         f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" preserveAspectRatio="none" role="img" aria-label="{label}">'
         f"{svg}</svg>"
-        f"{''.join(_beside(chart))}</div></figure>\n"
+        f"{''.join(_labels(chart))}</div></figure>\n"
     )
 
 
 def thinned(points: Sequence[Point]) -> list[Point]:
-    """Return at most `_POINTS` points: of each group the one with the largest y, and a gap if all of it is one."""
+    """Return at most `_POINTS` points: of each group the one with the largest y, or a gap if the group has only
+    gaps."""
     if len(points) <= _POINTS:
         return list(points)
     size = math.ceil(len(points) / _POINTS)
-    lots = (points[at : at + size] for at in range(0, len(points), size))
-    return [max(lot, key=lambda point: -math.inf if point[1] is None else point[1]) for lot in lots]
+    groups = (points[at : at + size] for at in range(0, len(points), size))
+    return [max(group, key=lambda point: -math.inf if point[1] is None else point[1]) for group in groups]
 
 
 def xy(chart: SvgChart, x: float, y: float) -> str:
-    return f"{_short(WIDTH * chart.x.at(x))} {_short(HEIGHT * (1 - chart.y.at(y)))}"
+    return f"{_coordinate(WIDTH * chart.x.at(x))} {_coordinate(HEIGHT * (1 - chart.y.at(y)))}"
 
 
-def _short(number: float) -> str:
+def _coordinate(number: float) -> str:
     return f"{number:.1f}".rstrip("0").rstrip(".") or "0"
 
 
 def _series(series: ChartSeries, chart: SvgChart) -> str:
     points = series.points if series.steps else thinned(series.points)
     drawn = []
-    for part in _parts(points):
+    for part in _without_gaps(points):
         if series.marks:
             drawn += [f'<path class="s c{series.colour} dot" d="M{xy(chart, x, y)}h0"/>' for x, y in part]
             continue
@@ -177,7 +179,7 @@ def _series(series: ChartSeries, chart: SvgChart) -> str:
     return "".join(drawn)
 
 
-def _parts(points: Iterable[Point]) -> list[list[tuple[float, float]]]:
+def _without_gaps(points: Iterable[Point]) -> list[list[tuple[float, float]]]:
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in points:
         if y is not None:
@@ -200,28 +202,28 @@ def _stepped(part: list[tuple[float, float]], chart: SvgChart) -> str:
 
 
 def _grid(chart: SvgChart) -> Iterable[str]:
-    lines = [f"M0 {_short(HEIGHT * (1 - chart.y.at(value)))}H{WIDTH:g}" for value, _ in chart.y.labels]
-    lines += [f"M{_short(WIDTH * chart.x.at(value))} 0V{HEIGHT:g}" for value, _ in chart.x.labels]
+    lines = [f"M0 {_coordinate(HEIGHT * (1 - chart.y.at(value)))}H{WIDTH:g}" for value, _ in chart.y.labels]
+    lines += [f"M{_coordinate(WIDTH * chart.x.at(value))} 0V{HEIGHT:g}" for value, _ in chart.x.labels]
     yield f'<path class="grid" d="{"".join(lines)}"/>'
 
 
 def _bands(chart: SvgChart) -> Iterable[str]:
     for start, end, _ in chart.bands:
         left, right = WIDTH * chart.x.at(start), WIDTH * chart.x.at(end)
-        width = _short(max(0.5, right - left))
-        yield f'<rect class="band" x="{_short(left)}" y="0" width="{width}" height="{HEIGHT:g}"/>'
+        width = _coordinate(max(0.5, right - left))
+        yield f'<rect class="band" x="{_coordinate(left)}" y="0" width="{width}" height="{HEIGHT:g}"/>'
 
 
 def _signs(chart: SvgChart) -> Iterable[str]:
     for sign in chart.signs:
         yield (
-            f'<path class="sign {sign.kind}" d="M{_short(WIDTH * chart.x.at(sign.x))} 0V{HEIGHT:g}">'
+            f'<path class="sign {sign.kind}" d="M{_coordinate(WIDTH * chart.x.at(sign.x))} 0V{HEIGHT:g}">'
             f"<title>{text(sign.words)}</title></path>"
         )
 
 
-def _beside(chart: SvgChart) -> Iterable[str]:
-    """Labels: of both axes, of bands and of signs."""
+def _labels(chart: SvgChart) -> Iterable[str]:
+    """Yield the labels of both axes, of bands and of markers."""
     for value, label in chart.y.labels:
         yield f'<span class="y" style="bottom:{100 * chart.y.at(value):.2f}%">{text(label)}</span>'
     for value, label in chart.x.labels:
@@ -238,6 +240,6 @@ def _band_labels(chart: SvgChart) -> Iterable[str]:
     before = -1.0
     for start, _, label in chart.bands:
         at = chart.x.at(start)
-        if at >= before + _APART:
+        if at >= before + _LABEL_DISTANCE:
             yield f'<span class="row" style="left:{100 * at:.2f}%">{text(label)}</span>'
             before = at

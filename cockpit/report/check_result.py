@@ -21,10 +21,9 @@ from cockpit.report.summary import errors_words, plan_words, threshold_table, wa
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`target` is as requested. `aborted` is the threshold that ended the run early, `capped` the cap (s) that did.
-
-    `stability` is None if it was not checked. `baseline`: the one compared with.
-    """
+    """The result of a check of `target`, named as requested. `aborted` is the threshold, `capped` the cap (s), that
+    ended the run early. `held` are the threshold results. `stability` is None if it was not checked, `baseline` None
+    without one."""
 
     target: str
     result: RunResult
@@ -41,7 +40,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def inconclusive(self) -> tuple[ThresholdResult, ...]:
-        """The thresholds that more runs would settle."""
+        """The inconclusive thresholds, which more runs would settle."""
         return tuple(one for one in self.held if one.status is Status.INCONCLUSIVE)
 
     @property
@@ -50,8 +49,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """Interrupted comes first, then: the generator failed, a threshold failed, not stable or inconclusive. An
-        inconclusive check is no pass: whoever accepts it must do so expressly."""
+        """The exit code, in this order: interrupted; the run failed; a threshold failed; unstable or inconclusive. An
+        inconclusive check does not pass: to accept it takes an explicit decision."""
         if self.interrupted:
             return EXIT_INTERRUPTED
         if self.result.reason == "failed":
@@ -74,8 +73,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BaselineRunJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a baseline: its origin, the start of its session (epoch s), and its metrics, those of the load
-    and of each host by the names that thresholds use."""
+    """One run of a baseline: its origin, the start of its session (epoch s), and the metrics of the load and of each
+    host by the names that thresholds use."""
 
     source: str
     wall: float
@@ -94,8 +93,8 @@ class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
-    """`exit` is the exit code, `result` the same in words. `aborted`: the threshold that ended the run early; `capped`:
-    the cap (s) that did. `stability` is null if it was not checked. null: none."""
+    """`exit` is the exit code, `result` its meaning as text. `aborted` is the threshold, `capped` the cap (s), that
+    ended the run early; null: none. `stability` is null if it was not checked, `baseline` null without one."""
 
     exit: int
     result: str
@@ -116,7 +115,7 @@ def check_json(check: CheckResult) -> str:
 
 
 def check_text(check: CheckResult) -> str:
-    """Return the load, the main metrics, one line per threshold, warnings, and the result."""
+    """Return the load, the main metrics, one line per threshold, the warnings, and the result."""
     lines = [*_headline(check.result), threshold_table(check.held, check.aborted)]
     if check.baseline:
         sources = dict.fromkeys(run.source for run in check.baseline.runs)
@@ -144,7 +143,7 @@ def junit(check: CheckResult) -> str:
 
 
 def _suite(target: str, time: str, cases: Sequence[tuple[str, str]], error: str) -> ElementTree.Element:
-    """Return a test suite of cases, each a name and the reason why it failed, and of the run if it has an `error`."""
+    """Return a test suite. Cases are (name, reason of the failure, "" if passed); `error` is that of the run itself."""
     failures = sum(bool(why) for _, why in cases)
     counts = {"tests": len(cases) + bool(error), "failures": failures, "errors": int(bool(error)), "time": time}
     attributes = {"name": f"cockpit check {neutral(target)}", **{name: str(count) for name, count in counts.items()}}
@@ -161,13 +160,13 @@ def _suite(target: str, time: str, cases: Sequence[tuple[str, str]], error: str)
 
 
 def _failure_words(outcome: ThresholdResult) -> str:
-    """Why a threshold does not hold; JUnit has no third state, and an inconclusive check is no pass."""
+    """Return why a threshold failed. JUnit has no third state, so an inconclusive threshold is a failure."""
     words = found_words(outcome)
     return f"inconclusive: {words}" if outcome.status is Status.INCONCLUSIVE else words
 
 
 def junit_without_run(target: str, problem: str) -> str:
-    """Return a test suite with the reason why nothing could be checked."""
+    """Return a test suite with the reason why the check was impossible."""
     return _document(_suite(target, "0", (), problem))
 
 
@@ -186,7 +185,7 @@ def _properties(check: CheckResult) -> list[tuple[str, str]]:
 
 
 def _headline(result: RunResult) -> tuple[str, str]:
-    """Return the load and the main metrics. Latencies are those of `p99` in a threshold."""
+    """Return the load and the main metrics. Percentiles are the same as in thresholds."""
     counts = result.counts
     p50, p99 = (milliseconds(counts.latency.percentile(percent)) for percent in (50, 99))
     errors = errors_words(counts.errors)

@@ -18,10 +18,9 @@ _BUCKETS = 64
 
 
 class SideJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One side: its name as requested, its segments by number and label, and the plan without secrets, in words.
-
-    `start` and `end` are session seconds, `wall` the epoch second at which the session began. `knobs`: active
-    values, null if none is set."""
+    """One side: its name as requested, the numbers of its runs, and its segments (`rows`: number and label). `start`
+    and `end` are session seconds, `wall` is the start of the session (epoch s). `knobs` are active values; null:
+    unset."""
 
     name: str
     session: str
@@ -35,8 +34,8 @@ class SideJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetricJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of both sides in the unit that thresholds use (seconds, per second, per cent, bytes); null: no data.
-    `change` is the relative difference (0.1: a tenth more)."""
+    """A metric of both sides in the unit that thresholds use (seconds, per second, percent, bytes); null: no data.
+    `change` is the relative difference (0.1: 10% more)."""
 
     name: str
     before: float | None
@@ -53,8 +52,8 @@ class DistributionJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompareJson(msgspec.Struct, frozen=True, kw_only=True):
-    """`load` is the difference between the two loads in words; empty: none. `failures` count errors, unexpected
-    responses and statuses from 400 on, by kind. `verdicts` is one, or one per pair of segments under the same load."""
+    """`load` lists differences between the two loads as text. `failures` counts errors, unexpected responses and
+    statuses of 400 or above, by kind. `verdicts` has one verdict, or one per pair of segments under the same load."""
 
     before: SideJson
     after: SideJson
@@ -135,7 +134,7 @@ def comparison_text(comparison: Comparison) -> str:
     drawn = overlaid(before, after, _TEXT_BUCKETS, _BARS)
     if drawn:
         name = comparison.after.result.counts.latency_name
-        lines += ["", f"  {name} time, ms{'':<{_BARS}}before   after   (█ both, ▀ before alone, ▄ after alone)"]
+        lines += ["", f"  {name} time, ms{'':<{_BARS}}before   after   (█ both, ▀ only before, ▄ only after)"]
         lines += [f"  {span} {bars} {shares}" for span, bars, shares in drawn]
     return "\n".join(lines)
 

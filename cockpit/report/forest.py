@@ -1,4 +1,4 @@
-"""Forest plots and dot plots of HTML reports: tables whose last column draws each row, to one scale."""
+"""Forest plots and dot plots of HTML reports: tables whose last column draws all rows on one scale."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CONTROL_TAG = ' <small class="tag">same settings</small>'
 _WIDTH, _HEIGHT, _MIDDLE = 1000.0, 20.0, 10.0
 # An interval without a conclusion is drawn up to this multiple of the largest change, so that others stay visible.
 _LONGEST = 2.0
-# Half of a scale on which nothing changed at all.
+# Half width of the scale if nothing changed.
 _FLAT = 0.01
-# Room beyond the outermost end, as a share of the scale.
-_SPARE = 1.08
-# Labels of the scale are at least this share of its width apart.
+# The scale extends beyond its outermost ends by this factor.
+_PADDING = 1.08
+# Minimum distance between labels of the scale, as a share of its width.
 _APART = 0.16
 _SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _FACTORS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000)
@@ -31,7 +31,7 @@ _ROLES = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
 
 
 class ForestRow(NamedTuple):
-    """An effect with its name and the number of values it rests on; `control`: both sides had the same settings."""
+    """An effect with its name and its sample size as text; `control`: both sides had the same settings."""
 
     name: str
     effect: Effect
@@ -40,7 +40,7 @@ class ForestRow(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """From `low` to `high`: logarithms of ratios when `relative`, else differences in the metric's unit."""
+    """A scale from `low` to `high`: log ratios if `relative`, else differences in the unit of the metric."""
 
     low: float
     high: float
@@ -51,14 +51,14 @@ class _Scale(NamedTuple):
 
 
 def forest(head: str, rows: Sequence[ForestRow]) -> str:
-    """Return the rows as an HTML table; `head` is the title of their names. Effects that the scale of the others does
-    not fit have no drawing."""
+    """Return the rows as an HTML table; `head` is the title of their names. Effects that do not fit the common scale
+    are not drawn."""
     scale = _scale([row.effect for row in rows])
     titles = [head, "verdict", "before → after", "change (95% interval)"]
-    based = any(row.basis for row in rows)
-    cells = "".join(f'<th class="words">{text(title)}</th>' for title in titles + ["n"] * based)
+    has_basis = any(row.basis for row in rows)
+    cells = "".join(f'<th class="words">{text(title)}</th>' for title in titles + ["n"] * has_basis)
     axis = f'<th class="interval"><div>{_axis(scale)}</div></th>' if scale else ""
-    body = "".join(_row(row, scale, based) for row in rows)
+    body = "".join(_row(row, scale, has_basis) for row in rows)
     table = f'<table class="forest"><thead><tr>{cells}{axis}</tr></thead><tbody>{body}</tbody></table>'
     return f'<div class="scroll">{table}</div>\n'
 
@@ -69,7 +69,7 @@ def outcome_words(effect: Effect) -> str:
     return f'<span class="{role}">{text(effect.outcome)}</span>{reason}'
 
 
-def _row(row: ForestRow, scale: _Scale | None, based: bool) -> str:
+def _row(row: ForestRow, scale: _Scale | None, has_basis: bool) -> str:
     effect = row.effect
     cells = [
         f'<td class="words name">{text(row.name)}{CONTROL_TAG if row.control else ""}</td>',
@@ -77,27 +77,28 @@ def _row(row: ForestRow, scale: _Scale | None, based: bool) -> str:
         f'<td class="words nowrap">{text(value_words(effect))}</td>',
         f'<td class="words nowrap change">{text(change_words(effect))}</td>',
     ]
-    cells += [f'<td class="words nowrap basis">{text(row.basis)}</td>'] if based else []
-    cells += [f'<td class="interval"><div>{_drawn(effect, scale)}</div></td>'] if scale else []
+    cells += [f'<td class="words nowrap basis">{text(row.basis)}</td>'] if has_basis else []
+    cells += [f'<td class="interval"><div>{_interval_svg(effect, scale)}</div></td>'] if scale else []
     return f"<tr{' class=control' if row.control else ''}>{''.join(cells)}</tr>"
 
 
 def _scale(effects: Sequence[Effect]) -> _Scale | None:
-    """The scale of all that can be drawn: ratios if there are any, else differences of a single metric."""
+    """Return the common scale: of ratios if there are any, else of differences in a single metric; None if nothing can
+    be drawn."""
     relative = any(one.relative for one in effects)
     shown = [one for one in effects if one.relative == relative and _is_drawn(one)]
     if not shown or (not relative and len({one.name for one in shown}) > 1):
         return None
     middles = [_at(one, one.change or 0.0) for one in shown]
     margins = [_at(one, end) for one in shown for end in (one.margin, -one.margin)]
-    surely = [end for one in shown if one.outcome is not Outcome.INCONCLUSIVE for end in _ends(one)]
-    longest = _LONGEST * max(map(abs, chain(middles, margins, surely)))
-    others = [min(longest, max(-longest, end)) for one in shown for end in _ends(one)]
-    low, high = (pick(chain((0.0,), middles, surely, others)) for pick in (min, max))
+    conclusive = [end for one in shown if one.outcome is not Outcome.INCONCLUSIVE for end in _ends(one)]
+    longest = _LONGEST * max(map(abs, chain(middles, margins, conclusive)))
+    clipped = [min(longest, max(-longest, end)) for one in shown for end in _ends(one)]
+    low, high = (pick(chain((0.0,), middles, conclusive, clipped)) for pick in (min, max))
     if low == high:
         low, high = -_FLAT, _FLAT
-    spare = (_SPARE - 1) * (high - low)
-    return _Scale(low - spare, high + spare, relative)
+    padding = (_PADDING - 1) * (high - low)
+    return _Scale(low - padding, high + padding, relative)
 
 
 def _is_drawn(effect: Effect) -> bool:
@@ -112,7 +113,7 @@ def _at(effect: Effect, value: float) -> float:
     return math.log1p(max(value, -0.999_999)) if effect.relative else value
 
 
-def _drawn(effect: Effect, scale: _Scale) -> str:
+def _interval_svg(effect: Effect, scale: _Scale) -> str:
     if not _is_drawn(effect) or effect.relative != scale.relative:
         return ""
     colour = _COLOURS.get(effect.outcome, "c7")
@@ -120,7 +121,7 @@ def _drawn(effect: Effect, scale: _Scale) -> str:
     left = scale.low if low is None else max(low, scale.low)
     right = scale.high if high is None else min(high, scale.high)
     line = f"M{_x(scale, left)} {_MIDDLE:g}H{_x(scale, right)}"
-    # An end without a cap is beyond the scale, or there is none.
+    # Only ends within the scale have a cap.
     caps = "".join(
         f"M{_x(scale, end)} 5V15" for end in (low, high) if end is not None and scale.low <= end <= scale.high
     )
@@ -151,7 +152,7 @@ def _axis(scale: _Scale) -> str:
 
 
 def _labels(scale: _Scale) -> list[tuple[float, str]]:
-    """No change, and round changes on both sides from the outermost inwards, with room between them."""
+    """Return labels at 0 and at round changes, from the outermost inwards, with a minimum distance."""
     chosen = [(0.0, "0")]
     for value, label in _candidates(scale):
         inside = scale.low <= value <= scale.high
@@ -181,12 +182,12 @@ def _x(scale: _Scale | Axis, value: float) -> str:
 
 # Dots of a row are spread over this part of its height, the first run on top.
 _TOP, _BOTTOM = 4.0, 16.0
-# Labels at least this share of the width apart are all shown.
+# Minimum distance between labels of dot plots, as a share of the width.
 _DOTS_APART = 0.1
 
 
 class Dot(NamedTuple):
-    """The value of a run; one not `counted` is pale. `words` appear under the pointer."""
+    """A run. It is pale unless `counted`; `words` is the tooltip."""
 
     value: float
     counted: bool
@@ -194,7 +195,7 @@ class Dot(NamedTuple):
 
 
 class DotRow(NamedTuple):
-    """`total` is the value of all counted runs together, None when there is none."""
+    """A variant. `total` is the value of all counted runs together; None without any."""
 
     name: str
     dots: Sequence[Dot]
@@ -225,11 +226,11 @@ def _dot_row(row: DotRow, axis: Axis, form: Callable[[float], str]) -> str:
     total = "–" if row.total is None else form(row.total)
     return (
         f'<tr><td class="words name">{text(row.name)}</td><td class="words nowrap">{text(total)}</td>'
-        f'<td class="interval"><div>{_dots_drawn(row, axis)}</div></td></tr>'
+        f'<td class="interval"><div>{_dots_svg(row, axis)}</div></td></tr>'
     )
 
 
-def _dots_drawn(row: DotRow, axis: Axis) -> str:
+def _dots_svg(row: DotRow, axis: Axis) -> str:
     grid = "".join(f"M{_x(axis, value)} 0V{_HEIGHT:g}" for value, _ in axis.labels)
     total = "" if row.total is None else f'<path class="zero" d="M{_x(axis, row.total)} 0V{_HEIGHT:g}"/>'
     step = (_BOTTOM - _TOP) / max(1, len(row.dots) - 1)

@@ -1,4 +1,4 @@
-"""The metrics of each second as gauges of Prometheus: names in base units (seconds, bytes, ratios), and their help.
+"""Metrics of each second as Prometheus gauges: names in base units (seconds, bytes, ratios), and their help.
 
 https://prometheus.io/docs/practices/naming/
 """
@@ -12,7 +12,7 @@ Group = Literal["load", "host"]
 
 
 class Gauge(NamedTuple):
-    """A gauge of a column of the CSV (report.series), whose value is multiplied by `scale`."""
+    """The gauge of a CSV column (report.series), whose cells are multiplied by `scale`."""
 
     name: str
     help: str
@@ -24,7 +24,7 @@ class Gauge(NamedTuple):
         return next((unit for unit in _UNITS if self.name.endswith(f"_{unit}")), "")
 
     def value(self, cell: float) -> float:
-        # A quotient is rounded once; a product with 0.01, which is no binary number, twice.
+        # A quotient is rounded once, a product with 0.01 twice, because 0.01 is not a binary fraction.
         return cell / round(1 / self.scale) if self.scale < 1 else cell * self.scale
 
 
@@ -38,7 +38,7 @@ _LOAD: dict[str, tuple[str, str, float]] = {
     "rate_per_s": ("responses_per_second", "complete responses", 1),
     "failed": ("failed", "failed requests in the second", 1),
     "errors": ("errors", "requests of the second without a complete response", 1),
-    "queued": ("queued", "requests of the second that had to wait for room among those in flight", 1),
+    "queued": ("queued", "requests of the second that were queued at the limit in flight", 1),
     "p50_ms": ("p50_seconds", "median response time of the second", _MS),
     "p99_ms": ("p99_seconds", "99th percentile of the response time of the second", _MS),
     "max_ms": ("max_seconds", "longest response time of the second", _MS),
@@ -47,7 +47,7 @@ _LOAD: dict[str, tuple[str, str, float]] = {
     "stalled": ("stalled", "1: requests were in flight and none was completed", 1),
     "generator.cpu_percent": ("generator_cpu_ratio", "CPU of the generator's busiest worker, 1 is a core", _PERCENT),
     "generator.cpu_wait_percent": ("generator_cpu_wait_ratio", "time in which a worker waited for a CPU", _PERCENT),
-    "generator.lag_p99_ms": ("generator_lag_p99_seconds", "99th percentile of the delay of requests", _MS),
+    "generator.lag_p99_ms": ("generator_lag_p99_seconds", "99th percentile of the delay in sending requests", _MS),
     "generator.saturated": ("generator_saturated", "1: the load generator was the bottleneck", 1),
 }  # fmt: skip
 
@@ -59,7 +59,7 @@ _HOST: dict[str, tuple[str, str, float]] = {
             "nice": "CPU time in user mode with low priority",
             "system": "CPU time in the kernel",
             "iowait": "idle CPU time while I/O was pending",
-            "steal": "CPU time that the hypervisor gave to others",
+            "steal": "CPU time that the hypervisor gave to other guests",
             "idle": "idle CPU time",
             "other": "CPU time of programs other than the watched servers and cockpit",
         }.items()
@@ -91,8 +91,8 @@ _HOST: dict[str, tuple[str, str, float]] = {
     "load.blocked": ("tasks_blocked", "tasks that wait for I/O", 1),
     "processes.count": ("processes", "watched processes", 1),
     "processes.spawned_per_s": ("processes_spawned_per_second", "watched processes that were started", 1),
-    "processes.exited_per_s": ("processes_exited_per_second", "watched processes that ended", 1),
-    "processes.defunct": ("processes_defunct", "watched processes that ended and were not waited for", 1),
+    "processes.exited_per_s": ("processes_exited_per_second", "watched processes that exited", 1),
+    "processes.defunct": ("processes_defunct", "watched processes that exited and were not reaped (zombies)", 1),
     "processes.rss_bytes": ("processes_rss_bytes", "resident memory of the watched processes, summed", 1),
     "processes.unshared_bytes": ("processes_unshared_bytes", "resident memory without files and shared memory", 1),
     "processes.pss_bytes": ("processes_pss_bytes", "memory of the watched processes, shared pages divided", 1),

@@ -1,8 +1,8 @@
-"""An HdrHistogram log: a histogram per second of load, for HistogramLogAnalyzer, hdr-plot and similar tools.
+"""An HdrHistogram log: one histogram per second of load, for HistogramLogAnalyzer, hdr-plot and similar tools.
 
 Format: https://github.com/HdrHistogram/HdrHistogram, log version 1.3; values in nanoseconds, maxima in milliseconds.
-Lines without a tag hold response time (under closed load the service time); with `Tag=service`, service time
-if it differs.
+Lines without a tag hold response times (under closed load service times). Lines with `Tag=service` hold service times,
+if these differ.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from cockpit.model.events import AnyEvent, SessionStarted, Tick
 from cockpit.model.histogram import Histogram
 
 _HIGHEST = 1 << 43
-# Ticks of a second may still come while the next two are under way.
+# Ticks of a second may arrive while the next two seconds are running.
 _LATE = 2
 
 
 class HlogWriter:
-    """Writes a new file during the load; `trouble` is an error of the disk, `empty` whether there was no load.
+    """Writes a new file during the load. `trouble` is an error of the disk as text; `empty`: there was no load.
 
     Raises UsageError if the file cannot be created.
     """
@@ -66,7 +66,7 @@ class HlogWriter:
 
 
 def run_log(events: Iterable[AnyEvent], run: int) -> Iterator[str]:
-    """The log of one run of a session, its warm-up left out: the head, then a second at a time."""
+    """Yield the log of one run of a session, without its warm-up: the header, then one text per second."""
     seconds: dict[int, list[Tick]] = {}
     for event in events:
         if isinstance(event, SessionStarted):

@@ -24,23 +24,23 @@ _MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
 
 
 def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
-    """Several lines, at most 96 columns wide. `seconds` is how long the run was."""
+    """Return the lines of the table, at most 96 columns wide. `seconds` is the duration of the run."""
     if window.seconds <= 0:
         return [f"  {neutral(name)}  fewer than two samples during the run"]
     found = host_metrics(window, seconds)
-    lines = [f"  {neutral(name)}  over {window.seconds:.1f} s{_lacking(found['coverage'])}"]
+    lines = [f"  {neutral(name)}  over {window.seconds:.1f} s{_coverage_words(found['coverage'])}"]
     lines += _table("%", _CPU, [("cpu", "cpu")], found)
     ends = min(END_SECONDS, window.seconds / 2)
     parts = [("io", "io"), (f"first {ends:.1f} s", "io.start"), (f"last {ends:.1f} s", "io.end")]
     lines += _table("/s", _IO, parts, found)
-    lines += _table("disk", _DISK, _named("disk", found), found)
-    lines += _table("net /s", _NET, _named("net", found), found)
+    lines += _table("disk", _DISK, _active_devices("disk", found), found)
+    lines += _table("net /s", _NET, _active_devices("net", found), found)
     parts = [(part, f"memory.{part}") for part in ("before", "start", "mean")]
     lines += _table("MiB", _MEMORY, [*parts, ("end", "memory"), ("after", "memory.after")], found, _MIB)
     return lines + _load(found) + control_group(found) + _processes(window, found) + _pages(found)
 
 
-def _lacking(coverage: float) -> str:
+def _coverage_words(coverage: float) -> str:
     return "" if coverage >= 99 else f", sampled for only {coverage:.0f}% of the run"
 
 
@@ -63,8 +63,8 @@ def _cell(value: float | None, unit: float) -> str:
     return f"{value / unit:.1f}" if unit == 1 else f"{value / unit:.0f}"
 
 
-def _named(kind: str, found: Mapping[str, float]) -> list[tuple[str, str]]:
-    """The disks or interfaces that did something: (name as it is shown, group)."""
+def _active_devices(kind: str, found: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return the active disks or interfaces as (displayed name, prefix of its metrics)."""
     columns = {"disk": _DISK, "net": _NET}[kind]
     groups = dict.fromkeys(name.rpartition(".")[0] for name in found if name.startswith(f"{kind}."))
     single = [group for group in groups if group != kind]
@@ -84,13 +84,13 @@ def _load(found: Mapping[str, float]) -> list[str]:
 
 
 def control_group(found: Mapping[str, float]) -> list[str]:
-    """The lines of the control group of the server, from a host's means; [] if it has none of its own."""
+    """Return the lines of the server's control group, from a host's means; empty without one."""
     if "cgroup.cpu" not in found:
         return []
     words = [f"{found['cgroup.cpu']:.1f}% of a CPU"]
     if "cgroup.quota" in found:
         throttled = found.get("cgroup.throttled", 0.0)
-        words.append(f"its quota is {found['cgroup.quota']:.0f}%, used up in {throttled:.1f}% of the periods")
+        words.append(f"quota {found['cgroup.quota']:.0f}%, used up in {throttled:.1f}% of the periods")
     if "cgroup.kbmemory" in found:
         limit = f" of {size(found['cgroup.kblimit'] * 1024)}" if "cgroup.kblimit" in found else ""
         words.append(f"memory {size(found['cgroup.kbmemory'] * 1024)}{limit}")
@@ -112,16 +112,16 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
         "(forks of the whole host)",
     ]
     if "processes.rss" in found:
-        pss = f", {size(found['processes.pss'])} with shared pages divided (PSS)" if "processes.pss" in found else ""
+        pss = f", {size(found['processes.pss'])} PSS" if "processes.pss" in found else ""
         lines.append(
-            f"    {'their memory':<{_NAME}}{size(found['processes.rss'])} RSS summed, "
-            f"{size(found['processes.unshared'])} of it not shared{pss}"
+            f"    {'proc. memory':<{_NAME}}{size(found['processes.rss'])} RSS summed, "
+            f"{size(found['processes.unshared'])} rss−shr{pss}"
         )
     left_out = window.last.reading.left_out
     if left_out is None:
-        lines.append(f"    {'':<{_NAME}}all servers of that name are counted: the one of the target is unknown")
+        lines.append(f"    {'':<{_NAME}}includes all servers of that name: the server of the target is unknown")
     elif left_out:
-        lines.append(f"    {'':<{_NAME}}without {left_out} processes of other servers of that name")
+        lines.append(f"    {'':<{_NAME}}excludes {left_out} processes of other servers of that name")
     return lines
 
 

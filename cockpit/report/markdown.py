@@ -38,7 +38,7 @@ def markdown(state: State) -> str:
 
 
 def md(value: str) -> str:
-    """Return text of any origin as literal Markdown, without links."""
+    """Return text of any origin, escaped as literal Markdown without links."""
     plain = _MARKUP.sub(r"\\\1", neutral(value))
     # Some renderers link bare addresses; the scheme is separated to prevent it.
     return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1\\\2", plain)
@@ -52,7 +52,7 @@ def _search(state: State) -> Iterator[str]:
     yield from ("", *_table(TRIAL_TITLES, list(trial_rows(known))))
     slices = list(slice_rows(known))
     if slices:
-        yield from ("", "### Fitted along each knob", "", *_table(SLICE_TITLES, slices))
+        yield from ("", "### Fitted metric by knob", "", *_table(SLICE_TITLES, slices))
 
 
 def _lines(found: SessionSummary) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _lines(found: SessionSummary) -> Iterator[str]:
         )
     markers = list(marker_words(state))
     if markers:
-        yield from ("", "## Timeline", "", *_table(("at", "", "what"), markers))
+        yield from ("", "## Timeline", "", *_table(("time", "", "event"), markers))
     yield from ("", "## Environment", "", *_pairs(environment_pairs(found)))
     for result in found.results:
         yield from ("", f"### {run_named(found, result.run).capitalize()}", "", *_pairs(run_words(result)))

@@ -15,12 +15,12 @@ from cockpit.model.text import neutral
 from cockpit.report.gauges import Gauge, gauge_of
 from cockpit.report.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
 
-# Columns that are no metrics: place and time of the others.
+# Columns that are not metrics, but the time and place of a sample.
 _PLACES = ("t_s", "utc", "run", "row")
 
 
 def openmetrics(state: State) -> Iterator[str]:
-    """Yield the lines, each with its end: a family after the other, the samples of each host in the order of time."""
+    """Yield the lines with their ends, family by family, the samples of each host in order of time."""
     columns, rows = series_columns(state), list(series_rows(state))
     session = neutral(state.started.name) if state.started else ""
     families: dict[Gauge, list[int]] = {}
@@ -40,7 +40,7 @@ def openmetrics(state: State) -> Iterator[str]:
 def _samples(
     gauge: Gauge, column: SeriesColumn, cells: Iterable[tuple[list[Cell], Cell]], session: str, wall: float
 ) -> Iterator[str]:
-    """Yield the samples of a column; of load the run and the row of the runs table are labels."""
+    """Yield the samples of a column. Samples of load have the run and the row of the runs table as labels."""
     for row, value in cells:
         if not isinstance(value, int | float) or not math.isfinite(value):
             continue

@@ -1,4 +1,4 @@
-"""The HTML report of a recording: one page that needs nothing else, for screens, phones and paper."""
+"""The HTML report of a recording: one self-contained page for screens, phones and paper."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from cockpit.report.session_summary import (
 )
 from cockpit.report.summary import plan_words, warning_texts
 
-# Markers that are listed unfolded.
+# Up to this many markers are listed unfolded.
 _FEW = 12
 
 
 def page(state: State) -> str:
-    """The whole document. The same state gives the same page."""
+    """Return the whole document. The same state gives the same page."""
     found = findings(state)
     title = state.started.name if state.started else "session"
     sections = (
@@ -90,7 +90,7 @@ def _search(state: State) -> str:
         return ""
     lines = "".join(f"<p>{text(line)}</p>" for line in (search_claim(state, known), *search_plan(known)))
     slices = list(slice_rows(known))
-    fitted = f"<h3>Fitted along each knob</h3>{table(SLICE_TITLES, slices)}" if slices else ""
+    fitted = f"<h3>Fitted metric by knob</h3>{table(SLICE_TITLES, slices)}" if slices else ""
     return f"{lines}{table(TRIAL_TITLES, list(trial_rows(known)))}{fitted}\n"
 
 
@@ -138,7 +138,7 @@ def _latency(found: SessionSummary) -> str:
     segments = drawn_segments(found.state)
     left_out = ""
     if len([segment for segment in found.segments if segment.counts.latency.count]) > MOST_SEGMENTS:
-        left_out = f"<p class=soft>Drawn are segment {segments[0].number} and the last {MOST_SEGMENTS - 1}.</p>"
+        left_out = f"<p class=soft>Shown: segment {segments[0].number} and the last {MOST_SEGMENTS - 1}.</p>"
     return distributions(segments) + left_out if found.segments else ""
 
 

@@ -1,4 +1,4 @@
-"""The charts of a session: the timeline, and how latency was spread."""
+"""Charts of a session: the timeline and the latency distributions."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from cockpit.report.charts import HEIGHT, WIDTH, Axis, ChartSeries, Point, Sign,
 MOST_SEGMENTS = 8
 _BUCKETS = 60
 _STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
-# Ends of the percentile axis: one slower response in this many.
+# Possible ends of the percentile axis: one in this many responses is slower.
 _NINES = (2, 10, 100, 1000, 10_000, 100_000)
 _TROUBLE = ("gap", "restart", "worker")
 
 
 def time_axis(state: State) -> Axis:
-    """Session time from its beginning to its end, labelled at three to six round instants."""
+    """Return the axis of session time, labelled at three to six round instants."""
     end = max(1.0, state.t)
     step = next((step for step in _STEPS if end / step <= 5.5), 86400)
     return Axis(0.0, end, tuple((float(at), _instant(at)) for at in range(0, int(end) + 1, step)))
 
 
 def _instant(seconds: int) -> str:
-    """As short as a phone needs it: `0:10`, `12:30`, `1:05:00`."""
+    """Return an instant as a short label, for phones: `0:10`, `12:30`, `1:05:00`."""
     label = clock(seconds).removeprefix("00:")
     return label[1:] if label.startswith("0") else label
 
 
 def timeline(state: State) -> str:
-    """Rate, latency and heat map over the same time, with segments in the background and markers."""
+    """Return charts of rate, latency and generator and the heat map over session time, with segments and markers."""
     x = time_axis(state)
     if not state.seconds:
         return "<p class=soft>No load was sent in this session.</p>\n"
@@ -50,27 +50,28 @@ def timeline(state: State) -> str:
     signs = [Sign(one.t, one.sign, one.text, _kind(one.kind)) for one in state.markers]
     charts = [_rate(state, x, bands, signs), _latency(state, x, bands, signs), _generator(state, x, bands)]
     name = state.segments[-1].counts.latency_name
-    heat = heat_map(
-        state.seconds, x, f"{name} time (ms) of the responses over time; a stronger colour means more of them"
-    )
+    heat = heat_map(state.seconds, x, f"{name} time (ms) of responses over time; stronger colour: more responses")
     return "".join(draw(chart) for chart in (*charts[:2], *([heat] if heat else []), charts[2]))
 
 
 def drawn_segments(state: State) -> list[Segment]:
-    """Return the segments whose distribution is drawn: the first and the newest with responses."""
+    """Return the segments whose distribution is drawn: the first one and the newest ones with responses."""
     segments = [segment for segment in state.segments if not segment.warmup and segment.counts.latency.count]
     return segments if len(segments) <= MOST_SEGMENTS else [segments[0], *segments[1 - MOST_SEGMENTS :]]
 
 
 def distributions(segments: Sequence[Segment]) -> str:
-    """Return the latency of segments over each other: by share of responses, and by percentile."""
+    """Return the latencies of segments in common charts: by share of responses, and by percentile."""
     if not segments:
         return "<p class=soft>No responses.</p>\n"
     latencies = [(f"segment {one.number}", one.counts.latency, colour) for colour, one in enumerate(segments)]
-    return f'<div class="charts">{_spread(latencies)}{percentiles("latency (ms) by percentile", latencies)}</div>\n'
+    return (
+        f'<div class="charts">{_shares_chart(latencies)}{percentiles("latency (ms) by percentile", latencies)}</div>\n'
+    )
 
 
-def _spread(latencies: Sequence[tuple[str, Histogram, int]]) -> str:
+def _shares_chart(latencies: Sequence[tuple[str, Histogram, int]]) -> str:
+    """Return the shares of responses by latency."""
     everything = Histogram.merged(histogram for _, histogram, _ in latencies)
     edges = distribution(everything, everything, _BUCKETS).edges
     x = decades(max(1e-6, edges[0] / 1e9), edges[-1] / 1e9, milliseconds)
@@ -80,17 +81,18 @@ def _spread(latencies: Sequence[tuple[str, Histogram, int]]) -> str:
         highest = max(highest, *shares)
         points: list[Point] = [(edge / 1e9, share) for edge, share in zip(edges, (*shares, 0.0), strict=True)]
         series.append(ChartSeries(name, points, colour, fill=len(latencies) == 1, steps=True))
-    y = from_zero(highest, lambda value: f"{value:g} %")
+    y = from_zero(highest, lambda value: f"{value:g}%")
     return draw(SvgChart("share of responses by latency (ms)", x, y, series, tall=True))
 
 
 def percentiles(title: str, latencies: Sequence[tuple[str, Histogram, int]]) -> str:
     """Return latency by percentile, a line per (name, histogram, colour); none may be empty.
 
-    The axis is stretched towards the slowest: 90, 99, 99.9 % are as far from each other."""
+    The axis is logarithmic towards the slowest: 90%, 99% and 99.9% are equally spaced.
+    """
     most = max(histogram.count for _, histogram, _ in latencies)
     nines = [one for one in _NINES if one <= max(10, most)]
-    x = Axis(1.0, float(nines[-1]), tuple((float(one), f"{100 - 100 / one:g} %") for one in nines), log=True)
+    x = Axis(1.0, float(nines[-1]), tuple((float(one), f"{100 - 100 / one:g}%") for one in nines), log=True)
     lowest = min(histogram.percentile(1) for _, histogram, _ in latencies)
     highest = max(histogram.max for _, histogram, _ in latencies)
     y = decades(max(1e-6, lowest), max(highest, 1e-6), milliseconds)
@@ -132,12 +134,12 @@ def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> 
     bound: list[Point] = [(second.second + 0.5, 100.0) for second in seconds if second.saturated]
     if bound:
         series.append(ChartSeries("saturated: the generator is the bottleneck", bound, 6, marks=True))
-    labels = tuple((float(value), f"{value} %") for value in (0, 50, 100))
+    labels = tuple((float(value), f"{value}%") for value in (0, 50, 100))
     return SvgChart("the load generator (% of a core)", x, Axis(0.0, 100.0, labels), series, (), bands)
 
 
 def _by_second(seconds: Sequence[LoadSecond], value: Callable[[LoadSecond], float]) -> list[Point]:
-    """Return a point in the middle of the covered part of each second, with a gap for missing seconds."""
+    """Return a point in the middle of the covered part of each second, with gaps for missing seconds."""
     points: list[Point] = []
     before = None
     for second in seconds:
@@ -163,18 +165,18 @@ def lines_over_time(
     return draw(SvgChart(title, x, y, drawn, signs)) if drawn else ""
 
 
-# Maximum number of columns; in a longer session several seconds share one.
+# Maximum number of columns; in longer sessions several seconds share a column.
 _COLUMNS = 400
 # Minimum opacity, so that even the rarest responses of a column are visible.
 _FAINTEST = 40
-# A blue that contrasts with white and with nearly black alike. Its opacity shows the count.
+# A blue with contrast to white and to nearly black. Its opacity shows the count.
 _COLOUR = (0x2F, 0x86, 0xD0)
 
 _Grid = npt.NDArray[np.float64]
 
 
 def heat_map(seconds: Sequence[LoadSecond], x: Axis, title: str) -> SvgChart | None:
-    """Return the chart over the time of `x`; None without responses."""
+    """Return the heat map over the time of `x`; None without responses."""
     counts = _counts(seconds, x)
     used = np.flatnonzero(counts.sum(axis=0))
     if not len(used):
@@ -199,7 +201,7 @@ def _image(counts: _Grid, low: int, high: int, y: Axis) -> str:
     """Return an `image` element at the position of its buckets on the axis."""
     strength = np.log1p(counts) / math.log1p(float(counts.max()))
     alpha = np.where(counts > 0, _FAINTEST + strength * (255 - _FAINTEST), 0).round().astype(np.uint8)
-    # The first line of an image is its highest, which is the slowest bucket.
+    # The first line of an image is at the top, which is the slowest bucket.
     encoded = base64.b64encode(png(alpha.T[::-1])).decode()
     top, bottom = (HEIGHT * (1 - y.at(LATENCY_EDGES[at] / 1e9)) for at in (high, low))
     return (

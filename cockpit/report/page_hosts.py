@@ -14,17 +14,17 @@ from cockpit.report.session_summary import host_means
 
 Metric = Callable[[HostPoint], float | None]
 
-_PERCENT = Axis(0.0, 100.0, ((0.0, "0 %"), (50.0, "50 %"), (100.0, "100 %")))
+_PERCENT = Axis(0.0, 100.0, ((0.0, "0%"), (50.0, "50%"), (100.0, "100%")))
 # The busy states, stacked in this order.
 _CPU: tuple[tuple[str, int, Callable[[CpuShare], float]], ...] = (
     ("user", 0, lambda cpu: cpu.user + cpu.nice),
     ("system", 1, lambda cpu: cpu.system),
-    ("waiting for I/O", 4, lambda cpu: cpu.iowait),
-    ("stolen", 6, lambda cpu: cpu.steal),
+    ("iowait", 4, lambda cpu: cpu.iowait),
+    ("steal", 6, lambda cpu: cpu.steal),
 )
 # A gap of this many sampling intervals interrupts the line.
 _GAP = 4.0
-# A share (per cent) below this cannot be seen in a chart.
+# CPU states below this share (percent) are not visible in a chart.
 _SEEN = 0.05
 
 
@@ -42,7 +42,7 @@ def host_section(state: State, host: HostState, segments: Sequence[Segment]) -> 
 
 
 class _HostCharts:
-    """Draws metrics of one host over the session, with its changes as signs."""
+    """Charts of one host over the session, with changes as markers."""
 
     def __init__(self, state: State, host: HostState) -> None:
         self.host = host
@@ -50,7 +50,7 @@ class _HostCharts:
         self._signs = [Sign(one.t, one.sign, one.text) for one in state.markers if one.kind == "change"]
 
     def points(self, metric: Metric) -> list[Point]:
-        """Return the metric at each sample, with a gap if there were none."""
+        """Return the metric at each sample, with gaps for missing samples."""
         found: list[Point] = []
         for point in self.host.points:
             if found and point.t - found[-1][0] > max(_GAP * self.host.config.interval, _GAP):
@@ -59,24 +59,24 @@ class _HostCharts:
         return found
 
     def chart(self, title: str, *metrics: tuple[str, Metric], form: Callable[[float], str] = si) -> str:
-        """Return a chart with a line per named metric, from 0 up."""
+        """Return a chart with one line per metric, from 0."""
         lines = [(name, self.points(metric)) for name, metric in metrics]
         highest = max((value for _, points in lines for _, value in points if value is not None), default=0.0)
         return lines_over_time(title, self._x, from_zero(highest, form), lines, self._signs)
 
     def cpu(self) -> str:
-        """Return stacked shares; the rest to 100% is idle. States that never occurred are left out."""
+        """Return the stacked CPU states; the rest to 100% is idle. States that never occurred are left out."""
         series: list[ChartSeries] = []
         below: list[Point] = []
         shares = [point.cpu for point in self.host.points if point.cpu]
-        there = [row for row in _CPU if max((row[2](cpu) for cpu in shares), default=0.0) >= _SEEN]
-        for place, (name, colour, _) in enumerate(there):
-            parts = [part for _, _, part in there[: place + 1]]
+        occurring = [row for row in _CPU if max((row[2](cpu) for cpu in shares), default=0.0) >= _SEEN]
+        for place, (name, colour, _) in enumerate(occurring):
+            parts = [part for _, _, part in occurring[: place + 1]]
 
-            def piled(point: HostPoint, parts: Sequence[Callable[[CpuShare], float]] = parts) -> float | None:
+            def stacked(point: HostPoint, parts: Sequence[Callable[[CpuShare], float]] = parts) -> float | None:
                 return sum(part(point.cpu) for part in parts) if point.cpu else None
 
-            points = self.points(piled)
+            points = self.points(stacked)
             series.append(ChartSeries(name, points, colour, fill=True, floor=below))
             below = points
         return draw(SvgChart("CPU (% of all cores)", self._x, _PERCENT, series, self._signs))
@@ -88,8 +88,8 @@ class _HostCharts:
             ("available", lambda point: point.memory.available),
         ]
         if any(point.rss for point in self.host.points):
-            metrics.append(("processes, shared counted again", lambda point: point.rss))
-            metrics.append(("not shared", lambda point: point.unshared))
+            metrics.append(("RSS of the processes, summed", lambda point: point.rss))
+            metrics.append(("rss−shr of the processes", lambda point: point.unshared))
         labels = tuple((total * part, f"{size(total * part)}B") for part in (0.0, 0.25, 0.5, 0.75, 1.0))
         lines = [(name, self.points(metric)) for name, metric in metrics]
         return lines_over_time("memory", self._x, Axis(0.0, float(total), labels), lines, self._signs)
@@ -113,8 +113,8 @@ def _charts(drawing: _HostCharts) -> Iterator[str]:
     if host.config.processes:
         yield chart(
             f"processes: {host.config.watched}",
-            ("there", lambda point: point.count),
-            ("spawned per second", lambda point: point.spawned),
+            ("count", lambda point: point.count),
+            ("spawned/s", lambda point: point.spawned),
             ("defunct", lambda point: point.defunct),
         )
     if any(point.group for point in host.points):
@@ -122,7 +122,7 @@ def _charts(drawing: _HostCharts) -> Iterator[str]:
             "control group: CPU (% of one CPU)",
             ("CPU", _of_group("cpu")),
             ("quota", _of_group("quota")),
-            ("periods with the quota used up", _of_group("throttled")),
+            ("periods throttled", _of_group("throttled")),
         )
         memory = ("memory", _of_group("kbmemory", 1024)), ("limit", _of_group("kblimit", 1024))
         yield chart("control group: memory", *memory, form=lambda value: f"{size(value)}B")
@@ -136,12 +136,12 @@ def _charts(drawing: _HostCharts) -> Iterator[str]:
         "tasks",
         ("running", lambda point: point.running),
         ("blocked", lambda point: point.blocked),
-        ("load over 1 min", lambda point: point.load[0]),
+        ("load average, 1 min", lambda point: point.load[0]),
     )
 
 
 def _of_group(name: str, unit: float = 1) -> Metric:
-    """Return a metric of the server's control group, in `unit`s."""
+    """Return a metric of the server's control group, multiplied by `unit`."""
 
     def metric(point: HostPoint) -> float | None:
         value = getattr(point.group, name) if point.group else None

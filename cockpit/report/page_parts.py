@@ -1,7 +1,7 @@
-"""Parts that all HTML reports are made of: the document, tables, pairs of names and values.
+"""Parts of all HTML reports: the document, tables, pairs of names and values.
 
-Whatever comes from a recording or profile is text that others wrote: it goes through `text`. Nothing in a page is
-fetched or run, and its Content-Security-Policy has browsers see to that.
+Text from recordings and profiles is untrusted: it goes through `text`. Pages fetch nothing and run nothing, which their
+Content-Security-Policy enforces.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def _style() -> str:
 
 
 def verdict_block(verdict: Verdict, inside: str) -> str:
-    """Return the verdict in one line, the HTML `inside`, and folded below it how the verdict was found."""
+    """Return the verdict in one line, the HTML `inside`, and the method, folded."""
     colour = verdict.outcome if verdict.outcome in DIFFERENT else ""
-    how = folded("how it was found", items(method_lines(verdict)))
+    how = folded("method", items(method_lines(verdict)))
     return f'<div class="verdict {colour}"><p>{text(verdict_line(verdict))}</p>{inside}{how}</div>\n'
 
 

@@ -16,18 +16,18 @@ _LIMIT = 1 << 63
 
 
 def series_parquet(state: State) -> tuple[bytes]:
-    """Return the file's content. `utc` is an instant in ms. Raises UsageError without pyarrow."""
+    """Return the content of the file. `utc` is a timestamp in ms. Raises UsageError without pyarrow."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise UsageError("--format parquet: needs pyarrow: pip install 'cockpit[parquet]'") from None
+        raise UsageError("--format parquet: pyarrow is missing; pip install 'cockpit[parquet]'") from None
     types = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.timestamp("ms", "UTC")}
     cells = list(zip(*series_rows(state), strict=True))
     instants = [datetime.fromtimestamp(wall_of(state) + second, UTC) for second in range(len(cells[0]))]
     table = {
         column.title: pyarrow.array(
-            instants if column.kind is str else [_typed(column, value) for value in values], types[column.kind]
+            instants if column.kind is str else [_converted(column, value) for value in values], types[column.kind]
         )
         for column, values in zip(series_columns(state), cells, strict=True)
     }
@@ -36,8 +36,9 @@ def series_parquet(state: State) -> tuple[bytes]:
     return (out.getvalue(),)
 
 
-def _typed(column: SeriesColumn, value: Cell) -> Cell:
-    """Return the value in the column's type; None for an integer of more than 64 bits, as a damaged file may have."""
+def _converted(column: SeriesColumn, value: Cell) -> Cell:
+    """Return a value in the column's type; None for an integer of more than 64 bits, which a damaged file may
+    contain."""
     if value is None or (column.kind is int and not -_LIMIT <= int(value) < _LIMIT):
         return None
     return column.kind(value)

@@ -23,13 +23,13 @@ from cockpit.model.state import RoundsState, RoundWindowState, Segment
 from cockpit.report.encoding import shaped
 from cockpit.report.verdicts import VerdictJson, WarningJson, completed_by, verdict_json, warning_json
 
-# Host -> metric -> value, and host -> group of metrics -> why they are null.
+# Host -> metric -> value, and host -> group of metrics -> reason for null.
 HostsJson = dict[str, dict[str, float | None]]
 MissingJson = dict[str, dict[str, Literal["hidepid"]]]
 
 
 class LatencyJson(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds. All null when nothing was measured."""
+    """Latencies in seconds; null without responses."""
 
     p50: float | None
     p90: float | None
@@ -47,9 +47,9 @@ class StabilityJson(Stability, frozen=True, kw_only=True):
 
 
 class Generator(msgspec.Struct, frozen=True, kw_only=True):
-    """`cpu` is of the busiest worker (1.0 is a whole core), `cpus` of each; `cpu_wait` the share of the time (1.0 is
-    all of it) that a worker was ready to run and had no CPU, which latencies include; `lag_p99` seconds; `saturated`:
-    do not trust the rate."""
+    """The load generator. `cpu` is that of the busiest worker (1.0 is a whole core), `cpus` has each worker. `cpu_wait`
+    is the share of the time (0 to 1) in which a worker was ready to run without a CPU; latencies include it. `lag_p99`
+    is in seconds. `saturated`: do not trust the rate."""
 
     cpu: float
     cpus: tuple[float, ...]
@@ -61,9 +61,9 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThresholdOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`found` is null without data; the threshold failed then. `limit` is the value that it was compared with. `ratio`
-    is that to the baseline, if the threshold names one; a threshold is inconclusive when the interval includes the
-    limit, and about `needed` runs per side would settle it (null: unknown)."""
+    """A threshold and its result. `found` is null without data; the threshold failed then. `limit` is the value it was
+    compared with. `ratio` is relative to the baseline, if the threshold has one. The threshold is inconclusive if the
+    interval of the ratio includes the limit; about `needed` runs per side would settle it (null: unknown)."""
 
     threshold: str
     found: float | None
@@ -75,7 +75,7 @@ class ThresholdOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One named request of a mix."""
+    """A named request of a mix."""
 
     completed: int
     sent: int
@@ -106,19 +106,20 @@ class RowJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A run. `duration` seconds, `rate` responses/s; `failed` is errors, unexpected responses, and, without an
-    expectation, statuses from 400 on.
+    """A run. `duration` is in seconds, `rate` in responses/s. `failed` counts errors, unexpected responses, and,
+    without an expectation, statuses of 400 or above.
 
-    `service` is from the connect (or, kept alive, the first byte sent) to the last byte read; `response` from the
-    intended send, which under closed load is the same instant. `queued` arrivals were queued at the limit of
-    requests in flight, `unsent` of them until the end; `dropped` ones found the queue full and were never
-    sent; `varied` responses had another length than the first (no failure), `unexpected` ones differed, by
-    kind. `retries` idempotent requests were sent a second time, because the server closed one of the `reconnects` kept
-    connections before it responded. `unclosed` connections were closed by the client, because the server announced it
-    and did not. `redirect` is the first unexpected Location.
-    `hosts` are averages over the run, by the names that thresholds use; null ones have their reason in
-    `missing`, by host and group of metrics. `verdicts` compares segments under other settings
-    with the baseline; a verdict on several runs is listed with the last of them. `rounds` are those of this run.
+    `service` is measured from the connect (or, kept alive, the first byte sent) to the last byte read, `response` from
+    the intended send, which under closed load is the same instant. `queued` arrivals were queued at the limit of
+    requests in flight, `unsent` of them until the end; `dropped` arrivals found the queue full and were never sent.
+    `varied` responses had another length than the first, which is no failure. `unexpected` counts responses that the
+    expectation rejected, by kind. `retries` counts idempotent requests that were repeated, because the server closed
+    one of the `reconnects` keep-alive connections before it responded. `unclosed` connections were closed by the
+    client, because the server announced the close and did not close them. `redirect` is the first unexpected Location.
+
+    `hosts` are means over the run, named as in thresholds; for null values `missing` has the reason, by host and group
+    of metrics. `verdicts` compare segments under other settings with the baseline; a verdict on several runs is listed
+    with the last one. `rounds` are those of this run.
     """
 
     run: int
@@ -234,16 +235,16 @@ def hosts_json(windows: Mapping[str, HostWindow], seconds: float) -> HostsJson:
     """Return metrics by host; null for unreadable ones."""
     return {
         name: (dict.fromkeys(PROCESS_METRICS) if processes_hidden(window) else {}) | host_metrics(window, seconds)
-        for name, window in _read(windows)
+        for name, window in _sampled(windows)
     }
 
 
 def missing_json(windows: Mapping[str, HostWindow]) -> MissingJson:
-    """Return why metrics are null: host -> group of metrics -> reason."""
-    return {name: {"processes": "hidepid"} for name, window in _read(windows) if processes_hidden(window)}
+    """Return the reasons for null metrics: host -> group of metrics -> reason."""
+    return {name: {"processes": "hidepid"} for name, window in _sampled(windows) if processes_hidden(window)}
 
 
-def _read(windows: Mapping[str, HostWindow]) -> list[tuple[str, HostWindow]]:
+def _sampled(windows: Mapping[str, HostWindow]) -> list[tuple[str, HostWindow]]:
     return [(name, window) for name, window in windows.items() if window.seconds > 0]
 
 
@@ -260,11 +261,12 @@ def latency_json(histogram: Histogram) -> LatencyJson:
 
 
 class RoundsJson(msgspec.Struct, frozen=True, kw_only=True):
-    """Rounds that compare old (before) and new (after) values. `change` is the letter of the change that they measured,
-    "" for values that were not active before. `budget` is the largest number of rounds, `complete` how many have both
-    windows of `window_seconds`; their order was drawn with `seed`. `longest` seconds and `detectable` (share) were
-    announced. `windows` are session seconds, from the end of the set-up (`end` null: cut short). `active` is the side
-    that is active since their end; `outcome` is null while they run."""
+    """Rounds that compare old (before) and new (after) values. `change` is the letter of the measured change, "" for
+    values that were not active before. `budget` is the maximum number of rounds, `complete` the number of rounds with
+    both windows of `window_seconds`; their order was drawn with `seed`. `longest` (s) and `detectable` (share) are the
+    announced maximum duration and minimum detectable effect. `windows` are in session seconds, from the end of the
+    set-up (`end` null: interrupted). `active` is the side that is active after the rounds; `outcome` is null while they
+    run."""
 
     number: int
     host: str

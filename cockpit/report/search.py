@@ -1,4 +1,4 @@
-"""A search for better settings, for every report: its claim, its evaluations, the metric along each knob. No markup."""
+"""A search for better settings, as text for all reports: its claim, its evaluations, the fitted metric by knob."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def trial_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
 
 
 def slice_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
-    """Yield the fitted metric at each value of each knob, the other knobs at their best; the most important first."""
+    """Yield the fitted metric by value of each knob, the other knobs at their best; the most important knob first."""
     metric = known.begun.plan.metric
     for one in search_fit(known).slices:
         for point in one.points:

@@ -20,16 +20,16 @@ from cockpit.recording.reader import Recording, last_state
 from cockpit.session.replay import parse_jump
 
 _SQLITE = b"SQLite format 3\0"
-# Ticks of a segment may reach beyond the end of a time range by this much (s): a tick is not cut.
+# Ticks are not cut, so a segment may extend beyond the end of a time range by this much (s).
 _TICK = 1.0
-# Time (s) after which all events before an instant have arrived: a second waits for late ticks.
+# Time (s) after an instant by which all earlier events have arrived: late ticks delay a second.
 _LATE = 10.0
-# Instants nearer to each other than this (s) are the same one.
-_EDGE = 1e-6
+# Instants closer than this (s) are the same.
+_EPSILON = 1e-6
 
 
 class Selector(NamedTuple):
-    """A recording, and a part of it: `run`, or the `time_range` as written; None is all of it."""
+    """A recording, or a part of it: `run`, or `time_range` as written. None: all of it."""
 
     path: Path
     run: int | None = None
@@ -53,7 +53,7 @@ def parse_source(text: str) -> Selector:
 
 
 def is_recording(text: str) -> bool:
-    """Return whether this names a recording, or a part of one: a database, or a file with the ending of recordings."""
+    """Return whether a text names a recording or a part of one: a database, or a file with the suffix of recordings."""
     path = parse_source(text).path
     if path.suffix == ".cockpit":
         return True
@@ -72,12 +72,12 @@ def side_of(recording: Recording, source: Selector, text: str) -> Side:
     if source.run is None:
         return side_of_segments(state, state.segments, text)
     if source.run > state.runs:
-        raise UsageError(f"{text}: no such run; its runs: {_runs(state)}")
+        raise UsageError(f"{text}: no such run; runs of the recording: {_runs(state)}")
     return side_of_segments(state, [segment for segment in state.segments if segment.run == source.run], text)
 
 
 def run_of(recording: Recording, source: Selector, text: str) -> Side:
-    """Like `side_of`, but without run or range it is the last run. Raises UsageError."""
+    """Like `side_of`, but the last run if neither run nor range is named. Raises UsageError."""
     if source.run is not None or source.time_range is not None:
         return side_of(recording, source, text)
     state = last_state(recording)
@@ -87,21 +87,21 @@ def run_of(recording: Recording, source: Selector, text: str) -> Side:
 
 
 def runs_of(recording: Recording, source: Selector, text: str, last: int) -> list[Side]:
-    """Return the last runs of a recording, or the one run or time range that is named. Raises UsageError."""
+    """Return the last runs of a recording, or the named run or time range. Raises UsageError."""
     if source.run is not None or source.time_range is not None or last == 1:
         return [run_of(recording, source, text)]
     state = last_state(recording)
     if state.runs < last:
-        raise UsageError(f"{text}: {last} runs wanted; its runs: {_runs(state)}")
+        raise UsageError(f"{text}: {last} runs requested; runs of the recording: {_runs(state)}")
     return [
         side_of_segments(state, [segment for segment in state.segments if segment.run == run], text)
         for run in range(state.runs - last + 1, state.runs + 1)
     ]
 
 
-def _cut_out(recording: Recording, start: float, end: float) -> State:
-    """Return the last state, with segments cut at both instants (session seconds). Frequent events outside
-    of them are not folded."""
+def _state_cut_at(recording: Recording, start: float, end: float) -> State:
+    """Return the last state, with segments cut at both instants (session seconds). Frequent events outside are not
+    folded."""
     anchor = recording.anchor(math.nextafter(start, -math.inf))
     state, waiting, number = anchor.state, [start, end], anchor.number
     for known in recording.following(anchor.number, anchor.instant, end + _LATE):
@@ -117,11 +117,13 @@ def _range_of(recording: Recording, time_range: tuple[str, str], text: str) -> S
     start = parse_jump(begin, 0.0, wall) if begin else 0.0
     end = parse_jump(over, start, wall) if over else math.inf
     if not start < end:
-        raise UsageError(f"{text}: its end is not after its beginning")
-    state = _cut_out(recording, start, end)
+        raise UsageError(f"{text}: empty time range; its end must be after its start")
+    state = _state_cut_at(recording, start, end)
     # A cut at the end of a load level leaves an empty segment.
     counted = [segment for segment in state.segments if segment.last > segment.start]
-    segments = [segment for segment in counted if start - _EDGE <= segment.start < end and segment.last <= end + _TICK]
+    segments = [
+        segment for segment in counted if start - _EPSILON <= segment.start < end and segment.last <= end + _TICK
+    ]
     return side_of_segments(state, segments, text)
 
 

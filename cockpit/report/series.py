@@ -1,8 +1,8 @@
 """A session as a table, and as CSV: one row per second, one column per metric with its unit in the name.
 
-`t_s` is session seconds (the second from there to the next), `utc` the wall clock of cockpit's machine. Of load:
-`run`, `row` (number in the runs table), and the responses within that second; empty without load. Of a host: its
-newest sample within that second, names as in thresholds; empty if there was none.
+`t_s` is the session second, `utc` the wall clock of cockpit's machine. Load columns: `run`, `row` (number in the runs
+table), and the responses within that second; empty without load. Host columns, named as in thresholds: the newest
+sample within that second; empty without one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _part(name: str, metric: str) -> Callable[[HostPoint], Cell]:
 
 
 def _of_group(metric: str, unit: int = 0) -> Callable[[HostPoint], Cell]:
-    """`unit` is that of a whole number, in bytes; 0: a share."""
+    """Return a reader of the control group. `unit` is the unit of a whole number, in bytes; 0: a share."""
 
     def read(point: HostPoint) -> Cell:
         value = None if point.group is None else getattr(point.group, metric)
@@ -90,8 +90,8 @@ _HOST: dict[str, Callable[[HostPoint], Cell]] = {
 
 
 class SeriesColumn(NamedTuple):
-    """`host` is the host's name, "" for columns of load and of the session. `kind` is the type of its cells, any of
-    which may be None but those of `t_s` and `utc`."""
+    """A column. `host` is the name of the host, "" for columns of load and of the session. `kind` is the type of the
+    cells, which may be None except in `t_s` and `utc`."""
 
     name: str
     kind: type[str] | type[int] | type[float] | type[bool]
@@ -140,18 +140,19 @@ def series_rows(state: State) -> Iterator[list[Cell]]:
 
 
 def series_csv(state: State) -> Iterator[str]:
-    """Lines of the table, the titles first, each with its end."""
+    """Yield the lines of the table with their ends, the titles first."""
     yield _line([column.title for column in series_columns(state)])
     yield from map(_line, series_rows(state))
 
 
 def wall_of(state: State) -> float:
-    """Return when the session began (epoch s)."""
+    """Return the start of the session (epoch s)."""
     return state.started.wall if state.started else 0.0
 
 
 def _metric(point: HostPoint | None, name: str) -> Cell:
-    """Empty if there is no reading, for processes that /proc hides, and for memory that an imported file lacks."""
+    """Return a cell; None without a reading, for processes that /proc hides, and for memory that an imported file
+    lacks."""
     if point is None or (point.hidden and name.startswith("processes.")):
         return None
     if not point.memory.total and name.startswith("memory."):
@@ -160,7 +161,7 @@ def _metric(point: HostPoint | None, name: str) -> Cell:
 
 
 def load_metrics_at(state: State, t: int) -> dict[str, float]:
-    """Return the load of a second by column; empty without any."""
+    """Return the load of a second by column; empty without load."""
     seconds = state.seconds
     at = bisect_left(seconds, t, key=attrgetter("second"))
     if at == len(seconds) or seconds[at].second != t:
@@ -169,7 +170,7 @@ def load_metrics_at(state: State, t: int) -> dict[str, float]:
 
 
 def host_metrics_at(host: HostState, t: int) -> dict[str, float]:
-    """Return the newest reading of a host within a second, by column; empty if there is none."""
+    """Return the newest reading of a host within a second, by column; empty without one."""
     point = _newest(host, t)
     return {} if point is None else _known({name: _metric(point, name) for name in _HOST})
 
@@ -179,7 +180,7 @@ def _known(cells: Mapping[str, Cell]) -> dict[str, float]:
 
 
 def segment_at(state: State, t: int) -> Segment | None:
-    """Return the segment at the middle of the second, else the last one that began before its end."""
+    """Return the segment at the middle of a second, else the last one that began before the end of the second."""
     begun = [segment for segment in state.segments if segment.start < t + 1]
     return next((segment for segment in reversed(begun) if segment.start <= t + 0.5), begun[-1] if begun else None)
 
@@ -204,12 +205,12 @@ def _line(cells: list[Cell] | list[str]) -> str:
 
 
 Value = str | int | float | bool | None
-# A spreadsheet takes a cell that begins so for a formula: https://owasp.org/www-community/attacks/CSV_Injection
+# Spreadsheets treat cells with these prefixes as formulas: https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def csv_text(head: Iterable[str], lines: Iterable[Iterable[Value]]) -> str:
-    """Return the lines below their head: numbers in full, true and false, nothing for an unknown value."""
+    """Return CSV with a header: numbers in full precision, true and false, empty cells for unknown values."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(head)
@@ -218,7 +219,7 @@ def csv_text(head: Iterable[str], lines: Iterable[Iterable[Value]]) -> str:
 
 
 def no_formula(value: str) -> str:
-    """Return text of whatever origin, harmless in a terminal, as a cell that no spreadsheet takes for a formula."""
+    """Return text of any origin as a cell that is harmless in terminals and that no spreadsheet treats as a formula."""
     shown = neutral(value)
     return f"'{shown}" if value.startswith(_FORMULA) or shown.startswith(_FORMULA) else shown
 

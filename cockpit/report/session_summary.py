@@ -27,12 +27,12 @@ from cockpit.report.summary import errors_words, plan_words
 
 SEGMENT_TITLES = ("#", "segment", "load", "s", "req/s", *PERCENTILES, "failed", "vs the first", "warnings")
 
-# More segments of a run than this are named by the first and the last.
+# Of runs with more segments than this, only the first and the last segment are named.
 _FEW_SEGMENTS = 4
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`segments` are those without warm-ups; `held` the thresholds of the session, each with its run."""
+    """A session for reports. `segments` are without warm-ups; `held` are threshold results, each with its run."""
 
     state: State
     segments: tuple[Segment, ...]
@@ -42,7 +42,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SegmentCells(NamedTuple):
-    """A row of the runs table in words; `role` is good, bad or "" for `against`."""
+    """A row of the runs table as text; `role` (good, bad or "") is that of the verdict `against`."""
 
     cells: tuple[str, ...]
     against: str
@@ -57,12 +57,12 @@ def findings(state: State) -> SessionSummary:
         segments=tuple(segment for segment in state.segments if not segment.warmup),
         results=tuple(results),
         verdicts=verdicts(state),
-        held=tuple(_held(state, results)),
+        held=tuple(_threshold_results(state, results)),
     )
 
 
 def segment_cells(found: SessionSummary) -> Iterator[SegmentCells]:
-    """The runs table; each segment against the first."""
+    """Yield the rows of the runs table; each segment is compared with the first."""
     judged = SegmentVerdicts()
     for segment in found.segments:
         against, role = "", ""
@@ -77,7 +77,7 @@ def segment_cells(found: SessionSummary) -> Iterator[SegmentCells]:
 
 
 def run_named(found: SessionSummary, run: int) -> str:
-    """Return a run with its segments: `run 2 (segment 3)`, `run 1 (segments 1, 2)`."""
+    """Return a run with its segments as text: `run 2 (segment 3)`, `run 1 (segments 1, 2)`."""
     segments = [str(segment.number) for segment in found.segments if segment.run == run]
     which = f"{segments[0]} to {segments[-1]}" if len(segments) > _FEW_SEGMENTS else ", ".join(segments)
     return f"run {run} (segment{'' if len(segments) == 1 else 's'} {which})" if segments else f"run {run}"
@@ -88,17 +88,17 @@ def question_of(state: State) -> str:
 
 
 def load_time_words(found: SessionSummary) -> str:
-    """Return the measured time of all runs; the session may have been idle for longer."""
+    """Return the duration of the load of all runs; the session may have been idle for longer."""
     return f"{sum(result.seconds for result in found.results):.0f} s of load"
 
 
 def when(wall: float) -> str:
-    """An instant in UTC, so that a report is the same wherever it is made."""
+    """Return an instant in UTC, so that a report does not depend on the time zone of its machine."""
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def environment_pairs(found: SessionSummary) -> list[tuple[str, str]]:
-    """Return versions and machines of the measurement: (name, value)."""
+    """Return (name, value) of the versions and machines of the measurement."""
     state, started = found.state, found.state.started
     pairs: list[tuple[str, str]] = []
     if started:
@@ -114,15 +114,15 @@ def environment_pairs(found: SessionSummary) -> list[tuple[str, str]]:
             words += f"; {ended_words(rounds, rounds.ended, rounds_verdict(state, rounds))}"
         pairs.append((f"rounds {rounds.begun.number}", words))
     pairs += [(f"knob {name} at the end", _knob(knob.value, knob.known)) for name, knob in state.knobs.items()]
-    ended = "closed" if state.ended else "cut short: its end is missing"
+    ended = "closed" if state.ended else "interrupted: no end recorded"
     return [*pairs, ("session", f"{clock(state.t)} long, {ended}")]
 
 
 def run_words(result: RunResult) -> list[tuple[str, str]]:
-    """Return a run's plan, its outcome and the generator's health: (name, value)."""
+    """Return (name, value) of a run's plan, its outcome and the health of the generator."""
     counts = result.counts
     ended = f"{result.reason}{f': {result.detail}' if result.detail else ''}" if result.reason else "running"
-    cpus = " ".join(f"{100 * cpu:.0f}" for cpu in result.generator) or "–"
+    cpus = " ".join(f"{100 * cpu:.0f}%" for cpu in result.generator) or "–"
     return [
         ("plan", plan_words(result.plan)),
         ("addresses", ", ".join(result.addresses) or "–"),
@@ -132,8 +132,9 @@ def run_words(result: RunResult) -> list[tuple[str, str]]:
         ("reconnects", connection_words(counts) or "none"),
         (
             "generator",
-            f"{result.plan.workers} load process{'es' if result.plan.workers > 1 else ''}, CPU {cpus} % of a core, "
-            f"waited {100 * result.cpu_wait:.1f} % for one, lag p99 {milliseconds(counts.lag.percentile(99))} ms, "
+            f"{result.plan.workers} load process{'es' if result.plan.workers > 1 else ''}, CPU {cpus} of a core, "
+            f"waited {100 * result.cpu_wait:.1f}% of the time for a CPU, "
+            f"lag p99 {milliseconds(counts.lag.percentile(99))} ms, "
             f"saturated for {result.saturated:.1f} s",
         ),
         ("ended", ended),
@@ -168,7 +169,7 @@ CHANGE_TITLES = ("at", "change", "host", "outcome", "cost", "requested by")
 
 
 def marker_words(state: State) -> Iterator[tuple[str, str, str]]:
-    """(instant, sign, text) of everything on the timeline."""
+    """Yield (instant, sign, text) of each marker of the timeline."""
     for marker in state.markers:
         yield clock(marker.t), marker.sign, marker.text
 
@@ -177,13 +178,13 @@ def _knob(value: str | None, known: bool) -> str:
     return ("unset" if value is None else value) if known else "not read"
 
 
-def _held(state: State, results: Sequence[RunResult]) -> Iterator[tuple[int, ThresholdResult]]:
-    """Return the session's own thresholds; those against a baseline are reported only by `check`."""
+def _threshold_results(state: State, results: Sequence[RunResult]) -> Iterator[tuple[int, ThresholdResult]]:
+    """Yield the session's thresholds with their results. Those relative to a baseline are reported only by `check`."""
     for text in state.started.thresholds if state.started else ():
         try:
             threshold = parse_threshold(text)
         except UsageError:
-            # Of a later cockpit, or not written by one.
+            # From a newer cockpit, or written by another program.
             continue
         if not threshold.of_baseline:
             yield from ((result.run, hold((threshold,), result)[0]) for result in results)

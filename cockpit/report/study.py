@@ -1,4 +1,4 @@
-"""The result of a study as text for a terminal and as markdown."""
+"""The result of a study as text for a terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from cockpit.study.plan import first_test
 from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words, sensitivity_words
 
-# Texts of observations are cut to this many characters per side.
+# Maximum length of an observation (characters), per side.
 _LONGEST_OBSERVATION = 160
-# Heads the runs and observations in markdown.
+# Heading of the runs and observations in Markdown.
 DETAILS = "Runs and observations:"
-# More verdicts than this have a line each.
+# Up to this many verdicts are shown with their methods.
 _MOST_LISTED = 4
 
 
 def study_text(result: StudyResult, width: int = 100) -> str:
-    """Return several lines without a line end after the last: table, verdicts, runs, observations, charts, warnings."""
+    """Return the report without a trailing newline: table, verdicts, runs, observations, charts, warnings."""
     lines = [_title(result), *(f"  {line}" for line in question_lines(result)), f"  {load_line(result)}", ""]
     lines += [*table_lines(rows(result)), *_legend(result)]
     lines += _section("verdicts", [*rounds_lines(result), *verdict_text(result)])
     lines += _section("discarded and unstable runs", run_lines(result))
-    lines += _section("errors by kind, and lengths", error_lines(result))
+    lines += _section("errors by kind, response lengths", error_lines(result))
     lines += _section("observed on the hosts, before → after", observation_lines(result))
     for title, chart in charts(result, width):
         lines += _section(title, chart)
@@ -45,8 +45,8 @@ def study_text(result: StudyResult, width: int = 100) -> str:
 
 
 def study_markdown(result: StudyResult) -> str:
-    """Return a heading, the question, the table, the verdicts and warnings; then, below `DETAILS`, every run and
-    observation."""
+    """Return a heading, the question, the table, the verdicts and warnings; below `DETAILS`, all runs and
+    observations."""
     table = rows(result)
     head, *body = ([cell.replace("|", "\\|") for cell in row] for row in table)
     lines = [
@@ -61,18 +61,18 @@ def study_markdown(result: StudyResult) -> str:
     lines += [f"| {' | '.join(row)} |" for row in body]
     lines += [""]
     many = len(result.verdicts) > _MOST_LISTED
-    points = [*rounds_lines(result), *([_counted(result)] if many else _headlines(result))]
+    points = [*rounds_lines(result), *([_outcome_counts(result)] if many else _headlines(result))]
     points += [f"warning: {line}" for line in warning_lines(result)]
-    lines += [f"- {_plain(line)}" for line in points]
+    lines += [f"- {_escaped(line)}" for line in points]
     details = [*run_lines(result), *error_lines(result), *observation_lines(result)]
     details += _headlines(result) if many else []
     if details:
-        lines += ["", DETAILS, "", *(f"- {_plain(line)}" for line in details)]
+        lines += ["", DETAILS, "", *(f"- {_escaped(line)}" for line in details)]
     return "\n".join(lines)
 
 
 def rounds_lines(result: StudyResult) -> list[str]:
-    """Return the basis of the verdicts: rounds, seed, the method, what it can detect."""
+    """Return the basis of the verdicts: rounds, seed, method, minimum detectable effect."""
     study, done = result.study, result.counted_rounds
     words = f"{done} of at most {counted(study.rounds, 'round')} in random order, seed {study.seed}"
     words += f", after {study.discard_rounds} discarded" if study.discard_rounds else ""
@@ -83,15 +83,17 @@ def rounds_lines(result: StudyResult) -> list[str]:
         words += ": every comparison was closed early"
     lines = [words]
     if study.rounds < FIRST_TEST:
-        lines.append(f"fewer than {FIRST_TEST} rounds: one test; the spread between runs is shared over all cells, and")
-        lines[-1] += " intervals hold in 91 to 95% of cases if those are few"
+        lines.append(f"fewer than {FIRST_TEST} rounds: one test; the variance between runs is pooled over all cells,")
+        lines[-1] += " and intervals cover 91–95% if the cells are few"
     elif done < FIRST_TEST:
-        lines.append(f"the tests begin after round {first_test(study)}; until then the spread is shared over all cells")
+        lines.append(
+            f"the tests begin after round {first_test(study)}; until then the variance is pooled over all cells"
+        )
     return [*lines, sensitivity_words(study, result.spread, done=result.whole_rounds), *repeated]
 
 
-def _counted(result: StudyResult) -> str:
-    """Return how many verdicts there are of each outcome; the A/A control by itself."""
+def _outcome_counts(result: StudyResult) -> str:
+    """Return the number of verdicts by outcome, the A/A control separately."""
     words = Counter(str(one.verdict.outcome) for one in result.verdicts if not one.control)
     control = Counter(str(one.verdict.outcome) for one in result.controls)
     outcomes = ", ".join(f"{many} {word}" for word, many in words.most_common())
@@ -99,7 +101,7 @@ def _counted(result: StudyResult) -> str:
     return f"{sum(words.values())} verdicts: {outcomes}{aside}"
 
 
-def _plain(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.strip().replace("|", "\\|").replace("<", "&lt;")
 
 
@@ -114,10 +116,10 @@ def _title(result: StudyResult) -> str:
 
 
 def _legend(result: StudyResult) -> list[str]:
-    """The meaning of the marks beside the number of runs, if there are any."""
+    """Return the legend of the marks beside the number of runs; empty without marks."""
     marks = ["+ discarded"] if any(cell.discarded for cell in result.cells) else []
     marks += ["~ unstable"] if result.unstable else []
-    marks += ["… not all done"] if not all(cell.whole for cell in result.cells) else []
+    marks += ["… incomplete"] if not all(cell.whole for cell in result.cells) else []
     return [f"  runs: counted {', '.join(marks)}"] if marks else []
 
 
@@ -130,7 +132,7 @@ def question_lines(result: StudyResult) -> list[str]:
 
 
 def table_lines(table: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as they need, the first left, the others right."""
+    """Return the lines of a table: columns as wide as needed, the first one aligned left, the others right."""
     widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
     return [f"  {_aligned(row, widths)}".rstrip() for row in table]
 
@@ -142,7 +144,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def run_lines(result: StudyResult) -> list[str]:
     """Return the cells with discarded or unstable runs: the metric of all runs in order, discarded ones in brackets,
-    and why runs were unstable."""
+    and the reason why runs were unstable."""
     return [line for cell in result.cells if cell.discarded or cell.unstable for line in _runs(result, cell)]
 
 
@@ -156,7 +158,7 @@ def _runs(result: StudyResult, cell: Cell) -> Iterable[str]:
     yield f"{cell_name(result, cell)}: {unit} {metrics}"
     if cell.unstable:
         first = cell.unstable[0]
-        example = f"as round {first.place.round}: {stability_words(first.stability)}"
+        example = f"e.g. round {first.place.round}: {stability_words(first.stability)}"
         yield f"  {len(cell.unstable)} of {len(cell.counted)} runs unstable, {example}"
 
 
@@ -172,17 +174,19 @@ def cell_name(result: StudyResult, cell: Cell) -> str:
 
 
 def error_lines(result: StudyResult) -> list[str]:
-    """Return failures by kind, and responses of another length than the first, no failure."""
+    """Return failures by kind, and the number of responses of another length than the first, which are no failures."""
     lines = []
     for cell in result.cells:
         if cell.total is None:
             continue
         counts = cell.total.counts
         refused = {f"status {status}": many for status, many in counts.statuses.items() if status >= 400}
-        found = {**counts.errors, **{f"other {kind}": many for kind, many in counts.unexpected.items()}, **refused}
+        found = {**counts.errors, **{f"unexpected {kind}": many for kind, many in counts.unexpected.items()}, **refused}
         parts = [errors_words(found)] if found else []
         parts += (
-            [f"{counts.varied} of {counts.completed} responses of another length, no failure"] if counts.varied else []
+            [f"{counts.varied} of {counts.completed} responses differ in length, not a failure"]
+            if counts.varied
+            else []
         )
         parts += [connection_words(counts)] if counts.reconnects else []
         if parts:
@@ -191,7 +195,8 @@ def error_lines(result: StudyResult) -> list[str]:
 
 
 def observation_lines(result: StudyResult) -> list[str]:
-    """Return the output of each observation that is no counter, before and after the last counted run of each cell."""
+    """Return the output of each observation that is not a counter, before and after the last counted run of each
+    cell."""
     return [
         line
         for observation in result.study.observations
@@ -212,8 +217,8 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
 
 
 def verdict_text(result: StudyResult) -> list[str]:
-    """Return a line per verdict, then the method: lines of single verdicts below each, lines of all of them once. If
-    the verdicts are many, the JSON has their methods."""
+    """Return one line per verdict, then the methods: lines of a single verdict below it, common lines once at the end.
+    With many verdicts the methods are left out; the JSON has them."""
     if len(result.verdicts) > _MOST_LISTED:
         return _headlines(result)
     methods = [method_lines(one.verdict) for one in result.verdicts]

@@ -13,17 +13,17 @@ from cockpit.study.results import Cell, StudyResult
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _RISING = "▁▂▃▄▅▆▇█"
 _PERCENTS = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0)
-# Seconds per value of a rate, and values per line at most.
+# Seconds per value of a rate, and maximum number of values per line.
 _EVERY = 5
 _MOST_RATES = 20
-# Names of variants are cut to this in charts.
+# Maximum length of the names of variants in charts.
 _NAME = 28
 
 Chart = tuple[str, list[str]]
 
 
 def charts(result: StudyResult, width: int) -> list[Chart]:
-    """(title, lines) of every chart that has something to show; lines at most about `width` wide."""
+    """Return (title, lines) of all charts with data; lines are at most about `width` wide."""
     found = [by_level(result, width)] if result.study.levels else []
     found += [distributions(result)]
     found += [rate_over_time(result)]
@@ -32,33 +32,33 @@ def charts(result: StudyResult, width: int) -> list[Chart]:
 
 
 def by_level(result: StudyResult, width: int) -> Chart:
-    """Return a bar per load level for the rate, with the CPU of every host's watched processes beside it."""
+    """Return a bar of the rate per load level, with the CPU of each host's watched processes beside it."""
     cells = [cell for cell in result.cells if cell.total]
     most = max((cell.total.rate for cell in cells if cell.total), default=0.0)
     hosts = hosts_of(result)
     lines = [
-        f"{'':{_NAME}} {'':>6} {'req/s':>8}  {'':{_room(width, hosts)}}"
+        f"{'':{_NAME}} {'':>6} {'req/s':>8}  {'':{_bar_width(width, hosts)}}"
         + "".join(f"{neutral(h, 10):>12}" for h in hosts)
     ]
     for cell in cells:
         assert cell.total is not None
-        bar = _bar(cell.total.rate / most if most else 0.0, _room(width, hosts))
+        bar = _bar(cell.total.rate / most if most else 0.0, _bar_width(width, hosts))
         cpus = "".join(f"{_cpu(cell, host):>12}" for host in hosts)
         lines.append(f"{_name(cell):{_NAME}} {cell.level:>6g} {si(cell.total.rate, 4):>8}  {bar}{cpus}")
-    return "rate by level; CPU of each host's watched processes, per cent of a core", lines if cells else []
+    return "rate by level; CPU of each host's watched processes, percent of a core", lines if cells else []
 
 
-def _room(width: int, hosts: Sequence[str]) -> int:
+def _bar_width(width: int, hosts: Sequence[str]) -> int:
     return max(10, width - _NAME - 20 - 12 * len(hosts))
 
 
 def _cpu(cell: Cell, host: str) -> str:
     value = metric_value(cell.total, f"{host}.processes.cpu") if cell.total else None
-    return "–" if value is None else f"{value:.0f} %"
+    return "–" if value is None else f"{value:.0f}%"
 
 
 def distributions(result: StudyResult) -> Chart:
-    """Return latency by percentile, one line per cell, so that differences are visible."""
+    """Return latency by percentile, one line per cell."""
     cells = [cell for cell in result.cells if cell.total and cell.total.counts.latency.count]
     if not cells or result.study.levels:
         return "", []
@@ -76,19 +76,19 @@ def distributions(result: StudyResult) -> Chart:
 
 
 def _overlay(cell: Cell, least: float, most: float, room: int = 60) -> str:
-    """Return a histogram of responses between `least` and `most`, on a logarithmic scale."""
+    """Return a histogram of the responses between `least` and `most` on a logarithmic scale."""
     assert cell.total is not None
     if not 0 < least < most:
         return ""
     edges = [round(1e9 * least * (most / least) ** (step / room)) for step in range(room + 1)]
     counts = cell.total.counts.latency.between(tuple(dict.fromkeys(edges)))[:room]
     top = max(counts, default=0)
-    # The root shows the few of the tail beside the many of the middle.
+    # The square root keeps the few responses of the tail visible.
     return "".join(_RISING[min(7, int(8 * (one / top) ** 0.5))] if one else " " for one in counts) if top else ""
 
 
 def rate_over_time(result: StudyResult) -> Chart:
-    """Responses/s in each 5 s of the last run that counts of each cell."""
+    """Return responses/s in each 5 s of the last counted run of each cell."""
     lines = []
     for cell in result.cells if not result.study.levels else ():
         seconds = list(cell.counted[-1].window.seconds) if cell.counted else []
@@ -100,19 +100,19 @@ def rate_over_time(result: StudyResult) -> Chart:
 
 
 def cpu_over_time(result: StudyResult, host: str, width: int) -> Chart:
-    """CPU of a host (per cent busy) during the last run that counts of each cell."""
+    """Return the CPU of a host (percent busy) during the last counted run of each cell."""
     lines = []
     for cell in result.cells if not result.study.levels else ():
         points = cell.counted[-1].cpu.get(host, ()) if cell.counted else ()
         if len(points) >= 4:
-            shown = _squeezed([busy for _, busy in points], width - _NAME - 16)
+            shown = _downsampled([busy for _, busy in points], width - _NAME - 16)
             line = "".join(_RISING[min(7, int(busy / 100 * 8))] for busy in shown)
             mean = sum(busy for _, busy in points) / len(points)
-            lines.append(f"{_name(cell):{_NAME}} {mean:5.1f} %  {line}")
-    return f"CPU of {neutral(host)} over the last run, per cent busy", lines
+            lines.append(f"{_name(cell):{_NAME}} {mean:5.1f}%  {line}")
+    return f"CPU of {neutral(host)} over the last run, percent busy", lines
 
 
-def _squeezed(values: Sequence[float], room: int) -> list[float]:
+def _downsampled(values: Sequence[float], room: int) -> list[float]:
     """Return at most `room` values, each the mean of several."""
     if len(values) <= room:
         return list(values)

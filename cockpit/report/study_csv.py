@@ -26,8 +26,8 @@ _VERDICT_HEAD = (
 
 
 def runs_csv(result: StudyResult) -> str:
-    """Return a line per run and metric. Metrics are named as in thresholds: seconds, bytes, per second, per cent; an
-    empty value is unknown. `turn` counts the runs of a round from 1; those not `counted` are in no result."""
+    """Return a line per run and metric. Metrics are named as in thresholds (seconds, bytes, per second, percent); an
+    empty value is unknown. `turn` numbers the runs of a round from 1. Runs that are not `counted` are in no result."""
     lines = (
         (*_place(cell, run), metric, value)
         for cell in result.cells
@@ -38,9 +38,9 @@ def runs_csv(result: StudyResult) -> str:
 
 
 def verdicts_csv(result: StudyResult) -> str:
-    """Return a line per comparison and metric, with the numbers of the JSON; `verdict` is the comparison's outcome,
-    `outcome` the metric's. `unadjusted_*` and `speed_ratio` (of the CPU, after to before) are those of effects that are
-    adjusted for the CPU's speed. A comparison without effects has one line without a metric."""
+    """Return a line per comparison and metric, with the numbers of the JSON. `verdict` is the outcome of the
+    comparison, `outcome` that of the metric. `speed_ratio` (CPU speed, after / before) and `unadjusted_*` are set for
+    effects that are adjusted for CPU speed. A comparison without effects has one line without a metric."""
     lines = (_verdict(one, effect) for one in result.verdicts for effect in one.verdict.effects or (None,))
     return csv_text(_VERDICT_HEAD, lines)
 

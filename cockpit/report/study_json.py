@@ -27,9 +27,9 @@ from cockpit.study.words import contradiction_words
 
 
 class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. `counted`: it is in the cell's result. `observations` are
-    the outputs of the study's commands, by name, before and after it; `hosts` averages by the names that thresholds
-    use. Rates per second, times in seconds."""
+    """One run. `counted`: the run is in the result of the cell. `observations` are the outputs of the study's commands
+    before and after the run, by name; `hosts` are means, named as in thresholds. Rates are per second, times in
+    seconds."""
 
     session: int
     run: int
@@ -55,10 +55,9 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant at a load level in a pass. `metrics` are of all counted runs together, by the names of the table's
-    columns; null: unknown. `control`: the A/A control. `unstable`: how many counted runs were not stable; `whole`: its
-    steps in all rounds so far are done; `last_round`: the last one that it is part of. `warnings` are those of the
-    counted runs together."""
+    """A variant at a load level in a pass. `metrics` cover all counted runs, by the names of the table's columns; null:
+    unknown. `control`: the A/A control. `unstable` counts counted runs that were not stable. `whole`: all its steps so
+    far are done. `last_round` is the last round with this cell. `warnings` are those of all counted runs together."""
 
     variant: str
     control: bool
@@ -75,15 +74,15 @@ class CellJson(msgspec.Struct, frozen=True, kw_only=True):
 
 class StudyVerdictJson(StudyVerdict, frozen=True, kw_only=True):
     """The variant `other` vs `first`. `spoiled` rounds (saturated generator, other load) are left out if they are at
-    most a quarter, else the verdict is invalid. `warning`: how the A/A control contradicts the verdict, as text."""
+    most a quarter, else the verdict is invalid. `warning` is text on how the A/A control contradicts the verdict."""
 
     warning: str
     verdict: VerdictJson
 
 
 class RoundJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A round: its steps in order, each a variant and a load level, and the comparisons that were open, each a first
-    variant, another one and a load level."""
+    """A round: its steps in order (variant, load level), and the comparisons that were open (first variant, other
+    variant, load level)."""
 
     round: int
     order: list[tuple[str, float | None]]
@@ -91,8 +90,9 @@ class RoundJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpreadJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The standard deviation of one round's difference between two set-ups of the same variant (natural logarithm of
-    the headline `metric`), from the A/A control, and the minimum detectable effect (a share) in all rounds."""
+    """The noise of the headline `metric`, from the A/A control: the standard deviation (natural logarithm) of one
+    round's difference between two set-ups of the same variant, its degrees of freedom, and the minimum detectable
+    effect (share) with all rounds."""
 
     metric: str
     deviation: float
@@ -109,10 +109,10 @@ class MachineJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A study; `wall` is when it began, epoch seconds. `budget`: the most rounds that count, after `discard_rounds`;
-    `rounds`: all that were begun, of which `whole_rounds` are done; `ended`: it is over, all comparisons closed or all
-    rounds done. `seed` is that of the order. `comparisons` share the risk. `unstable`: how many counted runs were not
-    stable."""
+    """A study. `wall` is its start (epoch s). `budget` is the maximum number of counted rounds, after `discard_rounds`.
+    `rounds` are all that were started, `whole_rounds` counts the complete ones. `ended`: all comparisons are closed or
+    all rounds are done. `seed` determines the order. `comparisons` is the number of comparisons that share the risk.
+    `unstable` counts counted runs that were not stable."""
 
     name: str
     form: str

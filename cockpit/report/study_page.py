@@ -1,4 +1,4 @@
-"""A study's result as one HTML page that needs nothing else, for screens, phones and paper."""
+"""A study's result as one self-contained HTML page for screens, phones and paper."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from cockpit.report.study_table import StudyColumn, labels, rows
 from cockpit.study.results import StudyResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words
 
-# Metrics whose charts are shown without being unfolded.
+# Metrics with charts that are shown unfolded.
 _OPEN = ("rate", "p50", "p99", "max")
 
 
@@ -113,7 +113,7 @@ def _verdicts(result: StudyResult) -> str:
     found = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
     warned = items(grouped(found, len(result.verdicts)), "warn")
     return f'{basis}<div class="scroll">{shown}</div>\n{warned}' + folded(
-        "every verdict in full, and how it was found", blocks
+        "all verdicts in full, with their methods", blocks
     )
 
 
@@ -130,7 +130,7 @@ def _verdict_row(one: StudyVerdict) -> str:
 
 
 def _shown(verdict: Verdict) -> str:
-    """The effect that the verdict rests on, or why there is none."""
+    """Return the deciding effect, or the reason why there is none."""
     if verdict.objection is not None:
         return objection_words(verdict.objection)
     if not verdict.effects:
@@ -159,7 +159,7 @@ def _metrics(result: StudyResult) -> str:
     shown = measured(result)
     first = [_metric(result, column) for column in shown if column.name in _OPEN]
     others = [_metric(result, column) for column in shown if column.name not in _OPEN]
-    note = "<p class=soft>A dot is a run, pale or grey if it is not counted; lines are all counted runs together.</p>"
+    note = "<p class=soft>Each dot is a run, pale or grey if not counted; lines pool all counted runs.</p>"
     if not shown:
         return ""
     return note + "".join(first) + folded(f"{len(others)} more metrics", "".join(others))
@@ -171,14 +171,14 @@ def _metric(result: StudyResult, column: StudyColumn) -> str:
 
 
 def _results(result: StudyResult) -> str:
-    """Return the table of the text report, and folded below it discarded runs, failures and observations."""
+    """Return the table of the text report, with discarded runs, failures and observations folded below it."""
     titles, *cells = rows(result)
     names = len(labels(result))
     body = "".join(f"<tr>{''.join(_cell(at < names, one) for at, one in enumerate(row))}</tr>" for row in cells)
     shown = f'<div class="scroll"><table>{head(titles)}<tbody>{body}</tbody></table></div>\n'
     details = (
         ("discarded runs and stability", run_lines(result)),
-        ("errors by kind, and lengths", error_lines(result)),
+        ("errors by kind, response lengths", error_lines(result)),
         ("observations on the hosts, before → after", observation_lines(result)),
     )
     return shown + "".join(folded(title, items(lines)) for title, lines in details)
@@ -194,7 +194,7 @@ def method(result: StudyResult) -> list[str]:
     discarded = dict.fromkeys(
         left_out_words(one) for verdict in result.verdicts for one in verdict.verdict.left_out if one
     )
-    found += [f"discarded of the runs: {'; '.join(discarded)}"] if discarded else []
+    found += [f"discarded from the runs: {'; '.join(discarded)}"] if discarded else []
     name = next((cell.total.counts.latency_name for cell in result.cells if cell.total), "service")
     found.append(
         f"latencies are {name} times, measured by the generator; percentiles of a variant pool its counted runs"
@@ -204,7 +204,7 @@ def method(result: StudyResult) -> list[str]:
 
 
 def _warnings(result: StudyResult, metric: str | None) -> list[str]:
-    """Return the warnings about a metric in some cells; None: about all metrics of a cell."""
+    """Return the warnings about a metric, by cell; None: those about all metrics."""
     cells = [cell for cell in result.cells if cell.total]
     found = [(cell_name(result, cell), one) for cell in cells if cell.total for one in run_warnings(cell.total)]
     kept = [

@@ -15,22 +15,22 @@ from cockpit.report.study_table import StudyColumn, columns, value_of
 from cockpit.study.judging import level_words
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
-# Lines and colours that can be distinguished in a chart.
+# Maximum number of lines that can be distinguished in a chart.
 _MOST_LINES = 8
-# Levels further apart than this factor are drawn on a logarithmic axis.
-_FAR = 8.0
-# Labels of levels are at least this share of the width apart.
-_APART = 0.06
-# Room on both sides of the levels, and between the dots of two variants, as shares of the width.
-_ROOM, _BESIDE = 0.05, 0.006
-# The colour of the A/A control, and of runs that are not counted.
+# Levels further apart than this factor get a logarithmic axis.
+_LOG_FROM = 8.0
+# Minimum distance between labels of levels, as a share of the width.
+_LABEL_DISTANCE = 0.06
+# Space beside the levels, and the distance between dots of two variants, as shares of the width.
+_PADDING, _DOT_OFFSET = 0.05, 0.006
+# The colour of the A/A control and of runs that are not counted.
 _OTHER = 7
 # Maximum number of levels with a latency chart: the lowest, the highest, and others between them.
 _MOST_LEVELS = 6
 
 
 def measured(result: StudyResult) -> list[StudyColumn]:
-    """Return the columns of the table that hold more than a single value all over the study."""
+    """Return the columns of the table with more than one value in the study."""
     found = []
     for column in columns(result):
         values = {one for cell in result.cells for run in cell.runs if (one := run_value(column, run)) is not None}
@@ -40,12 +40,12 @@ def measured(result: StudyResult) -> list[StudyColumn]:
 
 
 def run_value(column: StudyColumn, run: StudyRunResult) -> float | None:
-    """Return a column's value for one run; None when unknown."""
+    """Return a column's value for one run; None: unknown."""
     return column.value(run.result, [run])
 
 
 def metric_chart(result: StudyResult, column: StudyColumn) -> str:
-    """Return a metric of all variants: by load level when the study has several, else a row of dots per variant."""
+    """Return a metric of all variants: by load level if the study has several, else as a row of dots per variant."""
     levels = sorted({cell.level for cell in result.cells if cell.level is not None})
     if len(levels) < 2:
         return dot_plot([_dots(result, cell, column) for cell in result.cells], column.shown)
@@ -62,7 +62,7 @@ def _dots(result: StudyResult, cell: Cell, column: StudyColumn) -> DotRow:
 
 
 def _colours(result: StudyResult) -> dict[str, int]:
-    """The colour of each variant, the same in all charts."""
+    """Return the colour of each variant, the same in all charts."""
     others = [variant.name for variant in result.study.variants if not variant.control]
     found = {name: at % _OTHER for at, name in enumerate(others)}
     return {variant.name: found.get(variant.name, _OTHER) for variant in result.study.variants}
@@ -75,7 +75,7 @@ def _run_words(run: StudyRunResult, shown: str) -> str:
 
 
 def _by_level(result: StudyResult, column: StudyColumn, levels: Sequence[float], part: str) -> str:
-    """A line per variant over the load levels, and a dot per run."""
+    """Return a chart with a line per variant over the load levels, and a dot per run."""
     cells = [cell for cell in result.cells if cell.part == part and cell.level is not None]
     values = [one for cell in cells for run in cell.runs if (one := run_value(column, run)) is not None]
     values += [one for cell in cells if (one := value_of(column, cell)) is not None]
@@ -94,7 +94,7 @@ def _by_level(result: StudyResult, column: StudyColumn, levels: Sequence[float],
 def _lines(
     result: StudyResult, cells: Iterable[Cell], column: StudyColumn, number: int, axis: Axis
 ) -> Iterable[ChartSeries]:
-    """Return the line of a variant by its number, and the dots of its runs, beside those of the other variants."""
+    """Yield the line of a variant, and the dots of its runs, beside those of the other variants."""
     variants = result.study.variants
     variant = variants[number]
     own = sorted((cell for cell in cells if cell.variant == variant.name), key=lambda cell: cell.level or 0.0)
@@ -102,10 +102,10 @@ def _lines(
         return
     colour = _colours(result)[variant.name]
     yield ChartSeries(variant.name, [(cell.level or 0.0, value_of(column, cell)) for cell in own], colour)
-    aside = _BESIDE * (number - (len(variants) - 1) / 2)
+    offset = _DOT_OFFSET * (number - (len(variants) - 1) / 2)
     for counted in (True, False):
         dots: list[Point] = [
-            (_moved(axis, cell.level or 0.0, aside), run_value(column, run))
+            (_shifted(axis, cell.level or 0.0, offset), run_value(column, run))
             for cell in own
             for run in cell.runs
             if run.counted is counted
@@ -113,8 +113,8 @@ def _lines(
         yield ChartSeries("", dots, colour if counted else _OTHER, marks=True)
 
 
-def _moved(axis: Axis, value: float, share: float) -> float:
-    """The value that is drawn further right by a share of the width."""
+def _shifted(axis: Axis, value: float, share: float) -> float:
+    """Return the value whose position is further right by a share of the width."""
     if axis.log:
         return value * math.pow(axis.high / axis.low, share)
     return value + share * (axis.high - axis.low)
@@ -122,15 +122,15 @@ def _moved(axis: Axis, value: float, share: float) -> float:
 
 def _level_axis(levels: Sequence[float]) -> Axis:
     low, high = levels[0], levels[-1]
-    log = low > 0 and high / low > _FAR
+    log = low > 0 and high / low > _LOG_FROM
     inner = Axis(low, high, log=log)
-    axis = Axis(_moved(inner, low, -_ROOM), _moved(inner, high, _ROOM), log=log)
-    labels = apart(axis, ((level, f"{level:g}") for level in levels), _APART)
+    axis = Axis(_shifted(inner, low, -_PADDING), _shifted(inner, high, _PADDING), log=log)
+    labels = apart(axis, ((level, f"{level:g}") for level in levels), _LABEL_DISTANCE)
     return Axis(axis.low, axis.high, labels, log)
 
 
 def latency_charts(result: StudyResult) -> str:
-    """Return latency by percentile of all variants over each other, a chart per load level and pass."""
+    """Return latency by percentile of all variants, in one chart per load level and pass."""
     found = []
     for level in _drawn_levels(result):
         for part in _parts(result):

@@ -19,7 +19,7 @@ _SPENT = ("processes.cpu", "processes.user", "processes.system")
 
 
 class StudyColumn(NamedTuple):
-    """A column: its metric, its title, its value for a result, and its format."""
+    """A column of the table: its metric, its title, its value for a result, and its format."""
 
     name: str
     head: str
@@ -52,7 +52,7 @@ def _counter(observation: Observation) -> StudyColumn:
 
 
 def growth(observation: Observation, run: StudyRunResult) -> float | None:
-    """Return the growth of a counter over a run; None unless both outputs are numbers."""
+    """Return the increase of a counter over a run; None unless both outputs are numbers."""
     outputs = {one.after: one.text for one in run.observations if one.name == observation.name and not one.detail}
     try:
         return float(outputs[True]) - float(outputs[False])

@@ -1,4 +1,4 @@
-"""The summary of a run, for a terminal without the screen."""
+"""The summary of a run as text."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from cockpit.report.verdicts import completed_by, verdict_lines
 
 PERCENTILES = (50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0)
 _SERVICE = "service time: from the connect, or the first byte sent, to the last byte read"
-_RESPONSE = "response time: from the instant it was due to be sent to the last byte read"
+_RESPONSE = "response time: from the scheduled send to the last byte read"
 
 
 def summary(result: RunResult, verdicts: tuple[Verdict, ...] = ()) -> str:
-    """Return several lines, without a final line end; `verdicts` are those of the session."""
+    """Return the lines without a trailing newline; `verdicts` are those of the session."""
     lines = [f"run {result.run}  {plan_words(result.plan)}", "", *_totals(result), "", *_percentiles(result)]
     lines += ["", *_parts(result)] if result.counts.service.count else []
     lines += _segments(result.segments) + _groups(result.counts.groups) + _hosts(result)
@@ -42,7 +42,7 @@ def warning_texts(result: RunResult) -> list[str]:
 
 
 def plan_words(plan: LoadPlan) -> str:
-    """The load in one line, as in `GET http://a/ · closed c=20 n=10000 · new connection each`."""
+    """Return the load in one line, as in `GET http://a/ · closed c=20 n=10000 · new connection each`."""
     connections = "keep-alive" if plan.keepalive else "new connection each"
     if plan.requests_per_connection:
         connections = f"{plan.requests_per_connection} requests per connection"
@@ -71,20 +71,20 @@ def _amount(plan: LoadPlan) -> str:
 
 
 def errors_words(errors: Mapping[str, int]) -> str:
-    """`none`, or kinds with their counts, most first."""
+    """Return kinds with their counts, the most frequent first, or `none`."""
     ordered = sorted(errors.items(), key=lambda item: -item[1])
     return ", ".join(f"{neutral(kind)} {count}" for kind, count in ordered) or "none"
 
 
 def threshold_table(outcomes: Sequence[ThresholdResult], ended_by: ThresholdResult | None = None) -> str:
-    """Return one line per threshold; `ended_by` is the one that ended the run early."""
+    """Return one line per threshold; `ended_by` is the result that ended the run early."""
     if not outcomes:
         return "no thresholds"
     width = max(len(outcome.threshold.text) for outcome in outcomes)
     words = max(len(_STATUS[outcome.status]) for outcome in outcomes)
     return "\n".join(
         f"  {_STATUS[outcome.status]:<{max(6, words)}}  {outcome.threshold.text:<{width}}  {found_words(outcome)}"
-        f"{'; it ended the run early' if outcome is ended_by else ''}"
+        f"{'; ended the run early' if outcome is ended_by else ''}"
         for outcome in outcomes
     )
 
@@ -108,24 +108,24 @@ def _totals(result: RunResult) -> list[str]:
     if words := connection_words(counts):
         lines.append(f"  reconnects {words}")
     if counts.varied:
-        lines.append(f"  varied     {counts.varied} responses had another length than the first, no failure")
+        lines.append(f"  varied     {counts.varied} responses differ in length from the first, not a failure")
     if result.plan.open:
         lines.append(f"  queued     {_queued(result)}")
     lines.append(
-        f"  generator  CPU {' '.join(f'{100 * cpu:.0f}' for cpu in result.generator) or '-'} % of a core, "
+        f"  generator  CPU {' '.join(f'{100 * cpu:.0f}%' for cpu in result.generator) or '-'} of a core, "
         f"{_waited(result)}lag p99 {milliseconds(counts.lag.percentile(99))} ms"
     )
     return lines
 
 
 def _waited(result: RunResult) -> str:
-    """Return "" if the system does not count it."""
-    return f"waited {100 * result.cpu_wait:.1f} % of the time for a CPU, " if result.cpu_wait else ""
+    """Return the share of time that the generator waited for a CPU; "" if the system does not measure it."""
+    return f"waited {100 * result.cpu_wait:.1f}% of the time for a CPU, " if result.cpu_wait else ""
 
 
 def _queued(result: RunResult) -> str:
     counts = result.counts
-    waited = f"{counts.queued} arrivals were queued, as {result.plan.max_in_flight} requests were in flight"
+    waited = f"{counts.queued} arrivals were queued at the limit of {result.plan.max_in_flight} in flight"
     dropped = f"; {counts.dropped} were dropped" if counts.dropped else ""
     return f"{waited}; {counts.unsent} were never sent{dropped}" if counts.unsent else f"{waited}{dropped}"
 
@@ -146,17 +146,17 @@ def _phrase(status: int) -> str:
 
 
 def _percentiles(result: RunResult) -> list[str]:
-    """Return both latencies if they differ: under open load."""
+    """Return both latencies under open load, else service time."""
     counts = result.counts
     if not counts.service.count:
-        return ["  nothing was measured"]
+        return ["  no complete response"]
     if not counts.response.count:
         head = [f"  {_SERVICE}", "      ms    service"]
-        return head + [f"   {p:>5g} %{milliseconds(counts.service.percentile(p)):>10}" for p in PERCENTILES]
+        return head + [f"   {p:>6g}%{milliseconds(counts.service.percentile(p)):>10}" for p in PERCENTILES]
     head = [f"  {_RESPONSE}", f"  {_SERVICE}", "      ms   response   service"]
     both = (counts.response, counts.service)
     return head + [
-        f"   {p:>5g} %" + "".join(f"{milliseconds(histogram.percentile(p)):>10}" for histogram in both)
+        f"   {p:>6g}%" + "".join(f"{milliseconds(histogram.percentile(p)):>10}" for histogram in both)
         for p in PERCENTILES
     ]
 

@@ -1,4 +1,4 @@
-"""Verdicts as the JSON of a run and the lines of its summary have them."""
+"""Verdicts as JSON, and as lines of a summary."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from cockpit.report.encoding import shaped
 
 
 class WarningJson(RunWarning, frozen=True, kw_only=True):
-    """A warning: its kind, the `metrics` affected, its subject and values by name, and the same as text."""
+    """A warning: its kind, the `metrics` affected, its subject and values by name, and its text."""
 
     metrics: Affected
     text: str
 
 
 class ObjectionJson(Objection, frozen=True, kw_only=True):
-    """Why a comparison, or one metric of it, is invalid, and the same as text."""
+    """Why a comparison, or one metric of it, is invalid, also as text."""
 
     text: str
 
 
 class EffectJson(Effect, frozen=True, kw_only=True):
-    """The effect on one metric. null: unknown; one of `low` and `high` alone: the interval has no such end."""
+    """The effect on one metric. null: unknown; if only one of `low` and `high` is null, the interval is open at that
+    end."""
 
     text: str
     objection: ObjectionJson | None = None
 
 
 class VerdictJson(Verdict, frozen=True, kw_only=True):
-    """The segments `after` vs the segments `before`, and the verdict as text."""
+    """The verdict on the segments `after` vs the segments `before`, also as text."""
 
     text: str
     objection: ObjectionJson | None = None

@@ -157,7 +157,7 @@ def test_falling_rate_is_unstable() -> None:
     assert window_stability(window(1, 30, deviation=0.002)) == STABLE
     falling = window_stability(window(1, 30, deviation=0.002, drift=-0.4))
     assert (falling.kind, falling.seconds) == (StabilityKind.RATE, 10)
-    assert "in its last 3 parts of 10 s" in stability_words(falling)
+    assert "in the last 3 parts of 10 s each" in stability_words(falling)
     assert window_stability(window(1, 6, deviation=0.002, drift=-0.4)).seconds == 2
 
 

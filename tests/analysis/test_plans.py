@@ -16,13 +16,13 @@ STEPPED = LoadPlan(url="http://a/", stages=(Stage(duration=5.0, concurrency=1), 
     [
         ({"concurrency": 40}, ("concurrency 20 → 40",)),
         ({"url": "http://b/", "keepalive": False}, ("URL http://a/ → http://b/", "keep-alive on → off")),
-        ({"method": "POST", "body": "x"}, ("method GET → POST", "other body")),
-        ({"tls": Tls(verify=False)}, ("other TLS",)),
-        ({"paths": PathList(pattern="/{1..9}")}, ("other paths",)),
+        ({"method": "POST", "body": "x"}, ("method GET → POST", "different body")),
+        ({"tls": Tls(verify=False)}, ("different TLS",)),
+        ({"paths": PathList(pattern="/{1..9}")}, ("different paths",)),
         ({"connect_to": "c:80"}, ("connect to none → c:80",)),
         ({"timeout": 5.0}, ("timeout 30 → 5",)),
         ({"requests_per_connection": 5}, ("requests per connection none → 5",)),
-        ({"think_time": ThinkTime(seconds=1.0), "cookies": True}, ("other think time", "cookies off → on")),
+        ({"think_time": ThinkTime(seconds=1.0), "cookies": True}, ("different think time", "cookies off → on")),
         # Duration, workers and warm-up do not matter, nor options of open load.
         ({"requests": None, "duration": 60.0, "workers": 2, "cpus": (1,), "tick": 0.2, "warmup": 5.0}, ()),
         ({"arrivals": "poisson", "max_in_flight": 5}, ()),
@@ -46,13 +46,13 @@ def test_replays_are_compared_by_file_and_speed() -> None:
     planned = LoadPlan(url="http://a/", replay=log)
     read = msgspec.structs.replace(planned, replay=msgspec.structs.replace(log, seconds=60.0), requests=9)
     assert differences(planned, read) == ()
-    assert differences(planned, msgspec.structs.replace(planned, replay=LogReplay(file="a.log"))) == ("other log",)
+    assert differences(planned, msgspec.structs.replace(planned, replay=LogReplay(file="a.log"))) == ("different log",)
     assert differences(PLAN, planned)[0] == "c=20 → a.log ×2"
 
 
 def test_load_levels_are_compared_as_list_and_singly() -> None:
     other = msgspec.structs.replace(STEPPED, stages=STEPPED.stages[:1])
-    assert differences(STEPPED, other) == ("other load levels",)
+    assert differences(STEPPED, other) == ("different load levels",)
     level = msgspec.structs.replace(STEPPED, concurrency=2, duration=5.0)
     assert differences(level, msgspec.structs.replace(PLAN, concurrency=2)) == ()
     assert differences(level, msgspec.structs.replace(level, concurrency=1)) == ("concurrency 2 → 1",)
@@ -61,11 +61,11 @@ def test_load_levels_are_compared_as_list_and_singly() -> None:
 def test_request_mix_replaces_url() -> None:
     mixed = msgspec.structs.replace(PLAN, mix=(Request(name="one", url="http://a/1"),))
     assert differences(mixed, msgspec.structs.replace(mixed, url="http://elsewhere/")) == ()
-    assert differences(PLAN, mixed) == ("other requests",)
+    assert differences(PLAN, mixed) == ("different requests",)
 
 
 def test_differences_contain_no_secrets() -> None:
     plan = LoadPlan(url="http://me:word@a/", headers=(("Authorization", "one"),), body="token=1", requests=1)
     other = LoadPlan(url="http://b/", headers=(("Cookie", "two"),), body="token=2", requests=1)
     text = " ".join(differences(plan, other))
-    assert text == "URL http://a/ → http://b/ other headers other body"
+    assert text == "URL http://a/ → http://b/ different headers different body"

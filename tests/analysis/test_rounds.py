@@ -211,6 +211,6 @@ def test_end_of_rounds_names_active_values_and_reason(
     rounds = state.rounds[0]
     assert text in ended_words(rounds, ended, rounds_verdict(state, rounds))
     assert announcement_words(rounds.begun) == (
-        "A MaxSpareServers 10 → 30: at most 12 rounds, 12 min (seed 7); finds a change of 4.2% (power 80%)"
+        "A MaxSpareServers 10 → 30: at most 12 rounds, 12 min (seed 7); minimum detectable effect 4.2% (power 80%)"
     )
     assert window_words(rounds, rounds.windows[0]).startswith("round 1 of 12: ")

@@ -144,8 +144,8 @@ def test_verdict_reports_the_effect_with_and_without_adjustment() -> None:
     assert rate.speed.low is not None and rate.speed.high is not None and rate.speed.low < 0 < rate.speed.high
     assert rate.speed.slopes[0] > 0.5
     assert basis_words(verdict) == "60 s vs 120 s, adjusted for CPU speed"
-    (line,) = [line for line in basis_lines(verdict) if line.startswith("adjusted for the CPU's speed")]
-    assert f"{100 * rate.speed.ratio:.1f}% after" in line and "without the adjustment: rate " in line
+    (line,) = [line for line in basis_lines(verdict) if line.startswith("adjusted for CPU speed")]
+    assert f"{100 * rate.speed.ratio:.1f}% of its value before" in line and "unadjusted: rate " in line
     data = json.loads(to_json(verdict_json(verdict)))["effects"][0]["speed"]
     assert (data["change"], data["low"], data["ratio"]) == (rate.speed.change, rate.speed.low, rate.speed.ratio)
 

@@ -77,7 +77,7 @@ def test_invalid_thresholds_are_refused(text: str) -> None:
         ("duration < 1.5", "write 1.5ms or 1.5s"),
         ("p99 < 50.", "a time needs a unit"),
         ("failed < 1%", "write 'failed.share < 1%'"),
-        ("rate > 90%", "rate is no percentage; write a number"),
+        ("rate > 90%", "rate is not a percentage; write a number"),
     ],
 )
 def test_ambiguous_value_is_refused_with_suggestion(text: str, suggestion: str) -> None:

@@ -56,7 +56,7 @@ def labelled(segment: Segment) -> list[tuple[str, str]]:
 def test_errors_are_in_no_metric_but_timeouts_in_latency() -> None:
     (text,) = texts(result_of(state_of(errors={"timeout": 5})))
     assert text.startswith("50 of 2000 requests got no complete response: ")
-    assert text.endswith("rate and latency are of the others, but latency includes timeouts")
+    assert text.endswith("rate and latency exclude them, but latency includes timeouts")
 
 
 def test_good_run_has_no_warnings() -> None:

@@ -61,7 +61,7 @@ def test_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("set", "x", "FILE", "--runs", "3"), "3 runs wanted; its runs: 1 to 2"),
+        (("set", "x", "FILE", "--runs", "3"), "3 runs requested; runs of the recording: 1 to 2"),
         (("set", "../x", "FILE"), "invalid baseline name"),
         (("delete", "none"), "none: no such baseline"),
         (("set", "x", "none.cockpit"), "none.cockpit: no such recording"),

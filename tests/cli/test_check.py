@@ -179,7 +179,7 @@ def test_problem_is_one_error_line(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     for name, message in (
         ("other-load", "baseline before: was made under a different load: concurrency 1 → 2; compare with --anyway"),
-        ("no-baseline", "gone: no such baseline; saved are: before"),
+        ("no-baseline", "gone: no such baseline; saved: before"),
         ("unknown", "unknown metric 'speed'"),
         ("refused", "127.0.0.1 port 1"),
     ):
@@ -281,7 +281,7 @@ def test_inconclusive_check_is_a_junit_failure(ended: tuple[Path, dict[str, int]
     folder, _ = ended
     output = (folder / "one-run.out").read_text()
     assert "  INCONCLUSIVE  rate >= 100% of baseline  found " in output
-    assert "n = 1 vs 1; a spread of 15% between runs is assumed); more runs on either side show the spread" in output
+    assert "n = 1 vs 1; a spread of 15% between runs is assumed); more runs on either side measure the spread" in output
     assert output.endswith("check: 1 of 1 thresholds inconclusive\n")
     failure = ElementTree.parse(folder / "one-run.xml").getroot().find("testsuite/testcase/failure")
     assert failure is not None and str(failure.get("message")).startswith("inconclusive: ")

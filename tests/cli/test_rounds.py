@@ -82,7 +82,7 @@ def test_interrupted_rounds_restore_old_values(profile: Path, tmp_path: Path) ->
     with subprocess.Popen((*COCKPIT, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
-        assert "Level 5 → 7: at most 12 rounds, 29 min" in line and "finds a change of" in line
+        assert "Level 5 → 7: at most 12 rounds, 29 min" in line and "minimum detectable effect" in line
         while "round 1 of 12: old values" not in line:
             assert line, "ended before the first window"
             line = process.stderr.readline()

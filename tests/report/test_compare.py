@@ -116,18 +116,18 @@ def test_time_range_is_cut_at_its_ends(file: Path) -> None:
     assert side.result.counts.service.count == side.result.counts.completed
     assert side.knobs == {"MaxSpareServers": "10"}
     # A time range from the first run into the second, over a change.
-    with pytest.raises(UsageError, match="a setting was changed between its runs; name one as FILE#1"):
+    with pytest.raises(UsageError, match="a setting was changed between the runs; choose one run, as FILE#1"):
         open_side(f"{file}@6s..50s")
 
 
 def test_invalid_sides_are_refused(file: Path) -> None:
-    with pytest.raises(UsageError, match="#7: no such run; its runs: 1 to 2"):
+    with pytest.raises(UsageError, match="#7: no such run; runs of the recording: 1 to 2"):
         open_side(f"{file}#7")
-    with pytest.raises(UsageError, match="no load was counted there"):
+    with pytest.raises(UsageError, match="no counted load; choose a run"):
         open_side(f"{file}@26s..30s")
-    with pytest.raises(UsageError, match="its end is not after its beginning"):
+    with pytest.raises(UsageError, match="empty time range; its end must be after its start"):
         open_side(f"{file}@26s..20s")
-    with pytest.raises(UsageError, match="a setting was changed between its runs"):
+    with pytest.raises(UsageError, match="a setting was changed between the runs"):
         open_side(str(file))
     with pytest.raises(UsageError, match="'soon' is no time"):
         open_side(f"{file}@soon..20s")

@@ -205,7 +205,7 @@ def test_parquet_without_pyarrow_prints_install_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(["export", str(file), "-o", str(tmp_path / "x.parquet")]) == 2
-    assert capsys.readouterr().err == "cockpit: --format parquet: needs pyarrow: pip install 'cockpit[parquet]'\n"
+    assert capsys.readouterr().err == "cockpit: --format parquet: pyarrow is missing; pip install 'cockpit[parquet]'\n"
     assert not (tmp_path / "x.parquet").exists()
 
 

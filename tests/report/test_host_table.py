@@ -16,7 +16,7 @@ USED = {"cgroup.cpu": 46.5, "cgroup.kbmemory": 21 * 1024.0}
         (USED, ["46.5% of a CPU; memory 21M"]),
         (
             USED | {"cgroup.quota": 50.0, "cgroup.throttled": 85.6, "cgroup.kblimit": 256 * 1024.0},
-            ["46.5% of a CPU; its quota is 50%, used up in 85.6% of the periods; memory 21M of 256M"],
+            ["46.5% of a CPU; quota 50%, used up in 85.6% of the periods; memory 21M of 256M"],
         ),
         (
             USED | {"cgroup.scpu": 60.25, "cgroup.sio": 1.0, "cgroup.smem": 0.0},

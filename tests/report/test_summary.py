@@ -30,7 +30,7 @@ def test_text_has_metrics() -> None:
     assert "200.0 req/s over 20.000 s" in text
     assert "4000 of 4000 sent, 0 failed" in text
     assert "200 OK 4000" in text
-    assert "100 %        97" in text
+    assert "100%        97" in text
     assert "web1  over 19.0 s" in text
     assert "30.0" in text
 

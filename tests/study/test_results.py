@@ -82,16 +82,16 @@ def test_text_and_markdown_output() -> None:
     assert row.split() == ["few", "4+2", "1k", "20", "20", "20", "0", "5"]
     assert any(line.split()[:4] == ["A/A", "control", "4+2", "1k"] for line in text.splitlines())
     assert "\n  2 of at most 2 rounds in random order, seed 1\n" in text
-    assert "\n  fewer than 4 rounds: one test; the spread between runs is shared over all cells" in text
+    assert "\n  fewer than 4 rounds: one test; the variance between runs is pooled over all cells" in text
     assert "A/A control vs few: equivalent: rate within 3%" in text
     assert "atime, few: ·[31m10:00 → 10:05" in text
-    assert "few: 6000 of 12000 responses of another length, no failure" in text
+    assert "few: 6000 of 12000 responses differ in length, not a failure" in text
     assert "\x1b" not in text + study_markdown(result)
     assert "| few | 4+2 | 1k | 20 | 20 | 20 | 0 | 5 |" in study_markdown(result)
     assert "more vs few: better: rate +20%" in text
     shown, _, details = study_markdown(result).partition(DETAILS)
-    assert "- more vs few: better: rate +20%" in shown and "responses of another length" not in shown
-    assert "- few: 6000 of 12000 responses of another length, no failure" in details
+    assert "- more vs few: better: rate +20%" in shown and "responses differ in length" not in shown
+    assert "- few: 6000 of 12000 responses differ in length, not a failure" in details
 
 
 def test_json_output() -> None:

@@ -196,7 +196,7 @@ async def test_rounds_are_confirmed_and_can_be_stopped() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         screen = pilot.app.screen
         assert isinstance(screen, PromptScreen) and "MinSpareServers 5 → 30" in screen.question
-        assert "12 rounds of 2 × 15 s: at most " in screen.question and "finds a change of" in screen.question
+        assert "12 rounds of 2 × 15 s: at most " in screen.question and "minimum detectable effect" in screen.question
         await press(pilot, *"8 x 20s", "enter")
         await until(pilot, lambda: "round 1 of 8: " in status(pilot))
         assert tuning.calls[-1] == ("prove", {"MinSpareServers": "30", "rounds": "8", "seconds": "20"})
