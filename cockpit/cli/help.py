@@ -26,17 +26,17 @@ from cockpit.servers.registry import DIRECTIVES, KINDS, STATUS_PAGES
 from cockpit.servers.settings import KnownSetting
 
 _FOLDER = files("cockpit.cli") / "topics"
-# The topic with every key of a profile: a heading `## [target]` per table, rows `| `key` | meaning |`.
+# Topic with all keys of a profile: a heading `## [target]` per table, rows `| `key` | meaning |`.
 _KEYS = "profile"
 _HEADING = re.compile(r"## \[{1,2}([a-z_.]+)\]{1,2}")
 _TOP = "## At the top"
 _ROW = re.compile(r"\| (`[^|]*`) \| (.*) \|")
-# Longer lines are hard to read.
-_WIDEST = 100
+# Maximum line width; longer lines are hard to read.
+_MAX_WIDTH = 100
 
 
 def help_topic(options: Namespace) -> int:
-    """Print the topics, the text of one, or a command's flags. Raises UsageError for another name."""
+    """Print the list of topics, a topic, or a command's flags. Raises UsageError for an unknown name."""
     known, commands = topics(), make_parser().commands
     if options.topic is None:
         width = max(map(len, known))
@@ -73,7 +73,7 @@ def _lay_out(markdown: str) -> None:
         "markdown.table.header": "dim",
         "markdown.table.border": "dim",
     }
-    console = Console(width=min(_WIDEST, shutil.get_terminal_size().columns), theme=Theme(plain))
+    console = Console(width=min(_MAX_WIDTH, shutil.get_terminal_size().columns), theme=Theme(plain))
     with console.capture() as laid_out:
         console.print(Markdown(markdown, code_theme="ansi_dark"))
     page(laid_out.get())
@@ -123,7 +123,7 @@ def _lists() -> Iterator[tuple[str, str]]:
 
 
 def _at_start(kind: ServerKind) -> dict[str, KnownSetting]:
-    """The settings of a program, as the variables and options that it has."""
+    """Return the settings of a program by their variable and options."""
     return {", ".join(filter(None, (one.variable, *one.options))): one.setting for one in kind.at_start}
 
 
@@ -134,14 +134,14 @@ def _status_row(page: StatusPageKind) -> str:
 
 
 def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
-    """A heading and a table of a kind's known settings."""
+    """Return a heading and a table of a kind's known settings."""
     rows = [f"| `{name}` | {one.help} | {one.form.words} | {one.impact} |" for name, one in table.items()]
     head = "| setting | effect, and when it matters | value | needs |"
     return "\n".join((f"## {kind}\n", head, "|---|---|---|---|", *rows))
 
 
 def _shown_rows() -> Iterator[str]:
-    """Yield the settings that running servers show, by the part that shows them."""
+    """Yield a row per source of values in running servers, with the settings that it shows."""
     for kind in KINDS:
         for source in dict.fromkeys(one.source for one in kind.shown.values()):
             names = " ".join(f"`{name}`" for name, one in kind.shown.items() if one.source == source)

@@ -1,4 +1,4 @@
-"""`cockpit new`: write a profile from a URL and host names, with the servers and settings found there."""
+"""`cockpit new`: write a profile for a URL and hosts, with the servers and settings found on the hosts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def new(options: Namespace) -> int:
     try:
         write_profile(path, text, replace=options.force)
     except UsageError as error:
-        hint = "; --force replaces it, -o names another place" if path.exists() else ""
+        hint = "; replace it with --force, or choose another file with -o" if path.exists() else ""
         raise UsageError(f"{error}{hint}") from None
     accept_written(text)
     emit(str(path))

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for runs without the screen."""
+"""Progress bar on stderr for runs without the screen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFRESH = 0.25
 
 
 async def show_progress(session: Session, profile: Profile) -> None:
-    """Show progress until cancelled; if stderr is not a terminal, one line with the load."""
+    """Show progress until cancelled; if stderr is not a terminal, print only the load."""
     print(plan_words(profile.plan.without_secrets()), file=sys.stderr)
     if sys.stderr.isatty():
         await _bar(session)

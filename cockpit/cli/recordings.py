@@ -28,7 +28,7 @@ def _list(options: Namespace) -> None:
     elif not kept:
         emit(f"no recordings in {library.folder()}")
     else:
-        emit("\n".join(aligned([("name", "began", "length", "runs", "size", "of"), *map(_row, kept)])))
+        emit("\n".join(aligned([("name", "started", "duration", "runs", "size", "target"), *map(_row, kept)])))
 
 
 def _row(one: Kept) -> tuple[str, str, str, str, str, str]:
@@ -36,8 +36,9 @@ def _row(one: Kept) -> tuple[str, str, str, str, str, str]:
     if one.problem:
         return neutral(one.name), "", "", "", size, neutral(one.problem)
     began = datetime.fromtimestamp(one.began).strftime("%Y-%m-%d %H:%M:%S")
-    of = neutral(one.target or one.session)
-    return neutral(one.name), began, clock(one.seconds), str(one.runs), size, of if one.ended else f"{of} (not ended)"
+    target = neutral(one.target or one.session)
+    target = target if one.ended else f"{target} (not ended)"
+    return neutral(one.name), began, clock(one.seconds), str(one.runs), size, target
 
 
 def _rename(options: Namespace) -> None:
@@ -61,7 +62,7 @@ def _prune(options: Namespace) -> None:
         chosen = [one for one in chosen if one.began < time.time() - options.older]
     for one in chosen:
         if in_use(library.in_library(one.name)):
-            print(f"cockpit: {one.name}: is in use; kept", file=sys.stderr)
+            print(f"cockpit: {one.name}: not deleted: in use", file=sys.stderr)
         elif options.dry_run:
             emit(f"would delete {one.name}: {mebibytes(one.size)}")
         else:

@@ -1,4 +1,4 @@
-"""`cockpit report`: a recording, or a study's folder, as text, Markdown, JSON, CSV or a page of HTML."""
+"""`cockpit report`: report a recording or a study's folder as text, Markdown, JSON, CSV or HTML."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def _study(folder: Path, form: str) -> str:
         inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
         if inside:
             raise UsageError(
-                f"{folder}: holds the studies {', '.join(inside)}; use: cockpit report {folder / inside[0]}"
+                f"{folder}: contains the studies {', '.join(inside)}; use: cockpit report {folder / inside[0]}"
             )
-        raise UsageError(f"{folder}: holds no study with runs; name a recording, or the folder of a study")
+        raise UsageError(f"{folder}: contains no study with runs; choose a recording, or the folder of a study")
     return study_as(result, form)
 
 

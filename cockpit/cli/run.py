@@ -1,4 +1,4 @@
-"""`cockpit run`."""
+"""`cockpit run`: load a target, on the screen or headless."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cockpit.report.summary import summary
 
 
 def run(options: Namespace) -> int:
-    """Show the screen if stdout is a terminal; otherwise, or with --no-tui, do one run and print its summary."""
+    """Show the screen on a terminal; otherwise, or with --no-tui, run the load once and print its summary."""
     profile = chosen_profile(options)
     record_to = RecordTo.of(options)
     streams = streams_of(options)
@@ -62,8 +62,7 @@ def run(options: Namespace) -> int:
 async def _check_first(profile: Profile, ssh_config: Path | None) -> None:
     """Check target and hosts before the screen opens. Raises TargetError, HostError.
 
-    An unreachable host is no error: the screen shows it as lost until it is back. Nor is a host that asks a question:
-    the screen shows the prompt.
+    Unreachable hosts and hosts that ask a question are no errors: the screen shows them as lost, or shows the prompt.
     """
     await preflight(profile.plan)
     found = await asyncio.gather(*(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True)
@@ -80,7 +79,7 @@ def _for_the_screen(problem: BaseException) -> bool:
 def _print_results(outcome: SessionEnd, options: Namespace) -> int:
     results = all_results(outcome.state)
     found = verdicts(outcome.state)
-    # With --ndjson the results are in its lines.
+    # The lines of --ndjson contain the results.
     for result in () if options.ndjson else results:
         emit(
             to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))

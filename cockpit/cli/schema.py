@@ -1,4 +1,4 @@
-"""`cockpit schema`: JSON Schema of --json outputs and of profiles."""
+"""`cockpit schema`: print the JSON Schema of --json outputs and of profiles."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ndjson_schema() -> dict[str, Any]:
 
 
 def _metrics(group: Group) -> dict[str, Any]:
-    """Return the schema of an object that has some of the metrics of a group and no others."""
+    """Return the schema of an object with any of a group's metrics and no other properties."""
     known = {column: {"type": "number", "description": words} for column, words in descriptions(group)}
     return {"type": "object", "properties": known, "additionalProperties": False}
 
@@ -52,7 +52,7 @@ def _of(reference: str) -> str:
 
 
 def _refers(schema: Any) -> str:
-    """Return the reference of a key's section: plain, in a list, or one of several types."""
+    """Return the reference of a key's section, which may be in a list or among several types."""
     while "$ref" not in schema:
         schema = schema.get("items") or next(each for each in schema["anyOf"] if each.get("type") != "null")
     return str(schema["$ref"])

@@ -1,4 +1,4 @@
-"""Load typed on the screen, with the flags of `cockpit run`: after a URL, or by the load form."""
+"""Load typed on the screen with the flags of `cockpit run`: after a URL, or from the load form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.profiles.plan import make_plan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.sections import LoadSection, TargetSection
 
-# argparse's way to name the flag of an error: `argument -c/--connections: …`.
+# Start of argparse's errors about a flag: `argument -c/--connections: …`.
 _ABOUT_A_FLAG = "argument -"
 
 

@@ -37,7 +37,7 @@ def count(text: str) -> int:
 def port(text: str) -> int:
     if text.isdecimal() and int(text) < 65536:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r}: is no port; write 1 to 65535, or 0 for any that is free")
+    raise argparse.ArgumentTypeError(f"{text!r}: invalid port; write 1 to 65535, or 0 for any free port")
 
 
 def rate(text: str) -> float:
@@ -96,7 +96,7 @@ def cpus(text: str) -> tuple[int, ...]:
 
 
 def recording(text: str) -> Path:
-    """Return a file, or a recording in the library by its name."""
+    """Return the path of a file, or of a recording in the library."""
     from cockpit.recording.library import find
 
     return find(text)
@@ -115,6 +115,6 @@ def named_file(text: str) -> tuple[str, Path]:
     name, _, file = text.partition("=")
     if not _HOST_NAME.fullmatch(name) or not file:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: write NAME=FILE, e.g. web1=sadf.json; NAME of letters, digits, -, _"
+            f"{text!r}: write NAME=FILE, e.g. web1=sadf.json; NAME has letters, digits, - and _"
         )
     return name, Path(file)

@@ -50,10 +50,10 @@ def test_run_continues_if_ndjson_reader_closes(url: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--ndjson", "--json"), "--json, --ndjson: name one of them"),
+        (("--ndjson", "--json"), "--json, --ndjson: use only one"),
         (("--annotate", "grafana"), "--annotate grafana: invalid URL; write it as https://"),
-        (("--prometheus", "99999"), "'99999': is no port; write 1 to 65535"),
-        (("--prometheus", "x"), "'x': is no port"),
+        (("--prometheus", "99999"), "'99999': invalid port; write 1 to 65535"),
+        (("--prometheus", "x"), "'x': invalid port"),
     ],
 )
 def test_invalid_stream_flags_are_refused(url: str, flags: tuple[str, ...], message: str) -> None:
