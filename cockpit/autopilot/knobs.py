@@ -23,7 +23,7 @@ def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
     if knob.secret:
         raise UsageError(f"{knob.name}: secret values cannot be searched")
     unit = knob.unit.strip() or _unit(original)
-    numbers, others = _wanted(knob, wanted, unit)
+    numbers, others = _parsed_values(knob, wanted, unit)
     original_number = _number(original, unit)
     if original_number is not None and (not others or original not in others):
         numbers = sorted({*numbers, original_number})
@@ -52,14 +52,14 @@ def _dimension(knob: SearchedKnob) -> Dimension:
     return Dimension(knob.knob, knob.values, (*places, *(None for _ in knob.values[knob.ordered :])))
 
 
-def _wanted(knob: Knob, wanted: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+def _parsed_values(knob: Knob, text: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
     """Return the numbers, and the values without an order."""
-    if not wanted:
-        return _allowed(knob, unit)
+    if not text:
+        return _allowed_values(knob, unit)
     numbers: list[float] = []
     others: list[str] = []
     ranged = False
-    for part in filter(None, (part.strip() for part in wanted.split(","))):
+    for part in filter(None, (part.strip() for part in text.split(","))):
         if found := _RANGE.fullmatch(part):
             low, high = float(found[1]), float(found[2])
             if not low < high:
@@ -68,10 +68,10 @@ def _wanted(knob: Knob, wanted: str, unit: str) -> tuple[Sequence[float], tuple[
             ranged = True
         else:
             others.append(part)
-    return (numbers, tuple(others)) if ranged else _ordered(others, unit)
+    return (numbers, tuple(others)) if ranged else _ordered_values(others, unit)
 
 
-def _ordered(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+def _ordered_values(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
     """Return the values as sorted numbers; as unordered texts if any is not a number or has another unit."""
     numbers = [_number(one, unit) for one in values]
     if None in numbers:
@@ -79,10 +79,10 @@ def _ordered(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[s
     return sorted({number for number in numbers if number is not None}), ()
 
 
-def _allowed(knob: Knob, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+def _allowed_values(knob: Knob, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
     choices = knob.choices or (knob.known.form.choices if knob.known else ())
     if choices:
-        return _ordered(choices, unit)
+        return _ordered_values(choices, unit)
     if knob.min is not None and knob.max is not None:
         return levels(knob.min, knob.max), ()
     raise UsageError(

@@ -41,14 +41,14 @@ def plan_text(profile: Profile, study: Study) -> str:
 
 def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None) -> list[str]:
     """Return rounds, seed, duration and minimum detectable effect of a study. `known`: result of completed rounds."""
-    seed = "random" if study.seed is None else str(study.seed)
+    seed = "random seed" if study.seed is None else f"seed {study.seed}"
     rounds = counted(study.rounds, "round")
     if study.rounds > FIRST_TEST and study.compare:
         rounds = f"{FIRST_TEST} to {rounds}"
     rounds += f" after {study.discard_rounds} discarded" if study.discard_rounds else ""
     length = extent_words(whole_time(study, profile.knobs, profile.actions))
     done = f", of which {known.whole_rounds} are done" if known and known.whole_rounds else ""
-    lines = [f"{rounds}, {len(study.variants)} variants, seed {seed}: {length}{done}"]
+    lines = [f"{rounds}, {len(study.variants)} variants, {seed}: {length}{done}"]
     if not study.compare:
         return lines
     earlier = earlier_spread(profile.name, study.form)
