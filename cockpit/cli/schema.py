@@ -29,7 +29,7 @@ def profile_schema() -> dict[str, Any]:
         for name in filter(None, table.split(".")):
             section = sections[_of(_refers(section["properties"][name]))]
         section["properties"][key]["description"] = words
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "a profile of cockpit", **found}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "cockpit profile", **found}
 
 
 def ndjson_schema() -> dict[str, Any]:
