@@ -30,7 +30,7 @@ _FLAGS = FLAGS | {"load.auth": "-A", "load.body_file": "-p"}
 def ab(options: Namespace) -> int:
     """Run the load; print ab's report on stdout and cockpit's warnings on stderr."""
     plan = _plan(options)
-    document = asyncio.run(_ask(plan))
+    document = asyncio.run(_first_response(plan))
     ticks: list[Tick] = []
     outcome = headless(
         Profile(name="ab", plan=plan),
@@ -73,7 +73,7 @@ def _plan(options: Namespace) -> LoadPlan:
         return plan
 
 
-async def _ask(plan: LoadPlan) -> Document:
+async def _first_response(plan: LoadPlan) -> Document:
     """Return the Server header and the length of one response; ab uses those of its first response.
 
     Methods with side effects (POST) are not requested: "" and 0. Raises UsageError, TargetError.

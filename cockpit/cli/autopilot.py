@@ -44,7 +44,7 @@ METRICS = {"rate": True, "p50": False, "p99": False}
 
 
 def autopilot(options: Namespace) -> int:
-    """Exit 0: the search has ended, with any result; 130: interrupted, the original values are active."""
+    """Run a search. Exit 0: it has ended, with any result; 130: interrupted, the original values are active."""
     profile = named_profile(options.profile)
     knobs = _knobs(profile, options)
     for text in options.where:
@@ -122,7 +122,7 @@ async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, st
     """Measure the current settings; print the bottlenecks and the knobs that affect them."""
     async with crew_of(profile, options.ssh_config) as crew:
         live = LiveSession(profile, ssh_config=options.ssh_config, crew=crew)
-        found = await run_headless(live, lambda: _limits(live, options.seconds, knobs), nothing())
+        found = await run_headless(live, lambda: _find_bottlenecks(live, options.seconds, knobs), nothing())
     if found is None:
         return EXIT_INTERRUPTED
     if options.json:
@@ -136,7 +136,7 @@ async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, st
     return EXIT_GOOD
 
 
-async def _limits(live: LiveSession, seconds: float, knobs: Container[str]) -> list[FoundLimit]:
+async def _find_bottlenecks(live: LiveSession, seconds: float, knobs: Container[str]) -> list[FoundLimit]:
     """Measure the current settings; return the bottlenecks."""
     profile = live.source.profile
     live.source.load.plan = replace(profile.plan, requests=None, duration=seconds, warmup=float(GUARD))
@@ -161,7 +161,7 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
             knobs, left_out = _searchable(options, profile, requested, original)
             begun = live.source.now()
             # Knobs that the user names need no diagnosis.
-            found = [] if options.knob else await _limits(live, options.seconds, knobs)
+            found = [] if options.knob else await _find_bottlenecks(live, options.seconds, knobs)
             spent = 0.0 if options.knob else live.source.now() - begun
             chosen = await person.choose(found, list(knobs), left_out) if found else knobs
             plan = _plan(options, profile, (knobs[name] for name in chosen))

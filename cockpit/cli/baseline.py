@@ -1,4 +1,4 @@
-"""`cockpit baseline`: named results that later runs are compared with."""
+"""`cockpit baseline`: manage named results that later runs are compared with."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _list(as_data: bool) -> None:
         return
     width = max((len(one.name) for one in found), default=0)
     lines = [
-        f"{one.name:<{width}}  {_when(one.runs[-1])}  {counted(len(one.runs), 'run')}  "
+        f"{one.name:<{width}}  {_time_text(one.runs[-1])}  {counted(len(one.runs), 'run')}  "
         f"{si(one.metric('rate') or 0)} req/s  {plan_words(one.plan)}"
         for one in found
     ]
@@ -101,7 +101,7 @@ def _show(base: Baseline, as_data: bool) -> None:
         emit(to_json(baseline_json(base)))
         return
     lines = [f"{base.name}  {counted(len(base.runs), 'run')}", f"  {plan_words(base.plan)}"]
-    lines += [f"  {_when(run)}  from {neutral(run.source)}" for run in base.runs]
+    lines += [f"  {_time_text(run)}  from {neutral(run.source)}" for run in base.runs]
     names = dict.fromkeys((*base.runs[0].metrics, *PERCENTILES))
     names |= dict.fromkeys(f"{host}.{name}" for host, metrics in base.runs[0].hosts.items() for name in metrics)
     width = max(len(name) for name in names)
@@ -119,5 +119,5 @@ def _values(base: Baseline, name: str) -> str:
     return f"{metric_text(name, mean)}  ± {100 * stdev(values) / abs(mean):.1f}%"
 
 
-def _when(run: BaselineRun) -> str:
+def _time_text(run: BaselineRun) -> str:
     return datetime.fromtimestamp(run.wall, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -39,14 +39,14 @@ from cockpit.report.baselines import latest, load
 from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
 from cockpit.report.selectors import is_recording, parse_source, runs_of
 
-# Limit (s) of a run without a duration, and of a quick check.
+# Time limit (s) of a run without a duration, and of a quick check.
 DEFAULT_CAP = QUICK
 # Flags of a run, besides those of its load plan, that do not apply to recordings.
 _RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--cap")
 
 
 def check(options: Namespace) -> int:
-    """Exit 0: every threshold holds; 99: one failed or had no data; 4: inconclusive, or --steady and unstable."""
+    """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive, or --steady and unstable."""
     try:
         # Profile names take precedence over files.
         recorded = find(options.target) is None and is_recording(options.target)
@@ -64,7 +64,7 @@ def check(options: Namespace) -> int:
 
 
 def _run(options: Namespace) -> CheckResult | None:
-    """Return None if interrupted before any load. Raises TargetError, HostError."""
+    """Check new runs; return None if interrupted before any load. Raises TargetError, HostError."""
     profile = chosen_profile(options)
     if options.quick and not profile.plan.stages:
         profile = replace(profile, plan=replace(profile.plan, duration=QUICK), cap=None)
@@ -95,7 +95,7 @@ def _run(options: Namespace) -> CheckResult | None:
     found = CheckResult(
         target=profile.plan.without_secrets().url if profile.name == "url" else options.target,
         result=result,
-        held=_held(thresholds, abort_on, runs, breaker),
+        held=_threshold_results(thresholds, abort_on, runs, breaker),
         aborted=breaker.failed,
         capped=cap if stopped else None,
         stability=run_stability(outcome.state, result.segments) if options.steady or profile.steady else None,
@@ -113,7 +113,7 @@ def default_cap(profile: Profile) -> float | None:
     return DEFAULT_CAP if profile.cap is None and endless else profile.cap
 
 
-def _held(
+def _threshold_results(
     thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: Breaker
 ) -> tuple[ThresholdResult, ...]:
     """Return the results at the end of the runs; a threshold that aborted a run keeps its result at that instant."""
@@ -124,7 +124,7 @@ def _held(
 
 def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
     """Save complete runs as a baseline; print the reason if they are not saved."""
-    if problem := _unfit(found, results):
+    if problem := _reason_not_saved(found, results):
         for name in filter(None, (options.save_baseline, options.add_to_baseline)):
             print(f"cockpit: baseline {name}: not saved: {problem}", file=sys.stderr)
         return
@@ -137,7 +137,7 @@ def _save(options: Namespace, found: CheckResult, state: State, results: Sequenc
         add(options.add_to_baseline, runs, found.result.plan)
 
 
-def _unfit(found: CheckResult, results: Sequence[RunResult]) -> str:
+def _reason_not_saved(found: CheckResult, results: Sequence[RunResult]) -> str:
     """Return the reason why the runs cannot be a baseline; "" if they can."""
     if found.interrupted:
         return "the check was interrupted"
@@ -160,10 +160,10 @@ def _recorded(options: Namespace) -> CheckResult:
         raise UsageError("--quick: does not apply to a recording; leave it out")
     source = parse_source(options.target)
     with recording_at(source.path) as recording:
-        return _checked(options, runs_of(recording, source, options.target, options.runs or 1))
+        return _check_sides(options, runs_of(recording, source, options.target, options.runs or 1))
 
 
-def _checked(options: Namespace, sides: Sequence[Side]) -> CheckResult:
+def _check_sides(options: Namespace, sides: Sequence[Side]) -> CheckResult:
     state, runs = sides[-1].state, [side.result for side in sides]
     for run in runs:
         if unlike := differences(runs[0].plan, run.plan):

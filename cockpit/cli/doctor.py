@@ -26,7 +26,7 @@ _LONGEST = 2000
 
 
 def doctor(options: Namespace) -> int:
-    """Exit 0: no problem; 2: the profile or a host has to be fixed; 3: the target or a host is unreachable."""
+    """Print findings. Exit 0: no problem; 2: the profile or a host has to be fixed; 3: target or host unreachable."""
     findings, uses = asyncio.run(_findings(options, (lambda finding: None) if options.json else _show))
     code = max((finding.exit_code for finding in findings), default=EXIT_GOOD)
     if options.json:

@@ -1,4 +1,4 @@
-"""`cockpit export`: a recording in the formats of other tools."""
+"""`cockpit export`: export a recording in the formats of other tools."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def help_topic(options: Namespace) -> int:
     if options.topic not in known:
         raise UsageError(_unknown(options.topic, list(known), list(commands)))
     if sys.stdout.isatty():
-        _lay_out(text(options.topic))
+        _print_formatted(text(options.topic))
     else:
         emit(text(options.topic).rstrip("\n"))
     return EXIT_GOOD
@@ -61,7 +61,7 @@ def _unknown(topic: str, known: list[str], commands: list[str]) -> str:
     return f"{neutral(topic)!r}: unknown topic; {guess}topics: {', '.join(known)}; or a command"
 
 
-def _lay_out(markdown: str) -> None:
+def _print_formatted(markdown: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.theme import Theme
@@ -85,14 +85,14 @@ def topics() -> dict[str, str]:
 
 
 def text(topic: str) -> str:
-    """Raises FileNotFoundError."""
+    """Return the text of a topic. Raises FileNotFoundError."""
     found = (_FOLDER / f"{topic}.md").read_text(encoding="utf-8")
-    for name, words in _lists():
+    for name, words in _placeholders():
         found = found.replace(name, words)
     return found
 
 
-def _lists() -> Iterator[tuple[str, str]]:
+def _placeholders() -> Iterator[tuple[str, str]]:
     """Yield the lists of server kinds for the placeholders in topics."""
     yield "{status pages}", "\n".join(map(_status_row, STATUS_PAGES.values()))
     yield (
@@ -109,8 +109,8 @@ def _lists() -> Iterator[tuple[str, str]]:
     )
     yield "{export formats}", "\n".join(f"    {one.example}" for one in EXPORT_FORMATS.values())
     yield "{shown settings}", "\n".join(_shown_rows())
-    yield "{kinds of status pages}", _any_of(STATUS_PAGES)
-    yield "{kinds of knobs}", _any_of(KNOB_KINDS)
+    yield "{kinds of status pages}", _alternatives(STATUS_PAGES)
+    yield "{kinds of knobs}", _alternatives(KNOB_KINDS)
     yield "{load options}", "\n".join(f"| `{one.name}` | {one.meaning} |" for one in LOAD_OPTIONS.values())
     for key in ("key", "mount"):
         yield f"{{kinds with {key}}}", ", ".join(kind for kind, keys in NEEDS.items() if key in keys)
@@ -148,7 +148,7 @@ def _shown_rows() -> Iterator[str]:
             yield f"| {kind.name} | {names} | {source} |"
 
 
-def _any_of(names: Iterable[str]) -> str:
+def _alternatives(names: Iterable[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}"
 

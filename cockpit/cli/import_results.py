@@ -1,4 +1,4 @@
-"""`cockpit import`: results of other load generators, and samples of sysstat, into a recording."""
+"""`cockpit import`: record the results of other load generators and samples of sysstat."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _read(file: Path, options: Namespace) -> _Content:
 
 
 def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
-    checked = _checked(lines)
+    checked = _limited_lines(lines)
     head = [next(checked, "")]
     if head[0].strip() == "{":
         head.append(next(checked, ""))
@@ -137,7 +137,7 @@ def _start(text: str | None) -> float | None:
         raise UsageError(f"--start {text}: write it as 2026-11-24T14:05:00Z") from None
 
 
-def _checked(lines: Iterator[str]) -> Iterator[str]:
+def _limited_lines(lines: Iterator[str]) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         if len(line) > _MAX_LINE:
             raise ValueError(f"line {number} is longer than {_MAX_LINE} characters")

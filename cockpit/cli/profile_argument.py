@@ -41,14 +41,14 @@ def chosen_profile(options: Namespace) -> Profile:
         plan = with_flags(profile.plan, options)
         check_plan(plan)
     if plan.replay is not None:
-        _announce(plan)
+        _print_replay(plan)
     return _from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options)
 
 
 def named_profile(target: str) -> Profile:
     """Return the profile with this path or name, or one made of a URL. Raises UsageError, ProfileError."""
     if "://" in target:
-        return _of_url(target)
+        return _profile_of_url(target)
     path = Path(target)
     if "/" in target and is_there(path):
         return read_profile(path)
@@ -61,13 +61,13 @@ def named_profile(target: str) -> Profile:
             )
         return read_profile(known)
     if is_address(target):
-        return _of_url(target)
+        return _profile_of_url(target)
     name = without_credentials(target)
     name = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
     raise NoProfile(f"{name or repr('')}: no such profile; {_next_step(target, others)}")
 
 
-def _of_url(url: str) -> Profile:
+def _profile_of_url(url: str) -> Profile:
     with errors_name_flags():
         return Profile(name="url", plan=make_plan(TargetSection(url=url), LoadSection()))
 
@@ -105,7 +105,7 @@ def _from_machines(profile: Profile, options: Namespace) -> Profile:
     return profile
 
 
-def _announce(plan: LoadPlan) -> None:
+def _print_replay(plan: LoadPlan) -> None:
     """Print the numbers of replayed and of skipped requests. Raises UsageError."""
     from cockpit.load.log_reader import read_log
 

@@ -37,12 +37,12 @@ async def _bar(session: Session) -> None:
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
         task = progress.add_task(_waiting(session.state), total=1.0)
         while True:
-            done, words = _so_far(session.state)
+            done, words = _progress(session.state)
             progress.update(task, completed=done, description=words, refresh=True)
             await asyncio.sleep(REFRESH)
 
 
-def _so_far(state: State) -> tuple[float, str]:
+def _progress(state: State) -> tuple[float, str]:
     result = run_result(state, state.runs) if state.runs else None
     if result is None:
         return 0.0, _waiting(state)

@@ -36,7 +36,7 @@ def _recording(path: Path, form: str) -> str:
     if form in _OF_STUDIES:
         raise UsageError(f"{path}: {form} is for a study's folder; use: cockpit export {path} --format csv")
     with recording_at(path) as recording:
-        return _made(last_state(recording), form) + "\n"
+        return _formatted(last_state(recording), form) + "\n"
 
 
 def _study(folder: Path, form: str) -> str:
@@ -70,7 +70,7 @@ def study_as(result: StudyResult, form: str) -> str:
     return f"{study_markdown(result) if form == 'md' else study_text(result)}\n"
 
 
-def _made(state: State, form: str) -> str:
+def _formatted(state: State, form: str) -> str:
     if form == "html":
         from cockpit.report.page import page
 

@@ -42,7 +42,7 @@ def run(options: Namespace) -> int:
         else:
             appearance = appearance_of(options)
             with Secrets(profile).out_of_errors():
-                asyncio.run(_check_first(profile, options.ssh_config))
+                asyncio.run(_check_target_and_hosts(profile, options.ssh_config))
             outcome = asyncio.run(
                 on_screen(
                     profile,
@@ -59,7 +59,7 @@ def run(options: Namespace) -> int:
     return code
 
 
-async def _check_first(profile: Profile, ssh_config: Path | None) -> None:
+async def _check_target_and_hosts(profile: Profile, ssh_config: Path | None) -> None:
     """Check target and hosts before the screen opens. Raises TargetError, HostError.
 
     Unreachable hosts and hosts that ask a question are no errors: the screen shows them as lost, or shows the prompt.
@@ -67,11 +67,11 @@ async def _check_first(profile: Profile, ssh_config: Path | None) -> None:
     await preflight(profile.plan)
     found = await asyncio.gather(*(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True)
     for problem in found:
-        if isinstance(problem, BaseException) and not _for_the_screen(problem):
+        if isinstance(problem, BaseException) and not _shown_on_screen(problem):
             raise problem
 
 
-def _for_the_screen(problem: BaseException) -> bool:
+def _shown_on_screen(problem: BaseException) -> bool:
     refused = isinstance(problem, HostKeyChanged | AuthRefused) and not isinstance(problem, Unanswered)
     return isinstance(problem, HostError) and not refused
 

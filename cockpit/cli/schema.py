@@ -25,9 +25,9 @@ def profile_schema() -> dict[str, Any]:
     found = msgspec.json.schema(ProfileFile)
     sections = found["$defs"]
     for table, key, words in profile_keys():
-        section = sections[_of(found["$ref"])]
+        section = sections[_section_name(found["$ref"])]
         for name in filter(None, table.split(".")):
-            section = sections[_of(_refers(section["properties"][name]))]
+            section = sections[_section_name(_reference(section["properties"][name]))]
         section["properties"][key]["description"] = words
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "cockpit profile", **found}
 
@@ -47,11 +47,11 @@ def _metrics(group: Group) -> dict[str, Any]:
     return {"type": "object", "properties": known, "additionalProperties": False}
 
 
-def _of(reference: str) -> str:
+def _section_name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def _refers(schema: Any) -> str:
+def _reference(schema: Any) -> str:
     """Return the reference of a key's section, which may be in a list or among several types."""
     while "$ref" not in schema:
         schema = schema.get("items") or next(each for each in schema["anyOf"] if each.get("type") != "null")

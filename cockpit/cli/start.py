@@ -38,7 +38,7 @@ def start(options: Namespace) -> int:
     while True:
         ssh_config = options.ssh_config
         first = StartScreen(
-            _offers, check_url=profile_of, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config
+            _start_choices, check_url=profile_of, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config
         )
         app = StartApp(first, appearance_of(options))
         choice = app.run()
@@ -57,7 +57,7 @@ def start(options: Namespace) -> int:
             message, at = "The demo has ended. Enter: replay it", Choice("recording", newest[0].kept.path)
 
 
-def _offers() -> StartChoices:
+def _start_choices() -> StartChoices:
     return StartChoices(listed(), recent(_RECENT))
 
 

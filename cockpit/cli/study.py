@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 def study(options: Namespace) -> int:
-    """Exit 0: complete; 4: complete, but the A/A control differs; 5: a change was rolled back; 130: interrupted."""
-    profile, chosen = _chosen(options)
+    """Run a study. Exit 0: done; 4: done, and the A/A control differs; 5: a change rolled back; 130: interrupted."""
+    profile, chosen = _chosen_study(options)
     if options.dry_run:
         emit(plan_text(profile, chosen))
         return EXIT_GOOD
@@ -62,7 +62,7 @@ def study(options: Namespace) -> int:
         folder.lock.release()
 
 
-def _chosen(options: Namespace) -> tuple[Profile, Study]:
+def _chosen_study(options: Namespace) -> tuple[Profile, Study]:
     """Return the profile and its study in the requested form, with the addresses of its URLs."""
     profile = named_profile(options.profile)
     found = profile.short_study if options.short else profile.study
@@ -95,7 +95,7 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, folder: St
     if result is None:
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
     for name, form in RESULTS.items():
-        _replace(folder.path / name, study_as(result, form))
+        _write_result(folder.path / name, study_as(result, form))
     emit(study_as(result, "json" if options.json else "text").rstrip("\n"))
     print(f"cockpit: recorded in {folder.path}; charts are in {folder.path / PAGE}", file=sys.stderr)
     if interrupted:
@@ -188,7 +188,7 @@ def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journ
     )
 
 
-def _replace(path: Path, text: str) -> None:
+def _write_result(path: Path, text: str) -> None:
     """Write a file of the study's folder, without following a link."""
     try:
         write_private(path, text.encode())

@@ -78,7 +78,7 @@ def open_folder(options: Namespace, name: str, study: Study) -> StudyFolder:
         print(f"cockpit: {folder}: continuing the unfinished study", file=sys.stderr)
         journal = known or journal
     else:
-        _set_aside(folder, known)
+        _move_old_results(folder, known)
         touched = known if known is not None and known.touched else Journal(name=name, fingerprint=study.fingerprint)
         journal = touched
     left = newest if newest != folder and (old := read_journal(newest)) and old.touched else None
@@ -134,7 +134,7 @@ def locked(folder: Path) -> FolderLock:
     return lock
 
 
-def _set_aside(folder: Path, known: Journal | None) -> None:
+def _move_old_results(folder: Path, known: Journal | None) -> None:
     """Move recordings and results of a replaced study to a folder beside them."""
     if known is None:
         return

@@ -85,7 +85,7 @@ def open_closed_streams() -> None:
     """Open the null device for each closed standard stream, before another file gets its descriptor."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # Stays open.
+            # Stays open until exit.
             stream = Path(os.devnull).open("w" if number else "r", encoding="utf-8")  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)

@@ -17,7 +17,7 @@ class NotTrusted(UsageError):
 
 
 def require_trust(profile: Profile, given: str, *, accepted: bool) -> None:
-    """Accept an untrusted profile, by --trust (`accepted`) or an answer on the terminal.
+    """Make sure that the profile is trusted: already, by --trust (`accepted`), or by an answer on the terminal.
 
     `given`: the profile as written on the command line. Raises NotTrusted.
     """

@@ -145,7 +145,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
         else:
             await live.knobs_read()
             changes = live.tuning.apply(values, options.confirm_within, _typed_yes)
-            rows = progress.rows(await _ended(live, await finished(changes)))
+            rows = progress.rows(await _await_outcomes(live, await finished(changes)))
     if options.json:
         emit(to_json(rows))
 
@@ -167,14 +167,14 @@ async def _undo(options: Namespace, profile: Profile) -> None:
         else:
             history.check_newer(histories[host], past)
             await live.knobs_read()
-            rows = progress.rows(await _ended(live, [await finished(live.tuning.undo_past(host, past))]))
+            rows = progress.rows(await _await_outcomes(live, [await finished(live.tuning.undo_past(host, past))]))
             if not options.json:
                 print(f"{host}: {past.name} undone; repeat the command to undo the change before it", file=sys.stderr)
     if options.json:
         emit(to_json([row | {"undoes": past.name} for row in rows]))
 
 
-async def _ended(live: LiveSession, changes: Sequence[Applied]) -> Sequence[Applied]:
+async def _await_outcomes(live: LiveSession, changes: Sequence[Applied]) -> Sequence[Applied]:
     await live.session.until(lambda state: sum(bool(change.outcome) for change in state.changes) >= len(changes))
     return changes
 

@@ -23,7 +23,7 @@ _ABOUT_A_FLAG = "argument -"
 
 
 class _ScreenParser(CommandParser):
-    """Raises UsageError instead of ending the process."""
+    """A parser that raises UsageError instead of ending the process."""
 
     def _refuse(self, message: str, prog: str) -> NoReturn:
         about, _, reason = message.partition(": ")
@@ -41,12 +41,12 @@ def profile_of(text: str) -> Profile:
     options = _parser(with_url=True).parse_args(words)
     with errors_name_flags():
         plan = make_plan(TargetSection(url=options.target), LoadSection())
-    return Profile(name="url", plan=_with(plan, options))
+    return Profile(name="url", plan=_apply_flags(plan, options))
 
 
 def plan_with(plan: LoadPlan, flags: Sequence[str]) -> LoadPlan:
     """Return the plan with these flags applied. Raises UsageError; its subject is the flag."""
-    return _with(plan, _parser(with_url=False).parse_args(list(flags)))
+    return _apply_flags(plan, _parser(with_url=False).parse_args(list(flags)))
 
 
 @cache
@@ -59,7 +59,7 @@ def _parser(*, with_url: bool) -> _ScreenParser:
     return parser
 
 
-def _with(plan: LoadPlan, options: Namespace) -> LoadPlan:
+def _apply_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
     with errors_name_flags():
         changed = with_flags(plan, options)
         check_plan(changed)
