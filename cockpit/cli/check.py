@@ -46,7 +46,7 @@ _RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--cap")
 
 
 def check(options: Namespace) -> int:
-    """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive, or --steady and unstable."""
+    """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive or unstable (--steady)."""
     try:
         # Profile names take precedence over files.
         recorded = find(options.target) is None and is_recording(options.target)

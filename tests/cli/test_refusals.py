@@ -41,7 +41,7 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "--order", "shufle"), "invalid choice: 'shufle'; did you mean shuffle?; see cockpit run"),
         (("run", NOWHERE, "-m", "G T"), "-m: found 'G T'"),
         (("run", NOWHERE, "--urls", "/a{1.."), "--urls: found '/a{1..'"),
-        (("run", NOWHERE, "--ladder", "1,2:1s", "-q", "5"), "leave -q out"),
+        (("run", NOWHERE, "--ladder", "1,2:1s", "-q", "5"), "leave out -q"),
         (("run", NOWHERE, "--think-time", "1s", "-q", "5"), "--think-time: found beside a rate or a log; allowed"),
         (("run", NOWHERE, "--replay-log", "none"), "--replay-log: none: no such file"),
         (("run", NOWHERE, "--replay-log", "/etc/passwd"), "formats are common or combined"),
