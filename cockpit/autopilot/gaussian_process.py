@@ -89,7 +89,7 @@ class GaussianProcess:
         """Return the Cholesky factor of the covariance, covariance⁻¹ · values, and the kernel matrix of the signal."""
         kernel = self._kernel(self._distances, parameters)
         noise = math.exp(parameters[_NOISE]) + _JITTER
-        covariance = kernel + math.exp(parameters[_DRIFT]) * self._slow + noise * np.eye(len(kernel))
+        covariance = kernel + math.exp(parameters[_DRIFT]) * self._drift_kernel + noise * np.eye(len(kernel))
         factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         return factor, np.linalg.solve(factor.T, np.linalg.solve(factor, self._values)), kernel
 
@@ -123,7 +123,7 @@ class GaussianProcess:
         gradient[:_SIGNAL] = 0.5 * scales * np.einsum("ij,ij,kij->k", outer, slope, self._distances)
         gradient[_SIGNAL] = 0.5 * float((outer * kernel).sum())
         gradient[_NOISE] = 0.5 * math.exp(parameters[_NOISE]) * float(np.trace(outer))
-        gradient[_DRIFT] = 0.5 * math.exp(parameters[_DRIFT]) * float((outer * self._slow).sum())
+        gradient[_DRIFT] = 0.5 * math.exp(parameters[_DRIFT]) * float((outer * self._drift_kernel).sum())
         likelihood = -0.5 * float(self._values @ weights) - float(np.log(np.diag(factor)).sum())
         away = (parameters - means) / deviations
         return likelihood - 0.5 * float(away @ away), gradient - away / deviations

@@ -22,7 +22,7 @@ from cockpit.setup.doctor import Scope, examine
 from cockpit.setup.finding import Finding, failed, note, summed
 
 _WORDS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
-_LONGEST = 2000
+_MAX_TEXT = 2000
 
 
 def doctor(options: Namespace) -> int:
@@ -83,6 +83,6 @@ def _profile(name: str) -> Profile:
 
 
 def _show(finding: Finding) -> None:
-    emit(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {neutral(finding.text, _LONGEST)}")
+    emit(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {neutral(finding.text, _MAX_TEXT)}")
     if finding.todo:
-        emit(f"{'':23}-> {neutral(finding.todo, _LONGEST)}")
+        emit(f"{'':23}-> {neutral(finding.todo, _MAX_TEXT)}")
