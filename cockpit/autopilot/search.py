@@ -168,15 +168,15 @@ class _Fit:
         points = np.array([trial.point for trial in trials], dtype=np.int64)
         good = np.array([trial.score is not None for trial in trials])
 
-        def process(values: Sequence[float], where: Floats) -> GaussianProcess:
-            return GaussianProcess(space.tables, points[where], np.asarray(values, dtype=np.float64), times[where])
+        def process(values: Sequence[float], mask: Floats) -> GaussianProcess:
+            return GaussianProcess(space.tables, points[mask], np.asarray(values, dtype=np.float64), times[mask])
 
         scores = [trial.score for trial in trials if trial.score is not None]
         self.scores = process(scores, good) if scores else None
         margins = [[trial.margins[at] if trial.margins else FAILED for trial in trials] for at in range(constraints)]
         margins.append([LARGEST if one else FAILED for one in good])
-        everywhere = np.ones(len(trials), dtype=bool)
-        self._limits = [process(one, everywhere) for one in margins if min(one) < 0]
+        all_trials = np.ones(len(trials), dtype=bool)
+        self._limits = [process(one, all_trials) for one in margins if min(one) < 0]
 
     @property
     def importance(self) -> Floats:
