@@ -102,13 +102,13 @@ def diagnosis(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence
         found += [FoundLimit(limit, name, words) for limit, words in limits_of(metrics, cores)]
     found = found or [FoundLimit(Limit.NOTHING, "", "no queue, CPU, memory or disk is at its limit")]
     order = list(Limit)
-    found.sort(key=lambda one: order.index(one.limit))
-    return [one._replace(knobs=_affecting(one, knobs)) for one in found]
+    found.sort(key=lambda each: order.index(each.limit))
+    return [each._replace(knobs=_affecting(each, knobs)) for each in found]
 
 
 def proposed(found: Sequence[FoundLimit]) -> tuple[str, ...]:
     """Return the knobs that affect any of the bottlenecks, those of the first bottleneck first."""
-    return tuple(dict.fromkeys(name for one in found for name in one.knobs))
+    return tuple(dict.fromkeys(name for each in found for name in each.knobs))
 
 
 def _affecting(found: FoundLimit, knobs: Sequence[Knob]) -> tuple[str, ...]:

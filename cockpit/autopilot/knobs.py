@@ -73,7 +73,7 @@ def _parsed_values(knob: Knob, text: str, unit: str) -> tuple[Sequence[float], t
 
 def _ordered_values(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
     """Return the values as sorted numbers; as unordered texts if any is not a number or has another unit."""
-    numbers = [_number(one, unit) for one in values]
+    numbers = [_number(value, unit) for value in values]
     if None in numbers:
         return (), tuple(values)
     return sorted({number for number in numbers if number is not None}), ()

@@ -39,22 +39,22 @@ class Proof(NamedTuple):
             return True
         if not self.is_better(verdict):
             return effect.outcome is not Outcome.INCONCLUSIVE
-        undecided = [one for one in self._guarded(verdict) if not self._is_harmless(one)]
-        return not undecided or any(one.low is not None and one.low > one.margin for one in undecided)
+        undecided = [effect for effect in self._guarded(verdict) if not self._is_harmless(effect)]
+        return not undecided or any(effect.low is not None and effect.low > effect.margin for effect in undecided)
 
     def objection(self, verdict: Verdict, state: State) -> str:
         """Return the reason against the values; "" if they are accepted."""
         if not self.is_better(verdict):
             return "not confirmed by the rounds"
-        for one in self._guarded(verdict):
-            if not self._is_harmless(one):
-                return _words(one)
+        for guarded in self._guarded(verdict):
+            if not self._is_harmless(guarded):
+                return _words(guarded)
         return next(self._broken(verdict, state), "")
 
     def _guarded(self, verdict: Verdict) -> Sequence[Effect]:
-        limited = {one.name for one in self.constraints if is_latency(one.name)}
+        limited = {constraint.name for constraint in self.constraints if is_latency(constraint.name)}
         names = {*_GUARDED, *limited} - {self.metric}
-        return [one for one in verdict.effects if one.name in names]
+        return [effect for effect in verdict.effects if effect.name in names]
 
     def _is_harmless(self, effect: Effect) -> bool:
         if effect.high is None:
@@ -62,18 +62,20 @@ class Proof(NamedTuple):
         if effect.high < effect.margin:
             return True
         highest = None if effect.before is None or not effect.relative else effect.before * (1 + effect.high)
-        limits = [one.value for one in self.constraints if one.name == effect.name and one.operator in ("<", "<=")]
+        limits = [
+            limit.value for limit in self.constraints if limit.name == effect.name and limit.operator in ("<", "<=")
+        ]
         return highest is not None and bool(limits) and highest < min(limits)
 
     def _broken(self, verdict: Verdict, state: State) -> Iterator[str]:
         """Yield the constraints that fail over all windows with the new values."""
-        segments = [one for one in state.segments if one.number in verdict.after]
+        segments = [segment for segment in state.segments if segment.number in verdict.after]
         if not segments:
             return
-        for one in hold(self.constraints, side_of_segments(state, segments, "the rounds").result):
-            if not one.holds:
-                found = "unknown" if one.found is None else f"{one.found:.4g}"
-                yield f"{one.threshold.text} failed in the rounds ({one.threshold.name} {found})"
+        for result in hold(self.constraints, side_of_segments(state, segments, "the rounds").result):
+            if not result.holds:
+                found = "unknown" if result.found is None else f"{result.found:.4g}"
+                yield f"{result.threshold.text} failed in the rounds ({result.threshold.name} {found})"
 
 
 def _words(effect: Effect) -> str:

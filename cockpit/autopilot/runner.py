@@ -245,7 +245,7 @@ class Autopilot:
         moved = self._changed(self._search.space.values(point))
         plan = self._source.profile.plan
         self._source.load.plan = replace(plan, requests=None, duration=self._seconds, stages=(), warmup=float(GUARD))
-        breaker = Breaker([_abort_limit(one) for one in self._constraints])
+        breaker = Breaker([_abort_limit(constraint) for constraint in self._constraints])
         self._skipping = False
         number, begun, run = len(self._search.trials) + 1, self._source.now(), self._source.load.runs
 
@@ -367,8 +367,8 @@ def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tu
     if result is None:
         return tuple(FAILED for _ in constraints)
     return tuple(
-        margin_of(one.found, one.threshold.value, below=one.threshold.operator in ("<", "<="), holds=one.holds)
-        for one in hold(constraints, result)
+        margin_of(each.found, each.threshold.value, below=each.threshold.operator in ("<", "<="), holds=each.holds)
+        for each in hold(constraints, result)
     )
 
 

@@ -101,7 +101,7 @@ class Search:
     def importance(self) -> dict[str, float]:
         """Return the relevance of each knob for the objective, as shares that add up to 1."""
         shares = self._fit().importance
-        return {one.knob: float(share) for one, share in zip(self.space.dimensions, shares, strict=True)}
+        return {dimension.knob: float(share) for dimension, share in zip(self.space.dimensions, shares, strict=True)}
 
     def _starting_points(self) -> list[Point]:
         """Return up to 2d + 1 points (d: number of knobs) far from each other and from the start."""
@@ -174,9 +174,9 @@ class _Fit:
         scores = [trial.score for trial in trials if trial.score is not None]
         self.scores = process(scores, good) if scores else None
         margins = [[trial.margins[at] if trial.margins else FAILED for trial in trials] for at in range(constraints)]
-        margins.append([LARGEST if one else FAILED for one in good])
+        margins.append([LARGEST if is_good else FAILED for is_good in good])
         all_trials = np.ones(len(trials), dtype=bool)
-        self._limits = [process(one, all_trials) for one in margins if min(one) < 0]
+        self._limits = [process(values, all_trials) for values in margins if min(values) < 0]
 
     @property
     def importance(self) -> Floats:

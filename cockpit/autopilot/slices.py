@@ -72,7 +72,7 @@ def search_fit(state: AutopilotState) -> SearchFit:
             for value, mean, end in values
         )
         slices.append(Slice(dimension.knob, importance[dimension.knob], slice_points))
-    return SearchFit(space.values(best[0]), tuple(sorted(slices, key=lambda one: -one.importance)))
+    return SearchFit(space.values(best[0]), tuple(sorted(slices, key=lambda each: -each.importance)))
 
 
 def _margins(trial: AutopilotTrial, constraints: int) -> tuple[float, ...]:

@@ -56,18 +56,18 @@ class Space:
 
     def values(self, point: Point) -> dict[str, str]:
         """Return the value of each knob."""
-        return {one.knob: one.values[at] for one, at in zip(self.dimensions, point, strict=True)}
+        return {dimension.knob: dimension.values[at] for dimension, at in zip(self.dimensions, point, strict=True)}
 
     def point(self, values: Mapping[str, str | None]) -> Point:
         """Return the point of these values. Raises ValueError for a value that its knob does not have."""
-        return tuple(one.values.index(values[one.knob] or "") for one in self.dimensions)
+        return tuple(dimension.values.index(values[dimension.knob] or "") for dimension in self.dimensions)
 
     def random(self, draw: Random) -> Point:
-        return tuple(draw.randrange(len(one.values)) for one in self.dimensions)
+        return tuple(draw.randrange(len(dimension.values)) for dimension in self.dimensions)
 
     def all(self) -> Iterator[Point]:
         """Yield every point; see `size`."""
-        shape = [len(one.values) for one in self.dimensions]
+        shape = [len(dimension.values) for dimension in self.dimensions]
         return (tuple(map(int, np.unravel_index(at, shape))) for at in range(self.size))
 
     def neighbours(self, point: Point) -> Iterator[Point]:

@@ -89,7 +89,7 @@ def _reason(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) ->
 
 def diagnosis_lines(found: Sequence[FoundLimit]) -> Iterator[str]:
     """Yield one line per bottleneck, with the knobs that affect it."""
-    for one in found:
-        host = f"{neutral(one.host)}: " if one.host else ""
-        knobs = f" → {', '.join(map(neutral, one.knobs))}" if one.knobs else ""
-        yield f"bottleneck: {host}{one.limit} ({one.evidence}){knobs}"
+    for each in found:
+        host = f"{neutral(each.host)}: " if each.host else ""
+        knobs = f" → {', '.join(map(neutral, each.knobs))}" if each.knobs else ""
+        yield f"bottleneck: {host}{each.limit} ({each.evidence}){knobs}"

@@ -126,7 +126,7 @@ async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, st
     if found is None:
         return EXIT_INTERRUPTED
     if options.json:
-        emit(to_json([one._asdict() for one in found]))
+        emit(to_json([each._asdict() for each in found]))
         return EXIT_GOOD
     emit("\n".join(diagnosis_lines(found)))
     if names := proposed(found):

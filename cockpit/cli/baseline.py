@@ -87,11 +87,11 @@ def _list(as_data: bool) -> None:
     if as_data:
         emit(to_json([baseline_json(each) for each in found]))
         return
-    width = max((len(one.name) for one in found), default=0)
+    width = max((len(base.name) for base in found), default=0)
     lines = [
-        f"{one.name:<{width}}  {_time_text(one.runs[-1])}  {counted(len(one.runs), 'run')}  "
-        f"{si(one.metric('rate') or 0)} req/s  {plan_words(one.plan)}"
-        for one in found
+        f"{base.name:<{width}}  {_time_text(base.runs[-1])}  {counted(len(base.runs), 'run')}  "
+        f"{si(base.metric('rate') or 0)} req/s  {plan_words(base.plan)}"
+        for base in found
     ]
     emit("\n".join(lines) or f"no baselines in {baselines.folder()}; make one: cockpit baseline set NAME RECORDING")
 

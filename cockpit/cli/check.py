@@ -119,7 +119,7 @@ def _threshold_results(
     """Return the results at the end of the runs; a threshold that aborted a run keeps its result at that instant."""
     results = hold(distinct((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
     failed = breaker.failed
-    return tuple(failed if failed and one.threshold.meaning == failed.threshold.meaning else one for one in results)
+    return tuple(failed if failed and each.threshold.meaning == failed.threshold.meaning else each for each in results)
 
 
 def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
@@ -145,7 +145,7 @@ def _reason_not_saved(found: CheckResult, results: Sequence[RunResult]) -> str:
         return "the run failed"
     if found.aborted:
         return f"{found.aborted.threshold.text} ended the run early"
-    if not all(one.counts.completed for one in results):
+    if not all(result.counts.completed for result in results):
         return "a run has no response"
     return ""
 
@@ -200,7 +200,7 @@ def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None
 
 def _with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadPlan) -> tuple[Threshold, ...]:
     """Add the default thresholds. Raises UsageError if a threshold needs a baseline and there is none."""
-    of_baseline = next((one for one in own if one.of_baseline), None)
+    of_baseline = next((threshold for threshold in own if threshold.of_baseline), None)
     if of_baseline and base is None:
         raise UsageError(f"{of_baseline.text!r}: no baseline is given; add --baseline NAME (see cockpit baseline list)")
     return with_defaults(own, base, plan)
@@ -209,4 +209,4 @@ def _with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: Load
 def _abort_on(profile: Profile, options: Namespace) -> tuple[Threshold, ...]:
     hosts = [host.name for host in profile.hosts]
     found = thresholds_for(f"{profile.name}: check.abort_on", profile.abort_on, options.abort_on, hosts)
-    return tuple(check_abort(one) for one in found)
+    return tuple(check_abort(threshold) for threshold in found)

@@ -51,9 +51,9 @@ async def _start(
     """Start the generators; offer to install cockpit on a generator without it, once for each."""
     from cockpit.cluster.over_ssh import cluster_over_ssh
 
-    installable = {one.name: one for one in generators if not one.python}
+    installable = {generator.name: generator for generator in generators if not generator.python}
     while True:
-        print(f"starting generators: {', '.join(one.name for one in generators)}", file=sys.stderr)
+        print(f"starting generators: {', '.join(generator.name for generator in generators)}", file=sys.stderr)
         try:
             return await stack.enter_async_context(cluster_over_ssh(generators, ssh_config))
         except NotInstalled as error:

@@ -51,9 +51,9 @@ _TABLE = (
     ),
     ExportFormat("svg", "the screen, at its end or --at T", "cockpit.cli.export:screen_svg", options=_SCREEN),
 )
-EXPORT_FORMATS = {one.name: one for one in _TABLE}
+EXPORT_FORMATS = {form.name: form for form in _TABLE}
 
 
 def takers(option: str) -> str:
     """Return the names of the formats that take an option, e.g. `cast, svg`."""
-    return ", ".join(one.name for one in _TABLE if one.options and option in one.options)
+    return ", ".join(form.name for form in _TABLE if form.options and option in form.options)

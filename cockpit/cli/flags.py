@@ -55,8 +55,8 @@ class FlagGroup(Protocol):
 
 def add_flags(group: FlagGroup, flags: FlagTable, **more: Any) -> None:
     """Add the flags of a table; `more`: further keyword arguments of `add_argument` for all of them."""
-    for one in flags:
-        if isinstance(one, Flag):
-            group.add_argument(*one.names.split(), **one.settings(), **more)
+    for entry in flags:
+        if isinstance(entry, Flag):
+            group.add_argument(*entry.names.split(), **entry.settings(), **more)
         else:
-            add_flags(group.add_mutually_exclusive_group(), one, **more)
+            add_flags(group.add_mutually_exclusive_group(), entry, **more)

@@ -107,11 +107,11 @@ def _placeholders() -> Iterator[tuple[str, str]]:
             if table
         ),
     )
-    yield "{export formats}", "\n".join(f"    {one.example}" for one in EXPORT_FORMATS.values())
+    yield "{export formats}", "\n".join(f"    {form.example}" for form in EXPORT_FORMATS.values())
     yield "{shown settings}", "\n".join(_shown_rows())
     yield "{kinds of status pages}", _alternatives(STATUS_PAGES)
     yield "{kinds of knobs}", _alternatives(KNOB_KINDS)
-    yield "{load options}", "\n".join(f"| `{one.name}` | {one.meaning} |" for one in LOAD_OPTIONS.values())
+    yield "{load options}", "\n".join(f"| `{option.name}` | {option.meaning} |" for option in LOAD_OPTIONS.values())
     for key in ("key", "mount"):
         yield f"{{kinds with {key}}}", ", ".join(kind for kind, keys in NEEDS.items() if key in keys)
     yield (
@@ -124,7 +124,7 @@ def _placeholders() -> Iterator[tuple[str, str]]:
 
 def _at_start(kind: ServerKind) -> dict[str, KnownSetting]:
     """Return the settings of a program by their variable and options."""
-    return {", ".join(filter(None, (one.variable, *one.options))): one.setting for one in kind.at_start}
+    return {", ".join(filter(None, (start.variable, *start.options))): start.setting for start in kind.at_start}
 
 
 def _status_row(page: StatusPageKind) -> str:
@@ -135,7 +135,7 @@ def _status_row(page: StatusPageKind) -> str:
 
 def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
     """Return a heading and a table of a kind's known settings."""
-    rows = [f"| `{name}` | {one.help} | {one.form.words} | {one.impact} |" for name, one in table.items()]
+    rows = [f"| `{name}` | {known.help} | {known.form.words} | {known.impact} |" for name, known in table.items()]
     head = "| setting | effect, and when it matters | value | needs |"
     return "\n".join((f"## {kind}\n", head, "|---|---|---|---|", *rows))
 
@@ -143,8 +143,8 @@ def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
 def _shown_rows() -> Iterator[str]:
     """Yield a row per source of values in running servers, with the settings that it shows."""
     for kind in KINDS:
-        for source in dict.fromkeys(one.source for one in kind.shown.values()):
-            names = " ".join(f"`{name}`" for name, one in kind.shown.items() if one.source == source)
+        for source in dict.fromkeys(shown.source for shown in kind.shown.values()):
+            names = " ".join(f"`{name}`" for name, shown in kind.shown.items() if shown.source == source)
             yield f"| {kind.name} | {names} | {source} |"
 
 

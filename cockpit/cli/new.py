@@ -22,8 +22,8 @@ def new(options: Namespace) -> int:
     with errors_name_flags():
         url = checked_url(options.url)
     surveyed = asyncio.run(_survey(url, options))
-    for one in surveyed:
-        print(f"{one.config.name}: {neutral(one.words, 400)}", file=sys.stderr)
+    for host in surveyed:
+        print(f"{host.config.name}: {neutral(host.words, 400)}", file=sys.stderr)
     text = profile_text(draft_of(url, surveyed, concurrency=options.concurrency, duration=f"{options.duration:g}s"))
     path = options.output or place_for(url, surveyed)
     try:

@@ -68,7 +68,7 @@ def _order(study: Study, turn: int) -> str:
 
 
 def _variants(study: Study) -> list[str]:
-    return [f"  variant   {neutral(one.name)}: {neutral(_settings(study, one), 200)}" for one in study.variants]
+    return [f"  variant   {neutral(each.name)}: {neutral(_settings(study, each), 200)}" for each in study.variants]
 
 
 def _settings(study: Study, variant: Variant) -> str:
@@ -91,7 +91,7 @@ def _rules(study: Study) -> list[tuple[str, str]]:
     if study.levels:
         rules.append(("levels", ", ".join(level_words(study, level) for level in study.levels)))
     if len(study.passes) > 1:
-        rules.append(("passes", ", ".join(neutral(one.name) for one in study.passes)))
+        rules.append(("passes", ", ".join(neutral(each.name) for each in study.passes)))
     if study.compare:
         rules.append(("verdicts", ", ".join(f"{neutral(b)} vs {neutral(a)}" for a, b in study.compare)))
         rules.append(("metrics", ", ".join(study.judge) or f"{headline_of(study)} and the other default metrics"))

@@ -185,7 +185,7 @@ def _next_to_undo(histories: Mapping[str, Sequence[Past]]) -> tuple[str, Past]:
     if not found:
         hosts = ", ".join(histories)
         raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts or 'a host with knobs'}")
-    return max(found, key=lambda one: (one[1].state == PastState.HALF_DONE, one[1].about.when))
+    return max(found, key=lambda each: (each[1].state == PastState.HALF_DONE, each[1].about.when))
 
 
 async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Past]]:
@@ -195,18 +195,18 @@ async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Past
 
 def _newest_first(histories: Mapping[str, Sequence[Past]]) -> list[tuple[str, Past]]:
     found = [(host, past) for host, each in histories.items() for past in each]
-    return sorted(found, key=lambda one: one[1].about.when, reverse=True)
+    return sorted(found, key=lambda each: each[1].about.when, reverse=True)
 
 
 async def _history(options: Namespace, profile: Profile) -> None:
     async with _live(profile, options, profile.knobs) as live:
         past = _newest_first(await _histories(live, profile))
     if options.json:
-        emit(to_json([past_row(host, one) for host, one in past]))
+        emit(to_json([past_row(host, change) for host, change in past]))
     elif not past:
         emit("no changes yet")
     else:
-        emit("\n".join(past_line(host, one) for host, one in past))
+        emit("\n".join(past_line(host, change) for host, change in past))
 
 
 async def _action(options: Namespace, profile: Profile) -> None:
@@ -215,7 +215,7 @@ async def _action(options: Namespace, profile: Profile) -> None:
         if options.json:
             emit(to_json(profile.actions))
             return
-        lines = [f"{one.name}  {one.host}  {one.times} x  {neutral(one.command, 100)}" for one in profile.actions]
+        lines = [f"{each.name}  {each.host}  {each.times} x  {neutral(each.command, 100)}" for each in profile.actions]
         emit("\n".join(lines) or "the profile has no actions; add an [[action]] block to it")
         return
     known = {action.name: action for action in profile.actions}
