@@ -39,8 +39,8 @@ def trial_cells(trial: AutopilotTrial, state: AutopilotState) -> tuple[str, str,
     changed = {name: value for name, value in trial.values.items() if value != original.get(name)}
     settings = values_words(changed) if changed else "the original values"
     if trial.outcome != "measured":
-        problem = "constraint failed" if trial.outcome == "broken" else trial.outcome
-        return settings, "", f"{problem}: {neutral(trial.detail, 200)}"
+        outcome = "constraint failed" if trial.outcome == "broken" else trial.outcome
+        return settings, "", f"{outcome}: {neutral(trial.detail, 200)}"
     failed = [text for text, margin in zip(plan.constraints, trial.margins, strict=False) if margin < 0]
     problem = f"constraint failed: {neutral(', '.join(failed))}" if failed else ""
     return settings, metric_words(plan.metric, trial.metric), problem
