@@ -1,1 +1,1 @@
-"""Search for better settings under load, and the proof of what it found."""
+"""Search for better settings under load, and their proof in fresh rounds."""

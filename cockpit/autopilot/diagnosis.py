@@ -1,4 +1,4 @@
-"""What limits a server under load, by the evidence of a run, and the knobs that bear on it. Pure."""
+"""Bottlenecks of a server under load, from the metrics of a run, and the knobs that affect them. Pure."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from cockpit.model.host_state import HostState
 from cockpit.model.knobs import Knob
 from cockpit.model.metrics import RunResult, host_metrics
 
-# Shares (per cent) from which a CPU, and all CPUs of a host, are busy; of memory below which it is short.
-_CORE_BUSY, _HOST_BUSY, _SHORT = 95.0, 90.0, 10.0
-# Least share of the time (per cent) in which tasks wait for a CPU, and for a disk, that is reported.
-_CPU_WAITS, _WAITS = 50.0, 10.0
-# Least number per second of started processes, and of refused connections, that is reported.
-_SPAWNS, _OVERFLOWS = 1.0, 0.5
-# Least share of workers that are busy, and of the time in which the generator is the bottleneck, that is reported.
-_ALL_BUSY, _GENERATOR = 0.95, 0.1
+# Utilization (%) from which one CPU, and all CPUs of a host, count as busy; available memory (%) that counts as short.
+_CORE_BUSY, _HOST_BUSY, _MEMORY_SHORT = 95.0, 90.0, 10.0
+# Minimum share of the time (%) in which tasks wait for a CPU; in which they wait for a disk or a cgroup is throttled.
+_CPU_WAIT, _WAIT = 50.0, 10.0
+# Minimum rates (/s) of spawned processes and of accept queue overflows.
+_SPAWNED, _OVERFLOWS = 1.0, 0.5
+# Minimum share of busy workers, and of the time in which the generator is the bottleneck.
+_WORKERS_BUSY, _GENERATOR_BOUND = 0.95, 0.1
 
 
 class Limit(StrEnum):
-    """What limits the rate, in the order in which it should be looked at."""
+    """Bottlenecks, in the order in which to remove them."""
 
     GENERATOR = "the load generator"
     OVERFLOWS = "the accept queue overflows"
     WORKERS = "all workers are busy"
     QUEUED = "requests wait for a process"
-    CHURN = "processes are started all the time"
+    CHURN = "processes are spawned continuously"
     QUOTA = "the CPU quota of its cgroup"
     MEMORY = "memory is short"
     DISK = "tasks wait for the disk"
     CORE = "one CPU is busy, others are not"
     CPU = "all CPUs are busy"
-    NOTHING = "nothing of what is measured"
+    NOTHING = "none found"
 
 
-# Settings that bear on each limit, by their names in lower case.
+# Settings that affect each bottleneck, in lower case.
 _WORKERS = (
     *("maxrequestworkers", "serverlimit", "threadsperchild", "startservers", "minsparethreads", "maxsparethreads"),
     *("pm", "pm.max_children", "pm.start_servers", "pm.min_spare_servers", "pm.max_spare_servers"),
@@ -66,7 +66,7 @@ _COST = (
     *("tcp_nopush", "open_file_cache", "access_log", "server.event-handler", "proxy_cache", "cache", "default_ttl"),
 )
 _SPREAD = ("worker_processes", "nbthread", "workers", "server.max-worker", "threads", "worker_class", "mpm")
-_BEARING: dict[Limit, tuple[str, ...]] = {
+_AFFECTED_BY: dict[Limit, tuple[str, ...]] = {
     Limit.OVERFLOWS: (*_QUEUE, *_WORKERS),
     Limit.WORKERS: _WORKERS,
     Limit.QUEUED: _WORKERS,
@@ -78,13 +78,13 @@ _BEARING: dict[Limit, tuple[str, ...]] = {
     Limit.QUOTA: _COST,
     Limit.NOTHING: (*_WORKERS, *_COST),
 }
-# Means of status pages: busy and idle workers, and requests that wait for one.
+# Metrics of status pages: busy and idle workers; requests queued for a worker.
 _BUSY = (("apache.busy", "apache.idle"), ("lighttpd.busy", "lighttpd.idle"), ("php-fpm.active", "php-fpm.idle"))
 _QUEUED = ("php-fpm.queued", "haproxy.queued")
 
 
 class FoundLimit(NamedTuple):
-    """A limit of a host ("": the generator's machine), with the evidence in words, and the knobs that bear on it."""
+    """A bottleneck on a host ("": the generator's machine), its evidence as text, and the knobs that affect it."""
 
     limit: Limit
     host: str
@@ -93,48 +93,48 @@ class FoundLimit(NamedTuple):
 
 
 def diagnosis(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence[Knob]) -> list[FoundLimit]:
-    """Return what limited a run, at least one finding; `hosts` are as they were at its end."""
+    """Return the bottlenecks of a run, at least one (NOTHING). `hosts`: their state at the end of the run."""
     found = [FoundLimit(*each) for each in _of_generator(result)]
     for name, window in result.hosts.items():
         metrics = host_metrics(window, result.seconds)
         host = hosts.get(name)
         cores = [100 - core.idle - core.iowait for core in (host.cores if host else ()) if core is not None]
         found += [FoundLimit(limit, name, words) for limit, words in limits_of(metrics, cores)]
-    found = found or [FoundLimit(Limit.NOTHING, "", "no queue, no CPU, no memory and no disk is at its limit")]
+    found = found or [FoundLimit(Limit.NOTHING, "", "no queue, CPU, memory or disk is at its limit")]
     order = list(Limit)
-    found.sort(key=lambda one: order.index(one.limit))
-    return [one._replace(knobs=_bearing(one, knobs)) for one in found]
+    found.sort(key=lambda each: order.index(each.limit))
+    return [each._replace(knobs=_affecting(each, knobs)) for each in found]
 
 
 def proposed(found: Sequence[FoundLimit]) -> tuple[str, ...]:
-    """Return the knobs that bear on any of the findings, the first limit's first."""
-    return tuple(dict.fromkeys(name for one in found for name in one.knobs))
+    """Return the knobs that affect any of the bottlenecks, those of the first bottleneck first."""
+    return tuple(dict.fromkeys(name for each in found for name in each.knobs))
 
 
-def _bearing(found: FoundLimit, knobs: Sequence[Knob]) -> tuple[str, ...]:
-    names = _BEARING.get(found.limit, ())
-    own = [knob for knob in knobs if found.host in ("", knob.host)]
+def _affecting(found: FoundLimit, knobs: Sequence[Knob]) -> tuple[str, ...]:
+    names = _AFFECTED_BY.get(found.limit, ())
+    of_host = [knob for knob in knobs if found.host in ("", knob.host)]
     return tuple(
-        knob.name for knob in own if {knob.name.lower(), knob.directive.lower(), knob.key.lower()} & set(names)
+        knob.name for knob in of_host if {knob.name.lower(), knob.directive.lower(), knob.key.lower()} & set(names)
     )
 
 
 def _of_generator(result: RunResult) -> Iterator[tuple[Limit, str, str]]:
-    if result.seconds > 0 and result.saturated / result.seconds >= _GENERATOR:
+    if result.seconds > 0 and result.saturated / result.seconds >= _GENERATOR_BOUND:
         share = result.saturated / result.seconds
         yield (
             Limit.GENERATOR,
             "",
-            f"its CPU was the bottleneck in {share:.0%} of the time: add load processes or machines",
+            f"its CPU was the bottleneck for {share:.0%} of the time; add load processes or machines",
         )
 
 
 def limits_of(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[tuple[Limit, str]]:
-    """Yield the limits of a host with their evidence, from its metrics over a run; `cores`: use of each CPU (%)."""
+    """Yield the bottlenecks of a host with their evidence. `metrics` are over a run; `cores`: use of each CPU (%)."""
     if (overflows := metrics.get("listen.ListenOverflows", 0.0)) >= _OVERFLOWS:
         yield Limit.OVERFLOWS, f"{overflows:.1f} connections/s found the accept queue full"
     for busy, idle in _BUSY:
-        if busy in metrics and metrics[busy] >= _ALL_BUSY * (metrics[busy] + metrics.get(idle, 0.0)) > 0:
+        if busy in metrics and metrics[busy] >= _WORKERS_BUSY * (metrics[busy] + metrics.get(idle, 0.0)) > 0:
             yield (
                 Limit.WORKERS,
                 f"{metrics[busy]:.0f} busy, {metrics.get(idle, 0.0):.0f} idle ({busy.partition('.')[0]})",
@@ -142,18 +142,18 @@ def limits_of(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[
     for name in _QUEUED:
         if metrics.get(name, 0.0) >= 1:
             yield Limit.QUEUED, f"{metrics[name]:.0f} on average ({name})"
-    if (spawned := metrics.get("processes.spawned_per_s", 0.0)) >= _SPAWNS:
-        yield Limit.CHURN, f"{spawned:.1f} of the server's processes were started per second"
+    if (spawned := metrics.get("processes.spawned_per_s", 0.0)) >= _SPAWNED:
+        yield Limit.CHURN, f"{spawned:.1f} spawned/s"
     if metrics.get("swapping.pswpin", 0.0) + metrics.get("swapping.pswpout", 0.0) > 0:
         yield Limit.MEMORY, "pages are swapped in or out"
-    elif 100 * metrics.get("memory.available", 1.0) < _SHORT * metrics.get("memory.total", 1.0):
-        yield Limit.MEMORY, f"{100 * metrics['memory.available'] / metrics['memory.total']:.0f}% is available"
-    elif metrics.get("cgroup.memory", 0.0) > 100 - _SHORT:
-        yield Limit.MEMORY, f"its cgroup has {metrics['cgroup.memory']:.0f}% of its limit"
-    if (throttled := metrics.get("cgroup.throttled", 0.0)) >= _WAITS:
-        quota = f": {metrics['cgroup.quota'] / 100:.3g} CPUs" if "cgroup.quota" in metrics else ""
-        yield Limit.QUOTA, f"used up in {throttled:.0f}% of the periods{quota}"
-    if max(metrics.get("pressure.sio", 0.0), metrics.get("cpu.iowait", 0.0)) >= _WAITS:
+    elif 100 * metrics.get("memory.available", 1.0) < _MEMORY_SHORT * metrics.get("memory.total", 1.0):
+        yield Limit.MEMORY, f"{100 * metrics['memory.available'] / metrics['memory.total']:.0f}% available"
+    elif metrics.get("cgroup.memory", 0.0) > 100 - _MEMORY_SHORT:
+        yield Limit.MEMORY, f"its cgroup uses {metrics['cgroup.memory']:.0f}% of its limit"
+    if (throttled := metrics.get("cgroup.throttled", 0.0)) >= _WAIT:
+        quota = f", quota {metrics['cgroup.quota'] / 100:.3g} CPUs" if "cgroup.quota" in metrics else ""
+        yield Limit.QUOTA, f"throttled in {throttled:.0f}% of the periods{quota}"
+    if max(metrics.get("pressure.sio", 0.0), metrics.get("cpu.iowait", 0.0)) >= _WAIT:
         yield Limit.DISK, f"{max(metrics.get('pressure.sio', 0.0), metrics.get('cpu.iowait', 0.0)):.0f}% of the time"
     yield from _of_cpu(metrics, cores)
 
@@ -165,10 +165,10 @@ def _of_cpu(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[tu
     waits = metrics.get("pressure.scpu", 0.0)
     if busy >= _HOST_BUSY:
         yield Limit.CPU, f"{busy:.0f}% busy"
-    elif waits >= _CPU_WAITS:
+    elif waits >= _CPU_WAIT:
         yield (
             Limit.CPU,
-            f"tasks waited for a CPU in {waits:.0f}% of the time, though {100 - busy:.0f}% were idle: a quota",
+            f"tasks waited for a CPU for {waits:.0f}% of the time while {100 - busy:.0f}% was idle, because of a quota",
         )
     elif len(cores) > 1 and max(cores) >= _CORE_BUSY:
-        yield Limit.CORE, f"the busiest {max(cores):.0f}%, all together {busy:.0f}%"
+        yield Limit.CORE, f"busiest CPU {max(cores):.0f}%, all CPUs {busy:.0f}%"

@@ -15,27 +15,30 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%]*)")
 
 
 def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
-    """Return the values to try, the original one among them ("": not set). `wanted` are values and a range, "": those
-    that the profile allows. Raises UsageError if they are none, or if the knob does not take one."""
+    """Return a knob with the values to try, which include the original one ("": not set).
+
+    `wanted`: values and ranges as text; "": the values that the profile allows.
+    Raises UsageError for values that are invalid or not allowed, and for fewer than two.
+    """
     if knob.secret:
-        raise UsageError(f"{knob.name} is secret; its values cannot be searched")
+        raise UsageError(f"{knob.name}: secret values cannot be searched")
     unit = knob.unit.strip() or _unit(original)
-    numbers, others = _wanted(knob, wanted, unit)
-    own = _number(original, unit)
-    if own is not None and (not others or original not in others):
-        numbers = sorted({*numbers, own})
+    numbers, others = _parsed_values(knob, wanted, unit)
+    original_number = _number(original, unit)
+    if original_number is not None and (not others or original not in others):
+        numbers = sorted({*numbers, original_number})
     elif original not in others:
         others = (*others, original)
-    for_server = [f"{_spelled(number)}{unit}" for number in numbers]
-    if own is not None and own in numbers:
-        # As it is written there: 65 and 65s may be the same.
-        for_server[list(numbers).index(own)] = original
-    values = (*for_server, *others)
+    texts = [f"{_number_text(number)}{unit}" for number in numbers]
+    if original_number is not None and original_number in numbers:
+        # The original spelling: 65 and 65s may be the same value.
+        texts[list(numbers).index(original_number)] = original
+    values = (*texts, *others)
     for value in values:
         if value != original and (problem := knob.malformed(value) or knob.refuses(value)):
             raise UsageError(f"{knob.name}={value}: {problem}")
     if len(values) < 2:
-        raise UsageError(f"{knob.name} has one value only; name some: --knob {knob.name}=5..400")
+        raise UsageError(f"{knob.name}: only one value to try; give a range: --knob {knob.name}=5..400")
     return SearchedKnob(knob.name, values, len(numbers), knob.price)
 
 
@@ -49,45 +52,45 @@ def _dimension(knob: SearchedKnob) -> Dimension:
     return Dimension(knob.knob, knob.values, (*places, *(None for _ in knob.values[knob.ordered :])))
 
 
-def _wanted(knob: Knob, wanted: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
-    """The numbers, and the values without an order."""
-    if not wanted:
-        return _allowed(knob, unit)
+def _parsed_values(knob: Knob, text: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+    """Return the numbers, and the values without an order."""
+    if not text:
+        return _allowed_values(knob, unit)
     numbers: list[float] = []
     others: list[str] = []
     ranged = False
-    for part in filter(None, (part.strip() for part in wanted.split(","))):
+    for part in filter(None, (part.strip() for part in text.split(","))):
         if found := _RANGE.fullmatch(part):
             low, high = float(found[1]), float(found[2])
             if not low < high:
-                raise UsageError(f"{knob.name}={part}: the first number must be the smaller one")
+                raise UsageError(f"{knob.name}={part}: empty range; write the smaller number first")
             numbers += levels(low, high)
             ranged = True
         else:
             others.append(part)
-    return (numbers, tuple(others)) if ranged else _ordered(others, unit)
+    return (numbers, tuple(others)) if ranged else _ordered_values(others, unit)
 
 
-def _ordered(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
-    """Return the values as numbers in order; as they are written if one is no number, or has another unit."""
-    numbers = [_number(one, unit) for one in values]
+def _ordered_values(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+    """Return the values as sorted numbers; as unordered texts if any is not a number or has another unit."""
+    numbers = [_number(value, unit) for value in values]
     if None in numbers:
         return (), tuple(values)
     return sorted({number for number in numbers if number is not None}), ()
 
 
-def _allowed(knob: Knob, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+def _allowed_values(knob: Knob, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
     choices = knob.choices or (knob.known.form.choices if knob.known else ())
     if choices:
-        return _ordered(choices, unit)
+        return _ordered_values(choices, unit)
     if knob.min is not None and knob.max is not None:
         return levels(knob.min, knob.max), ()
     raise UsageError(
-        f"{knob.name}: its profile has neither values nor min and max; name some: --knob {knob.name}=5..400"
+        f"{knob.name}: no values, and no min and max, in the profile; give a range: --knob {knob.name}=5..400"
     )
 
 
-def _spelled(number: float) -> str:
+def _number_text(number: float) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 

@@ -1,4 +1,4 @@
-"""The person who watches a search, on the screen or in a terminal, and what is asked of them."""
+"""Decisions of the user during a search, made on the screen or in a terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cockpit.autopilot.runner import Autopilot, SearchResult
 
 class Person(Protocol):
     async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
-        """Return which of the knobs are searched, after a look at what limits the server; at least one. `left_out` are
-        lines about those that cannot be."""
+        """Return the knobs to search, at least one. `found`: bottlenecks of the server; `left_out`: a line per knob
+        that cannot be searched."""
 
     def began(self, pilot: Autopilot) -> None:
-        """The search begins; it can be paused from now on."""
+        """Take the search when it starts; from now on it can be paused."""
 
     async def approve(self, values: Mapping[str, str]) -> bool:
         """Return whether these values may be tried."""
@@ -24,5 +24,5 @@ class Person(Protocol):
         """Return whether the proposed values stay active, if they are better."""
 
 
-# Searches as this person decides.
+# Runs a search with the decisions of this user.
 Search = Callable[[Person], Awaitable[SearchResult]]

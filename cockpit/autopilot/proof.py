@@ -1,8 +1,8 @@
-"""The claim of a search, from the rounds that compare its values with the original ones. Pure.
+"""Acceptance of a search's values, from rounds that compare them with the original values. Pure.
 
-Errors and the latencies p99 and those with a limit must not become worse by more than the margin of their metric, which
-is set before anything is measured (analysis.effects.MARGINS); a latency that surely stays within its limit may. Such a
-comparison continues until that is known, too: rounds alone end with the headline.
+Errors, p99 and each latency with a limit must be non-inferior: worse by less than the margin of the metric, which is
+fixed in advance (analysis.effects.MARGINS). A latency may rise further if its whole interval is within its limit.
+Rounds usually end with the headline; these continue until non-inferiority is decided, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GUARDED = ("errors", "p99")
 
 
 class Proof(NamedTuple):
-    """What the values of a search must show: more (or less) of `metric`, and the `constraints`."""
+    """Criteria of acceptance: `metric` is better, and the `constraints` hold."""
 
     metric: str
     constraints: tuple[Threshold, ...] = ()
@@ -31,7 +31,7 @@ class Proof(NamedTuple):
         return verdict.outcome is not Outcome.INVALID and effect is not None and effect.outcome is Outcome.BETTER
 
     def is_decided(self, verdict: Verdict) -> bool:
-        """Return whether more rounds could not change the claim."""
+        """Return whether more rounds cannot change the result."""
         if verdict.values[0] < FIRST_TEST:
             return False
         effect = verdict.effect(self.metric)
@@ -39,22 +39,22 @@ class Proof(NamedTuple):
             return True
         if not self.is_better(verdict):
             return effect.outcome is not Outcome.INCONCLUSIVE
-        doubtful = [one for one in self._guarded(verdict) if not self._is_harmless(one)]
-        return not doubtful or any(one.low is not None and one.low > one.margin for one in doubtful)
+        undecided = [effect for effect in self._guarded(verdict) if not self._is_harmless(effect)]
+        return not undecided or any(effect.low is not None and effect.low > effect.margin for effect in undecided)
 
     def objection(self, verdict: Verdict, state: State) -> str:
-        """Return why the claim does not hold; "" if it does."""
+        """Return the reason against the values; "" if they are accepted."""
         if not self.is_better(verdict):
-            return "the rounds did not confirm it"
-        for one in self._guarded(verdict):
-            if not self._is_harmless(one):
-                return _words(one)
+            return "not confirmed by the rounds"
+        for guarded in self._guarded(verdict):
+            if not self._is_harmless(guarded):
+                return _words(guarded)
         return next(self._broken(verdict, state), "")
 
     def _guarded(self, verdict: Verdict) -> Sequence[Effect]:
-        limited = {one.name for one in self.constraints if is_latency(one.name)}
+        limited = {constraint.name for constraint in self.constraints if is_latency(constraint.name)}
         names = {*_GUARDED, *limited} - {self.metric}
-        return [one for one in verdict.effects if one.name in names]
+        return [effect for effect in verdict.effects if effect.name in names]
 
     def _is_harmless(self, effect: Effect) -> bool:
         if effect.high is None:
@@ -62,25 +62,27 @@ class Proof(NamedTuple):
         if effect.high < effect.margin:
             return True
         highest = None if effect.before is None or not effect.relative else effect.before * (1 + effect.high)
-        limits = [one.value for one in self.constraints if one.name == effect.name and one.operator in ("<", "<=")]
+        limits = [
+            limit.value for limit in self.constraints if limit.name == effect.name and limit.operator in ("<", "<=")
+        ]
         return highest is not None and bool(limits) and highest < min(limits)
 
     def _broken(self, verdict: Verdict, state: State) -> Iterator[str]:
-        """Yield the constraints that do not hold over all windows with the new values."""
-        segments = [one for one in state.segments if one.number in verdict.after]
+        """Yield the constraints that fail over all windows with the new values."""
+        segments = [segment for segment in state.segments if segment.number in verdict.after]
         if not segments:
             return
-        for one in hold(self.constraints, side_of_segments(state, segments, "the rounds").result):
-            if not one.holds:
-                found = "unknown" if one.found is None else f"{one.found:.4g}"
-                yield f"{one.threshold.text} does not hold in the rounds ({one.threshold.name} {found})"
+        for result in hold(self.constraints, side_of_segments(state, segments, "the rounds").result):
+            if not result.holds:
+                found = "unknown" if result.found is None else f"{result.found:.4g}"
+                yield f"{result.threshold.text} failed in the rounds ({result.threshold.name} {found})"
 
 
 def _words(effect: Effect) -> str:
     if effect.high is None:
-        return f"{effect.name} could not be compared"
+        return f"{effect.name}: insufficient data"
     unit = "%" if effect.relative else " points"
     worst = 100 * effect.high
-    instead = f"; --where '{effect.name} < TIME' allows more" if effect.relative else ""
-    allowed = f"{100 * effect.margin:g}{unit} are allowed{instead}"
-    return f"{effect.name} may have risen by {worst:.{0 if worst >= 10 else 1}f}{unit}, and {allowed}"
+    option = f"; --where '{effect.name} < TIME' allows more" if effect.relative else ""
+    allowed = f"allowed: {100 * effect.margin:g}{unit}{option}"
+    return f"{effect.name} may be up to {worst:.{0 if worst >= 10 else 1}f}{unit} higher ({allowed})"

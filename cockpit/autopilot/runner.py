@@ -1,4 +1,4 @@
-"""Search in a live session: evaluations as changes that the hosts undo by themselves, then the proof in rounds."""
+"""Search in a live session: evaluations as temporary changes, then the proof in rounds."""
 
 from __future__ import annotations
 
@@ -33,44 +33,43 @@ from cockpit.model.autopilot import (
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError, TargetError, UsageError
 from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
-from cockpit.model.text import elapsed
+from cockpit.model.text import counted, elapsed
 from cockpit.session.controls import Afterwards
 from cockpit.session.live_session import LiveSession
 
-# Seconds of an evaluation, at most, and the deviation of its mean (a share) that is precise enough.
+# Maximum duration of an evaluation (s), and the target for the relative standard error of its mean.
 LONGEST, PRECISE = 60.0, 0.015
-# Seconds that a set-up is expected to take until one was made, and that a host waits beyond an evaluation.
-_SET_UP, _SPARE = 6.0, 60.0
-# Rounds of the proof, at most, and the share of the budget that they may take.
+# Duration of a set-up (s) that is assumed before the first; time (s) after an evaluation until its host rolls back.
+_SET_UP, _ROLLBACK_DELAY = 6.0, 60.0
+# Maximum rounds of the proof, and their maximum share of the budget.
 ROUNDS, _PROOF = 12, 0.5
-# A search ends once the next evaluation is expected to improve the metric by less than this share, after at least so
-# many evaluations beyond the first ones.
-_LITTLE, _LEAST_SEARCHED = 0.005, 6
-# How many of the best are measured again before one is chosen.
+# Expected improvement (share) below which a search ends, and the evaluations after the first points that it needs.
+_MIN_IMPROVEMENT, _MIN_SEARCHED = 0.005, 6
+# Number of best points that are measured again before the best is chosen.
 _RACED = 3
-# Factor beyond the limit of a latency at which an evaluation is stopped.
-_BADLY = 10.0
-# Seconds that a lost host may stay away.
-_AWAY = 120.0
-# Evaluations that fail in a row before the search gives up.
-_HOPELESS = 5
+# Multiple of a latency limit at which an evaluation is aborted.
+_ABORT_FACTOR = 10.0
+# Maximum wait for a lost host (s).
+_RECONNECT_WITHIN = 120.0
+# Consecutive failed evaluations after which a search gives up.
+_MAX_FAILURES = 5
 
 
-# Asks a person whether these values may be tried.
+# Asks the user whether these values may be tried.
 Approve = Callable[[Mapping[str, str]], Awaitable[bool]]
 # Decides at the end of a search whether the proposed values, if they are better, stay active.
 Keep = Callable[["SearchResult"], Awaitable[bool]]
 
 
 class SearchResult(NamedTuple):
-    """The end of a search: the proposed values, and the verdict of the rounds on them (None: none were run)."""
+    """Result of a search: its end with the proposed values, and the verdict of the rounds (None: no rounds ran)."""
 
     ended: AutopilotEnded
     verdict: Verdict | None = None
 
 
 class Autopilot:
-    """One search in one session. A person can pause it, skip an evaluation, and end it early, with the proof."""
+    """One search in one session. The user can pause it, skip an evaluation, and end it early with the proof."""
 
     def __init__(
         self,
@@ -81,8 +80,8 @@ class Autopilot:
         limits: Iterable[str] = (),
         spent: float = 0.0,
     ) -> None:
-        """`original` are the values of the start by knob, "": not set. `approve` is asked before each evaluation of
-        others; None: all are approved. `limits`, what a diagnosis found, are recorded; `spent` are its seconds."""
+        """`original`: values by knob before the search ("": not set). `approve`: called before other values are
+        evaluated; None: all are approved. `limits`: texts of the diagnosis, to record. `spent`: its duration (s)."""
         self.plan = plan
         self._live = live
         self._source = live.source
@@ -92,45 +91,45 @@ class Autopilot:
         self._search = Search(space, space.point(self._original), len(self._constraints), plan.seed)
         self._seconds = plan.seconds
         self._began, self._spent = 0.0, spent
-        self._took: list[float] = []
-        self._failures, self._why = 0, ""
+        self._set_up_times: list[float] = []
+        self._failures, self._last_error = 0, ""
         self._approve = approve
-        self._going = asyncio.Event()
-        self._going.set()
+        self._resumed = asyncio.Event()
+        self._resumed.set()
         self._skipping = self._finishing = False
         self._paused = 0.0
         self._limits = tuple(limits)
 
     @property
     def paused(self) -> bool:
-        return not self._going.is_set()
+        return not self._resumed.is_set()
 
     @property
     def left(self) -> float:
-        """Seconds of the budget that are left; pauses and waiting for an answer do not count."""
+        """Remaining budget (s); pauses and waiting for an answer do not count."""
         return self.plan.budget - (self._source.now() - self._began - self._paused)
 
     def pause(self) -> None:
-        """Pause before the next evaluation, or go on."""
+        """Pause before the next evaluation, or resume."""
         if self.paused:
-            self._going.set()
+            self._resumed.set()
         else:
-            self._going.clear()
+            self._resumed.clear()
 
     def skip(self) -> None:
-        """End the evaluation under way, without a result."""
+        """Stop the current evaluation without a result."""
         self._skipping = True
 
     def finish(self) -> None:
-        """End the search with the evaluation under way, and prove the best."""
+        """End the search after the current evaluation, and start the proof."""
         self._finishing = True
-        self._going.set()
+        self._resumed.set()
 
     async def run(self, keep: Keep | None = None) -> SearchResult:
-        """Search until the budget or the hope is spent, then prove the best. The original values are active again then,
-        or the proved ones if `keep` says so; it is called in any case.
+        """Search until the budget is spent or no improvement is expected, then prove the best.
 
-        Raises UsageError if the budget is too small, CockpitError when the load or the hosts are gone for good.
+        Afterwards the original values are active, or the proved ones if `keep` returns True. `keep` is called whatever
+        the result. Raises UsageError if the budget is too small, CockpitError if the load or a host fails for good.
         """
         self._check_budget()
         await self._live.hosts_read()
@@ -139,11 +138,11 @@ class Autopilot:
         self._source.emit(AutopilotBegun(t=now, plan=self.plan, original=self._original, limits=self._limits))
         found = SearchResult(AutopilotEnded(t=now, outcome="stopped", detail="interrupted"))
         try:
-            found = await self._found()
+            found = await self._search_and_prove()
             await self._source.load.stop()
             await self._live.session.until(self._has_all_trials)
             if keep is not None and await keep(found) and found.ended.outcome == "better":
-                await self._source.tuning.apply(self._moved(found.ended.values))
+                await self._source.tuning.apply(self._changed(found.ended.values))
                 found = found._replace(ended=replace(found.ended, applied=True))
         except CockpitError as error:
             if found.ended.outcome == "stopped":
@@ -158,26 +157,27 @@ class Autopilot:
         return found
 
     def _check_budget(self) -> None:
-        """Raises UsageError if the first points, the race and the least proof take longer."""
+        """Raise UsageError if the budget is too short for the first points, the race and the shortest proof."""
         points = 2 * len(self.plan.knobs) + 2
         search = (points + _RACED) * self._evaluation()
         least = max(search / (1 - _PROOF), search + FIRST_TEST * self._round())
         if least + self._spent > self.plan.budget:
             diagnosis = "the diagnosis, " if self._spent else ""
             raise UsageError(
-                f"{elapsed(self.plan.budget)} are too short for {diagnosis}the {points} first evaluations of"
-                f" {len(self.plan.knobs)} knobs and the proof: --budget {math.ceil((least + self._spent) / 60)}m"
+                f"--budget {elapsed(self.plan.budget)}: too short for {diagnosis}the first {points} evaluations of"
+                f" {counted(len(self.plan.knobs), 'knob')} and the proof; use --budget"
+                f" {math.ceil((least + self._spent) / 60)}m"
             )
 
     def _has_all_trials(self, state: State) -> bool:
-        """Whether the state has all evaluations."""
+        """Return whether the state has all evaluations."""
         return state.autopilot is not None and len(state.autopilot.trials) == len(self._search.trials)
 
-    async def _found(self) -> SearchResult:
+    async def _search_and_prove(self) -> SearchResult:
         if await self._evaluate(self._search.start, "original") == "failed":
-            raise TargetError(f"the original values could not be measured: {self._why}")
+            raise TargetError(f"the original values could not be measured: {self._last_error}")
         self._seconds = self._precise_seconds()
-        while await self._goes_on():
+        while await self._may_continue():
             point = self._search.ask()
             if point is None:
                 break
@@ -189,14 +189,14 @@ class Autopilot:
         await self._race()
         best = self._search.best()
         if not best or best[0] == self._search.start or self._gain(best[0]) < self.plan.margin:
-            return SearchResult(self._nothing(f"nothing better by more than {self.plan.margin:.0%} was found"))
+            return SearchResult(self._nothing(f"no values are better by more than {self.plan.margin:.0%}"))
         return await self._prove(best[0])
 
-    def _moved(self, values: Mapping[str, str]) -> dict[str, str]:
+    def _changed(self, values: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in values.items() if value != self._original[name]}
 
     async def _is_approved(self, point: Point) -> bool:
-        moved = self._moved(self._search.space.values(point))
+        moved = self._changed(self._search.space.values(point))
         if not moved or self._approve is None:
             return True
         begun = self._source.now()
@@ -204,48 +204,48 @@ class Autopilot:
         self._paused += self._source.now() - begun
         return approved
 
-    async def _goes_on(self) -> bool:
-        """Whether there is time for another evaluation, with the proof after it, and hope in it; wait for the end of a
-        pause."""
+    async def _may_continue(self) -> bool:
+        """Wait while the search is paused; return whether another evaluation fits before the proof and may improve the
+        metric. Raises TargetError after too many failures."""
         begun = self._source.now()
-        await self._going.wait()
+        await self._resumed.wait()
         self._paused += self._source.now() - begun
         if self._finishing:
             return False
-        if self._failures >= _HOPELESS:
-            raise TargetError(f"{_HOPELESS} evaluations in a row failed, the last one: {self._why}")
-        # The best ones are measured again, too.
+        if self._failures >= _MAX_FAILURES:
+            raise TargetError(f"{_MAX_FAILURES} consecutive evaluations failed; last error: {self._last_error}")
+        # Besides the next point, the best points are measured again.
         if (1 + _RACED) * self._evaluation() + self._proof() > self.left:
             return False
         trials = [trial for trial in self._search.trials if trial.point != self._search.start]
-        enough = len(trials) >= 2 * len(self.plan.knobs) + 2 + _LEAST_SEARCHED
-        return not (enough and self._search.searching and self._search.expected_improvement() < _LITTLE)
+        enough = len(trials) >= 2 * len(self.plan.knobs) + 2 + _MIN_SEARCHED
+        return not (enough and self._search.searching and self._search.expected_improvement() < _MIN_IMPROVEMENT)
 
     def _evaluation(self) -> float:
-        """Seconds that the next evaluation takes."""
-        set_up = max(self._took[-4:], default=_SET_UP)
+        """Return the expected duration of the next evaluation (s)."""
+        set_up = max(self._set_up_times[-4:], default=_SET_UP)
         return self._seconds + GUARD + set_up
 
     def _proof(self) -> float:
-        """Seconds of the rounds that prove the best, as far as the budget allows them."""
+        """Return the duration of the proof (s) that the budget allows."""
         return min(ROUNDS * self._round(), max(FIRST_TEST * self._round(), _PROOF * self.plan.budget))
 
     def _round(self) -> float:
-        """Seconds of a round."""
-        return 2 * (WINDOW + UNCOUNTED + max(self._took[-4:], default=_SET_UP))
+        """Return the expected duration of a round (s)."""
+        return 2 * (WINDOW + UNCOUNTED + max(self._set_up_times[-4:], default=_SET_UP))
 
     async def _race(self) -> None:
-        """Measure the best ones again: the luckiest of them loses its luck."""
+        """Measure the best points again, so that a lucky measurement does not win."""
         for point in self._search.best(_RACED):
             if point != self._search.start and self._evaluation() + self._proof() <= self.left:
                 await self._evaluate(point, "race")
 
     async def _evaluate(self, point: Point, purpose: Purpose) -> TrialOutcome:
-        """Measure a point, and give the search its result; a failure of its settings is one, too."""
-        moved = self._moved(self._search.space.values(point))
+        """Measure a point and add the result to the search; failing settings are a result, too."""
+        moved = self._changed(self._search.space.values(point))
         plan = self._source.profile.plan
         self._source.load.plan = replace(plan, requests=None, duration=self._seconds, stages=(), warmup=float(GUARD))
-        breaker = Breaker([_badly(one) for one in self._constraints])
+        breaker = Breaker([_abort_limit(constraint) for constraint in self._constraints])
         self._skipping = False
         number, begun, run = len(self._search.trials) + 1, self._source.now(), self._source.load.runs
 
@@ -256,29 +256,31 @@ class Autopilot:
         detail = ""
         try:
             if moved:
-                await self._source.tuning.try_out(moved, self._seconds + GUARD + _SPARE, measure)
+                await self._source.tuning.try_out(moved, self._seconds + GUARD + _ROLLBACK_DELAY, measure)
             else:
                 await measure()
         except (ChangeUndone, ChangeRefused, TargetError) as error:
             detail = str(error)
         except HostError as error:
-            # The host puts the original values back by itself; without it nothing can be measured.
+            # The lost host rolls back by itself.
             detail = str(error)
-            await self._hosts_back()
+            await self._wait_for_hosts()
         detail = detail or ("skipped" if self._skipping else "")
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None
-        self._took.append(max(0.0, self._source.now() - begun - (result.seconds + result.warmup if result else 0.0)))
+        self._set_up_times.append(
+            max(0.0, self._source.now() - begun - (result.seconds + result.warmup if result else 0.0))
+        )
         return self._take_result(point, purpose, number, result, breaker.failed, detail)
 
-    async def _hosts_back(self) -> None:
-        """Wait for hosts that were lost. Raises HostError if one stays away."""
+    async def _wait_for_hosts(self) -> None:
+        """Wait for lost hosts. Raises HostError if a host does not reconnect in time."""
 
         def are_up(state: State) -> bool:
             return all(host.condition in ("up", "slow") for host in state.hosts.values())
 
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_AWAY):
+            async with asyncio.timeout(_RECONNECT_WITHIN):
                 await self._live.session.until(are_up)
         await self._live.hosts_up(self._live.state.hosts)
 
@@ -303,9 +305,9 @@ class Autopilot:
             value, margins = None, tuple(min(FAILED, margin) for margin in margins)
         score = None if value is None else math.log(value) * (1 if self.plan.maximize else -1)
         self._search.tell(Trial(point, score, margins))
-        # Under load that breaks a constraint the server responds, and a skipped one says nothing about it.
+        # A failed constraint shows that the server responds; a skipped evaluation shows nothing about the server.
         failed = outcome == "failed" and not self._skipping
-        self._failures, self._why = self._failures + 1 if failed else 0, detail
+        self._failures, self._last_error = self._failures + 1 if failed else 0, detail
         expected = self._search.expected_improvement() if self._search.searching and self._search.best() else None
         self._source.emit(
             AutopilotTrial(
@@ -324,7 +326,7 @@ class Autopilot:
         return outcome
 
     def _precise_seconds(self) -> float:
-        """Seconds of an evaluation whose mean is precise enough, by the noise of the first one."""
+        """Return the duration of an evaluation (s) that gives the target precision, from the noise of the first."""
         segment = self._live.state.segment
         if segment is None:
             return self.plan.seconds
@@ -335,24 +337,24 @@ class Autopilot:
         return min(LONGEST, max(self.plan.seconds, math.ceil(variance * BLOCK / PRECISE**2)))
 
     def _gain(self, point: Point) -> float:
-        """By how much (a share) the metric of a point is expected to be better than that of the start."""
+        """Return the expected improvement of a point over the original values (share)."""
         here, there = self._search.predict([self._search.start, point]).mean
         return math.expm1(float(there - here))
 
     async def _prove(self, best: Point) -> SearchResult:
-        """Compare the best with the original values in fresh rounds: nothing of the search counts."""
+        """Compare the best with the original values in fresh rounds; measurements of the search do not count."""
         values = self._search.space.values(best)
         plan = self._source.profile.plan
         self._source.load.plan = replace(plan, requests=None, stages=(), warmup=0.0)
         rounds = max(FIRST_TEST, min(ROUNDS, int(self.left / self._round())))
         proof = Proof(self.plan.metric, self._constraints)
         proven = await self._source.tuning.prove(
-            self._moved(values),
+            self._changed(values),
             RoundsPlan(rounds, WINDOW, seed=self.plan.seed, concluded=proof.is_decided),
             Afterwards.RESTORED,
         )
         verdict = proven.verdict
-        detail = "no round was complete" if verdict is None else proof.objection(verdict, self._live.state)
+        detail = "no complete round" if verdict is None else proof.objection(verdict, self._live.state)
         ended = replace(self._nothing(detail), values=values, rounds=proven.number)
         return SearchResult(ended if detail else replace(ended, outcome="better"), verdict)
 
@@ -365,12 +367,12 @@ def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tu
     if result is None:
         return tuple(FAILED for _ in constraints)
     return tuple(
-        margin_of(one.found, one.threshold.value, below=one.threshold.operator in ("<", "<="), holds=one.holds)
-        for one in hold(constraints, result)
+        margin_of(each.found, each.threshold.value, below=each.threshold.operator in ("<", "<="), holds=each.holds)
+        for each in hold(constraints, result)
     )
 
 
-def _badly(constraint: Threshold) -> Threshold:
-    """The constraint as one that ends an evaluation: a latency far beyond its limit, anything else at the limit."""
+def _abort_limit(constraint: Threshold) -> Threshold:
+    """Return the limit that aborts an evaluation: _ABORT_FACTOR times that of a latency, else the constraint's own."""
     latency = constraint.operator in ("<", "<=") and constraint.name[:1] == "p" and constraint.name[1:2].isdigit()
-    return replace(constraint, value=constraint.value * _BADLY) if latency else constraint
+    return replace(constraint, value=constraint.value * _ABORT_FACTOR) if latency else constraint

@@ -1,7 +1,7 @@
-"""Which settings to try next, and which were the best: Bayesian optimization with constraints. Pure.
+"""Bayesian optimization with constraints: the next point to try, and the best so far. Pure.
 
 The next point has the largest expected improvement, times the probability that it meets the constraints (M. A. Gelbart
-et al., UAI 2014). The best is the one with the best fitted mean, never the best measurement: that was lucky.
+et al., UAI 2014). The best point has the best fitted mean; the best measurement is biased by its noise.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 from cockpit.autopilot.gaussian_process import GaussianProcess, Prediction
 from cockpit.autopilot.space import Floats, Point, Space
 
-# The start is measured again after this number of other points, so that a drift is seen.
+# The start is measured again after this number of other points, so that a drift can be fitted.
 AGAIN = 8
-# Points considered per question: all of a space of at most this size; else this number of random ones, and the
-# neighbours of this number of the best ones.
+# Candidates for the next point: all points of a space up to size _ALL; in a larger space _RANDOM random points and the
+# neighbours of the _BEST best.
 _ALL, _RANDOM, _BEST = 5000, 2000, 6
-# Knobs that are searched at a time, of more: those that matter most by then.
-_SEARCHED = 6
-# The probability of meeting the constraints from which a measured point can be the best.
-_LIKELY = 0.5
-# Largest margin that a constraint is fitted with, and that of one without a scale, or of settings that failed.
+# Maximum number of knobs that vary at a time: the most relevant ones.
+_MAX_VARIED = 6
+# Minimum probability of meeting the constraints for a measured point to be the best.
+_FEASIBLE = 0.5
+# Largest margin of a constraint in a fit, and the margin of failed settings and of a failed constraint without a scale.
 LARGEST, FAILED = 0.5, -0.5
-# Sets of starting points of which the one that is farthest apart is taken.
+# Random sets of starting points, of which the one with the largest minimum distance is taken.
 _DRAWS = 30
 
 
 class Trial(NamedTuple):
     """A measured point. `score` is the logarithm of the objective, more is better; None: the settings failed.
-    `margins` are by how much each constraint holds (below 0: broken), see margin_of."""
+    `margins`: distance of each constraint to its limit (below 0: failed), see margin_of."""
 
     point: Point
     score: float | None
@@ -41,7 +41,7 @@ class Trial(NamedTuple):
 
 
 class Search:
-    """A search from the point `start`, with a number of constraints. The same seed asks the same questions."""
+    """A search from the point `start`, with a number of constraints. The seed makes it reproducible."""
 
     def __init__(self, space: Space, start: Point, constraints: int, seed: int) -> None:
         self.space = space
@@ -56,11 +56,11 @@ class Search:
 
     @property
     def searching(self) -> bool:
-        """Whether the starting points are measured."""
+        """Whether all starting points have been measured."""
         return not self._queue and bool(self.trials)
 
     def ask(self) -> Point | None:
-        """Return the next point; None: nothing is left to try."""
+        """Return the next point; None if no point is left."""
         if not self.trials or self._since_start >= AGAIN:
             return self.start
         if self._queue:
@@ -68,14 +68,14 @@ class Search:
         return self._most_promising()
 
     def tell(self, trial: Trial) -> None:
-        """Take the result of a point, asked for or not."""
+        """Add a result, also of a point that was not suggested."""
         self.trials.append(trial)
         self._since_start = 0 if trial.point == self.start else self._since_start + 1
         self._queue = [point for point in self._queue if point != trial.point]
         self._fitted = None
 
     def exclude(self, point: Point) -> None:
-        """Never ask for a point (again)."""
+        """Exclude a point from further suggestions."""
         self.excluded.add(point)
         self._queue = [other for other in self._queue if other != point]
 
@@ -86,11 +86,11 @@ class Search:
             return []
         fit = self._fit()
         means, likely = fit.score(measured).mean, fit.feasible(measured)
-        order = sorted(range(len(measured)), key=lambda at: (likely[at] < _LIKELY, -means[at]))
-        return [measured[at] for at in order if likely[at] >= _LIKELY][:number]
+        order = sorted(range(len(measured)), key=lambda at: (likely[at] < _FEASIBLE, -means[at]))
+        return [measured[at] for at in order if likely[at] >= _FEASIBLE][:number]
 
     def expected_improvement(self) -> float:
-        """Return what the next point is expected to add (a share of the objective)."""
+        """Return the expected improvement by the next point, as a share of the objective."""
         points = self._candidates()
         return float(self._acquisition(points).max()) if points else 0.0
 
@@ -99,12 +99,12 @@ class Search:
         return self._fit().score(points)
 
     def importance(self) -> dict[str, float]:
-        """Return how much the objective depends on each knob: shares."""
+        """Return the relevance of each knob for the objective, as shares that add up to 1."""
         shares = self._fit().importance
-        return {one.knob: float(share) for one, share in zip(self.space.dimensions, shares, strict=True)}
+        return {dimension.knob: float(share) for dimension, share in zip(self.space.dimensions, shares, strict=True)}
 
     def _starting_points(self) -> list[Point]:
-        """2d + 2 points with the start, far from each other."""
+        """Return up to 2d + 1 points (d: number of knobs) far from each other and from the start."""
         number = 2 * len(self.space.dimensions) + 1
 
         def nearest(points: list[Point]) -> float:
@@ -117,20 +117,19 @@ class Search:
         return [point for point in max(draws, key=nearest) if point != self.start]
 
     def _candidates(self) -> list[Point]:
-        """The points to choose from: none that was measured. Of many knobs, every other time, those that matter least
-        stay at their best values."""
+        """Return the unmeasured candidates for the next point."""
         measured = {trial.point for trial in self.trials} | self.excluded
-        held = self._held()
-        points = (tuple(held.get(at, value) for at, value in enumerate(point)) for point in self._considered())
+        fixed = self._fixed_values()
+        points = (tuple(fixed.get(at, value) for at, value in enumerate(point)) for point in self._considered())
         return [point for point in dict.fromkeys(points) if point not in measured]
 
-    def _held(self) -> dict[int, int]:
-        """The values of the knobs beyond the most important ones, by place."""
+    def _fixed_values(self) -> dict[int, int]:
+        """Return the best values of the least relevant knobs, by index: every other time if there are many knobs."""
         best = self.best()
-        if len(self.space.dimensions) <= _SEARCHED or not best or len(self.trials) % 2:
+        if len(self.space.dimensions) <= _MAX_VARIED or not best or len(self.trials) % 2:
             return {}
         order = np.argsort(self._fit().importance, kind="stable")
-        return {int(at): best[0][at] for at in order[:-_SEARCHED]}
+        return {int(at): best[0][at] for at in order[:-_MAX_VARIED]}
 
     def _considered(self) -> Iterable[Point]:
         if self.space.size <= _ALL:
@@ -150,10 +149,10 @@ class Search:
         best = self.best()
         if not best or fit.scores is None:
             return likely
-        top = float(fit.score(best).mean[0])
-        found = fit.score(points)
-        away = (found.mean - top) / found.deviation
-        return np.asarray(found.deviation * (away * _normal(away) + _density(away)) * likely)
+        best_mean = float(fit.score(best).mean[0])
+        predicted = fit.score(points)
+        z = (predicted.mean - best_mean) / predicted.deviation
+        return np.asarray(predicted.deviation * (z * _normal(z) + _density(z)) * likely)
 
     def _fit(self) -> _Fit:
         if self._fitted is None:
@@ -162,22 +161,22 @@ class Search:
 
 
 class _Fit:
-    """The processes fitted to all trials: one of the objective, one per constraint that was near to its limit."""
+    """Gaussian processes fitted to all trials: one for the objective, one per constraint that ever failed."""
 
     def __init__(self, space: Space, trials: Sequence[Trial], constraints: int) -> None:
         times = np.arange(len(trials), dtype=np.float64)
         points = np.array([trial.point for trial in trials], dtype=np.int64)
         good = np.array([trial.score is not None for trial in trials])
 
-        def process(values: Sequence[float], where: Floats) -> GaussianProcess:
-            return GaussianProcess(space.tables, points[where], np.asarray(values, dtype=np.float64), times[where])
+        def process(values: Sequence[float], mask: Floats) -> GaussianProcess:
+            return GaussianProcess(space.tables, points[mask], np.asarray(values, dtype=np.float64), times[mask])
 
         scores = [trial.score for trial in trials if trial.score is not None]
         self.scores = process(scores, good) if scores else None
         margins = [[trial.margins[at] if trial.margins else FAILED for trial in trials] for at in range(constraints)]
-        margins.append([LARGEST if one else FAILED for one in good])
-        everywhere = np.ones(len(trials), dtype=bool)
-        self._limits = [process(one, everywhere) for one in margins if min(one) < 0]
+        margins.append([LARGEST if is_good else FAILED for is_good in good])
+        all_trials = np.ones(len(trials), dtype=bool)
+        self._limits = [process(values, all_trials) for values in margins if min(values) < 0]
 
     @property
     def importance(self) -> Floats:
@@ -191,17 +190,17 @@ class _Fit:
         return self.scores.predict(np.array(points, dtype=np.int64))
 
     def feasible(self, points: Sequence[Point]) -> Floats:
-        """The probability that a point meets all constraints."""
-        found = np.ones(len(points))
+        """Return the probability that each point meets all constraints."""
+        probability = np.ones(len(points))
         for limit in self._limits:
             mean, deviation = limit.predict(np.array(points, dtype=np.int64))
-            found *= _normal(mean / deviation)
-        return found
+            probability *= _normal(mean / deviation)
+        return probability
 
 
 def margin_of(value: float | None, limit: float, *, below: bool, holds: bool) -> float:
-    """Return by how much a constraint holds: the logarithm of the ratio to its limit, within ±LARGEST; without a scale
-    (no value, or one of both is 0) that value by itself."""
+    """Return the margin of a constraint: the log ratio of value and limit, positive if it holds, within ±LARGEST.
+    Without a scale (no value, or value or limit is 0): LARGEST or FAILED."""
     if value is None or value <= 0 or limit <= 0:
         return LARGEST if holds else FAILED
     ratio = math.log(limit / value) if below else math.log(value / limit)

@@ -1,4 +1,4 @@
-"""The fitted metric along each knob, through the best settings so far: which knob matters, and where. Pure."""
+"""Fitted metric along each knob, with the other knobs at their best values so far. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.search import FAILED, Search, Trial
 from cockpit.model.autopilot import AutopilotState, AutopilotTrial
 
-# Settings beyond the number of knobs that were measured before a metric along them is shown.
-_BEYOND = 2
-# Limits of what is fitted, far beyond any search: a recording may contain anything.
-_KNOBS, _VALUES, _TRIALS = 20, 100, 500
+# Slices need this many more measured points than knobs.
+_EXTRA_POINTS = 2
+# Limits of a fit, far above those of any search: a recording is untrusted input.
+_MAX_KNOBS, _MAX_VALUES, _MAX_TRIALS = 20, 100, 500
 
 
 class SlicePoint(NamedTuple):
-    """The metric at a value of a knob, the other knobs at their best: fitted, and where it is with 95%."""
+    """Fitted metric at a value of a knob, with its 95% interval; the other knobs are at their best values."""
 
     value: str
     mean: float
@@ -25,7 +25,7 @@ class SlicePoint(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A knob's values in order. `importance` is the share of the metric's dependence that is this knob's."""
+    """The fitted metric over the values of a knob, in order. `importance`: relevance of the knob, as a share."""
 
     knob: str
     importance: float
@@ -33,23 +33,23 @@ class Slice(NamedTuple):
 
 
 class SearchFit(NamedTuple):
-    """The best settings so far by the fitted mean (None: none meets the constraints), and the slices through them."""
+    """Best settings by the fitted mean (None: none meets the constraints), and the slices through them."""
 
     best: dict[str, str] | None
     slices: tuple[Slice, ...] = ()
 
 
 def search_fit(state: AutopilotState) -> SearchFit:
-    """Return the state of a search, from its evaluations alone; without any if its plan is none that cockpit makes."""
+    """Fit the evaluations of a search. Return no best settings for a plan that cockpit cannot have made."""
     plan = state.begun.plan
     sizes = [len(knob.values) for knob in plan.knobs]
-    if not 0 < len(sizes) <= _KNOBS or not all(0 < size <= _VALUES for size in sizes):
+    if not 0 < len(sizes) <= _MAX_KNOBS or not all(0 < size <= _MAX_VALUES for size in sizes):
         return SearchFit(None)
     space = space_of(plan.knobs)
     sign = 1 if plan.maximize else -1
     try:
         search = Search(space, space.point(state.begun.original), len(plan.constraints), plan.seed)
-        for trial in state.trials[-_TRIALS:]:
+        for trial in state.trials[-_MAX_TRIALS:]:
             score = None if trial.metric is None else sign * math.log(trial.metric)
             search.tell(Trial(space.point(trial.values), score, _margins(trial, len(plan.constraints))))
     except (KeyError, ValueError):
@@ -58,23 +58,23 @@ def search_fit(state: AutopilotState) -> SearchFit:
     if not best:
         return SearchFit(None)
     measured = {trial.point for trial in search.trials if trial.score is not None}
-    if len(measured) < len(sizes) + _BEYOND:
+    if len(measured) < len(sizes) + _EXTRA_POINTS:
         return SearchFit(space.values(best[0]))
     importance = search.importance()
     slices = []
     for at, dimension in enumerate(space.dimensions):
         points = [(*best[0][:at], value, *best[0][at + 1 :]) for value in range(len(dimension.values))]
-        found = search.predict(points)
-        ends = [(sign * (mean - 1.96 * wide), sign * (mean + 1.96 * wide)) for mean, wide in zip(*found, strict=True)]
-        values = zip(dimension.values, found.mean, ends, strict=True)
-        shown = tuple(
+        fitted = search.predict(points)
+        ends = [(sign * (mean - 1.96 * wide), sign * (mean + 1.96 * wide)) for mean, wide in zip(*fitted, strict=True)]
+        values = zip(dimension.values, fitted.mean, ends, strict=True)
+        slice_points = tuple(
             SlicePoint(value, math.exp(sign * mean), math.exp(min(end)), math.exp(max(end)))
             for value, mean, end in values
         )
-        slices.append(Slice(dimension.knob, importance[dimension.knob], shown))
-    return SearchFit(space.values(best[0]), tuple(sorted(slices, key=lambda one: -one.importance)))
+        slices.append(Slice(dimension.knob, importance[dimension.knob], slice_points))
+    return SearchFit(space.values(best[0]), tuple(sorted(slices, key=lambda each: -each.importance)))
 
 
 def _margins(trial: AutopilotTrial, constraints: int) -> tuple[float, ...]:
-    """The margins of a trial; those of a recording that lacks some are as of settings that failed."""
+    """Return the margins of a trial; all FAILED if the recording does not have one per constraint."""
     return trial.margins if len(trial.margins) == constraints else (FAILED,) * constraints

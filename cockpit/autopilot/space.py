@@ -1,4 +1,4 @@
-"""The settings that a search may try: a few values per knob, and how far apart they are. Pure."""
+"""Search space: a few values per knob, and the distances between them. Pure."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-# One value of each knob, by its number among the knob's values.
+# Index of the value of each knob.
 Point = tuple[int, ...]
 
 # Maximum values of a knob with a range.
 LEVELS = 8
-# Squared distance of two values without an order.
-_APART = 1.0
+# Squared distance of two unordered values.
+_UNORDERED = 1.0
 
 
 class Dimension(NamedTuple):
-    """A knob and its values. `places` are where the values lie on the way from the least (0) to the largest (1); None:
-    apart from all others, as a choice, or a special value such as 0 for unlimited."""
+    """A knob and its values. `places`: positions of the values from the smallest (0) to the largest (1); None for an
+    unordered value: a choice, or a special value such as 0 for unlimited."""
 
     knob: str
     values: tuple[str, ...]
     places: tuple[float | None, ...]
 
     def distances(self) -> Floats:
-        """Return the squared distance of each value to each other one, (values, values)."""
-        found = np.full((len(self.values), len(self.values)), _APART)
+        """Return the squared distances between all values, (values, values)."""
+        found = np.full((len(self.values), len(self.values)), _UNORDERED)
         for at, here in enumerate(self.places):
             found[at, at] = 0.0
             for other, there in enumerate(self.places):
@@ -56,22 +56,22 @@ class Space:
 
     def values(self, point: Point) -> dict[str, str]:
         """Return the value of each knob."""
-        return {one.knob: one.values[at] for one, at in zip(self.dimensions, point, strict=True)}
+        return {dimension.knob: dimension.values[at] for dimension, at in zip(self.dimensions, point, strict=True)}
 
     def point(self, values: Mapping[str, str | None]) -> Point:
-        """Return the point of these values. Raises ValueError if one is not among those of its knob."""
-        return tuple(one.values.index(values[one.knob] or "") for one in self.dimensions)
+        """Return the point of these values. Raises ValueError for a value that its knob does not have."""
+        return tuple(dimension.values.index(values[dimension.knob] or "") for dimension in self.dimensions)
 
     def random(self, draw: Random) -> Point:
-        return tuple(draw.randrange(len(one.values)) for one in self.dimensions)
+        return tuple(draw.randrange(len(dimension.values)) for dimension in self.dimensions)
 
     def all(self) -> Iterator[Point]:
         """Yield every point; see `size`."""
-        shape = [len(one.values) for one in self.dimensions]
+        shape = [len(dimension.values) for dimension in self.dimensions]
         return (tuple(map(int, np.unravel_index(at, shape))) for at in range(self.size))
 
     def neighbours(self, point: Point) -> Iterator[Point]:
-        """Yield the points that differ in one knob: by a step of an ordered one, by any value of another."""
+        """Yield the points that differ in one knob: one step in an ordered knob, any value in an unordered one."""
         for at, dimension in enumerate(self.dimensions):
             here = dimension.places[point[at]]
             for other, there in enumerate(dimension.places):
@@ -95,8 +95,8 @@ class Space:
 
 
 def levels(low: float, high: float, most: int = LEVELS) -> tuple[float, ...]:
-    """Return at most `most` numbers from `low` to `high`, evenly spaced by their logarithm (by themselves from 0 on),
-    with both ends; whole ones if both ends are."""
+    """Return at most `most` numbers from `low` to `high` inclusive, spaced logarithmically (from 0: 0, then from 1 on).
+    They are integers if both ends are."""
     whole = low == round(low) and high == round(high)
     if high - low < most and whole:
         return tuple(float(value) for value in range(round(low), round(high) + 1))

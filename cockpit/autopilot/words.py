@@ -1,4 +1,4 @@
-"""A search in words: its plan, an evaluation, and the claim at its end. Pure."""
+"""Texts about a search: bottlenecks, plan, evaluations, result. Pure."""
 
 from __future__ import annotations
 
@@ -10,58 +10,60 @@ from cockpit.autopilot.diagnosis import FoundLimit
 from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, AutopilotTrial, SearchPlan
 from cockpit.model.text import elapsed, milliseconds, neutral, si
 
-# Metrics of a claim, beside the one that was searched.
-_BESIDE = ("rate", "p50", "p99", "errors")
+# Metrics in the result besides the searched one.
+_OTHER_METRICS = ("rate", "p50", "p99", "errors")
 
 
 def plan_lines(begun: AutopilotBegun) -> Iterator[str]:
     plan, original = begun.plan, begun.original
     yield from map(neutral, begun.limits)
-    goal = f"{'largest' if plan.maximize else 'least'} {plan.metric}"
-    where = f" where {' and '.join(plan.constraints)}" if plan.constraints else ""
-    yield f"{goal}{where}; at most {elapsed(plan.budget)}, the proof included; seed {plan.seed}"
+    goal = f"{'maximize' if plan.maximize else 'minimize'} {plan.metric}"
+    constraints = f" subject to {' and '.join(plan.constraints)}" if plan.constraints else ""
+    yield f"{goal}{constraints}; budget {elapsed(plan.budget)} including the proof; seed {plan.seed}"
     for knob in plan.knobs:
         values = ", ".join(shown(value) for value in knob.values)
-        cost = f"; each change: {neutral(knob.cost)}" if knob.cost else ""
+        cost = f"; cost of a change: {neutral(knob.cost)}" if knob.cost else ""
         yield f"  {neutral(knob.knob)}: {values} (now {shown(original.get(knob.knob, ''))}{cost})"
 
 
 def trial_line(trial: AutopilotTrial, state: AutopilotState) -> str:
     """Return `12 search  MaxRequestWorkers 400, KeepAliveTimeout 2: rate 5.1k/s`."""
-    what, metric, outcome = trial_cells(trial, state)
-    found = ", ".join(filter(None, (f"{state.begun.plan.metric} {metric}" if metric else "", outcome)))
-    return f"{trial.number:>3} {trial.purpose:<8}  {what}: {found}"
+    settings, metric, problem = trial_cells(trial, state)
+    result = ", ".join(filter(None, (f"{state.begun.plan.metric} {metric}" if metric else "", problem)))
+    return f"{trial.number:>3} {trial.purpose:<8}  {settings}: {result}"
 
 
 def trial_cells(trial: AutopilotTrial, state: AutopilotState) -> tuple[str, str, str]:
-    """Return its settings, its metric ("": none), and what is wrong with it."""
+    """Return settings, metric ("": none) and problem ("": none) of an evaluation."""
     plan, original = state.begun.plan, state.begun.original
-    moved = {name: value for name, value in trial.values.items() if value != original.get(name)}
-    what = values_words(moved) if moved else "the original values"
+    changed = {name: value for name, value in trial.values.items() if value != original.get(name)}
+    settings = values_words(changed) if changed else "the original values"
     if trial.outcome != "measured":
-        return what, "", f"{trial.outcome}: {neutral(trial.detail, 200)}"
-    broken = [text for text, margin in zip(plan.constraints, trial.margins, strict=False) if margin < 0]
-    return what, metric_words(plan.metric, trial.metric), f"broken: {neutral(', '.join(broken))}" if broken else ""
+        outcome = "constraint failed" if trial.outcome == "broken" else trial.outcome
+        return settings, "", f"{outcome}: {neutral(trial.detail, 200)}"
+    failed = [text for text, margin in zip(plan.constraints, trial.margins, strict=False) if margin < 0]
+    problem = f"constraint failed: {neutral(', '.join(failed))}" if failed else ""
+    return settings, metric_words(plan.metric, trial.metric), problem
 
 
 def claim(state: AutopilotState, verdict: Verdict | None) -> str:
-    """Return the claim of a search that is over, in one line."""
+    """Return the result of a finished search, in one line."""
     ended = state.ended
     if ended is None:
-        return "the search runs"
+        return "the search is running"
     effort = f"{len(state.trials)} evaluations"
     if verdict is not None:
         effort += f", {verdict.values[0]} rounds"
     effort += f", {elapsed(ended.seconds)}"
     if ended.outcome != "better" or verdict is None:
-        return f"{ended.outcome}: {_why(ended, verdict, state.begun.plan)}; {effort}"
+        return f"{ended.outcome}: {_reason(ended, verdict, state.begun.plan)}; {effort}"
     original = state.begun.original
-    moved = {name: value for name, value in ended.values.items() if value != original.get(name)}
+    changed = {name: value for name, value in ended.values.items() if value != original.get(name)}
     memory = [effect.name for effect in verdict.effects if effect.name.endswith(".memory.used")]
-    names = dict.fromkeys((state.begun.plan.metric, *_BESIDE, *memory))
-    effects = [found for name in names if (found := verdict.effect(name)) is not None]
-    applied = "now active" if ended.applied else "not active; the original values are"
-    return f"better: {values_words(moved)}: {', '.join(map(effect_words, effects))}; {effort}; {applied}"
+    names = dict.fromkeys((state.begun.plan.metric, *_OTHER_METRICS, *memory))
+    effects = [effect for name in names if (effect := verdict.effect(name)) is not None]
+    applied = "now active" if ended.applied else "not applied, the original values are active"
+    return f"better: {values_words(changed)}: {', '.join(map(effect_words, effects))}; {effort}; {applied}"
 
 
 def values_words(values: Mapping[str, str]) -> str:
@@ -78,7 +80,7 @@ def metric_words(metric: str, value: float | None) -> str:
     return f"{si(value)}/s" if metric == "rate" else f"{milliseconds(value)} ms"
 
 
-def _why(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> str:
+def _reason(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> str:
     tried = f"{values_words(ended.values)}: " if ended.values else ""
     effect = verdict.effect(plan.metric) if verdict else None
     found = f" ({effect_words(effect)})" if effect else ""
@@ -86,8 +88,8 @@ def _why(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> st
 
 
 def diagnosis_lines(found: Sequence[FoundLimit]) -> Iterator[str]:
-    """Yield what limits the server, a line each, and the knobs that bear on it."""
-    for one in found:
-        where = f"{neutral(one.host)}: " if one.host else ""
-        knobs = f" → {', '.join(map(neutral, one.knobs))}" if one.knobs else ""
-        yield f"limit: {where}{one.limit}: {one.evidence}{knobs}"
+    """Yield one line per bottleneck, with the knobs that affect it."""
+    for each in found:
+        host = f"{neutral(each.host)}: " if each.host else ""
+        knobs = f" → {', '.join(map(neutral, each.knobs))}" if each.knobs else ""
+        yield f"bottleneck: {host}{each.limit} ({each.evidence}){knobs}"

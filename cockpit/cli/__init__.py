@@ -1,4 +1,4 @@
-"""The commands, and the only package that combines the others. stdout is data, stderr progress and errors."""
+"""Commands: the only package that combines all others. stdout is data, stderr is progress and errors."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from cockpit.cli.terminal import drop_output, open_closed_streams
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
 from cockpit.model.text import neutral
 
-# Length limit of an error line: paths and host texts in it may be long.
-_LONGEST = 1 << 20
+# Maximum length of an error line, which may contain long paths and texts of hosts.
+_MAX_ERROR = 1 << 20
 
-# New objects between garbage collections. Imported modules stay alive: with Python's default of 700, collections
-# take a tenth of the time until the first frame.
+# New objects between garbage collections. Imported modules stay alive, so that with Python's default of 700 the
+# collections take a tenth of the time until the first frame.
 GARBAGE = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Errors that a user can cause are one line on stderr."""
+    """Run one command and return its exit code. A user's error is one line on stderr."""
     gc.set_threshold(GARBAGE)
     open_closed_streams()
     given = sys.argv[1:] if arguments is None else arguments
     for text in given:
         if any("\ud800" <= char <= "\udfff" for char in text):
-            return _refuse(f"{text!a}: is not text in this terminal's encoding", EXIT_USAGE)
+            return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
     options = make_parser().parse_args(joined(given or ["start"]))
     try:
         with ended_by_signals():
@@ -38,12 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of stdout is gone.
+        # The reader of stdout closed the pipe.
         drop_output()
         return EXIT_INTERRUPTED
     return code
 
 
 def _refuse(problem: str, code: int) -> int:
-    print(f"cockpit: {neutral(problem, _LONGEST)}", file=sys.stderr)
+    print(f"cockpit: {neutral(problem, _MAX_ERROR)}", file=sys.stderr)
     return code

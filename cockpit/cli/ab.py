@@ -1,4 +1,4 @@
-"""`cockpit ab`: ab's own flags and ab's own report, from cockpit's engine."""
+"""`cockpit ab`: ab's flags and report, with cockpit's load generator."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from cockpit.profiles.profile import Profile
 from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report
 from cockpit.report.summary import warning_texts
 
-# Limit of ab with -t and without -n.
+# ab's number of requests with -t and without -n.
 TIMED_REQUESTS = 50_000
 _FLAGS = FLAGS | {"load.auth": "-A", "load.body_file": "-p"}
 
 
 def ab(options: Namespace) -> int:
-    """Run the load; ab's report on stdout, cockpit's warnings on stderr."""
+    """Run the load; print ab's report on stdout and cockpit's warnings on stderr."""
     plan = _plan(options)
-    document = asyncio.run(_ask(plan))
+    document = asyncio.run(_first_response(plan))
     ticks: list[Tick] = []
     outcome = headless(
         Profile(name="ab", plan=plan),
@@ -73,11 +73,10 @@ def _plan(options: Namespace) -> LoadPlan:
         return plan
 
 
-async def _ask(plan: LoadPlan) -> Document:
-    """Return the Server header and the length of one response; ab takes them from its first.
+async def _first_response(plan: LoadPlan) -> Document:
+    """Return the Server header and the length of one response; ab uses those of its first response.
 
-    For methods with side effects (POST) nothing is requested: "" and 0.
-    Raises UsageError, TargetError.
+    Methods with side effects (POST) are not requested: "" and 0. Raises UsageError, TargetError.
     """
     await preflight(plan)
     if plan.method not in ("GET", "HEAD"):
@@ -87,10 +86,10 @@ async def _ask(plan: LoadPlan) -> Document:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in plan.headers]
     try:
         async with httpx.AsyncClient(timeout=plan.timeout, trust_env=False) as client:
-            answer = await client.request(plan.method, plan.url, headers=headers, content=plan.content)
+            response = await client.request(plan.method, plan.url, headers=headers, content=plan.content)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise TargetError(f"{plan.without_secrets().url}: {error or type(error).__name__}") from None
-    return Document(server=answer.headers.get("server", ""), length=len(answer.content))
+    return Document(server=response.headers.get("server", ""), length=len(response.content))
 
 
 def _write_files(options: Namespace, outcome: SessionEnd, result: RunResult, ticks: list[Tick]) -> None:
@@ -107,7 +106,7 @@ def _write_files(options: Namespace, outcome: SessionEnd, result: RunResult, tic
 
 def _print_warnings(result: RunResult, options: Namespace) -> None:
     if result.counts.varied and not options.any_length:
-        words = f"{result.counts.varied} responses had another length than the first; ab counts them as failed"
+        words = f"{result.counts.varied} responses differ in length from the first; ab counts them as failed"
         print(f"cockpit: {words}", file=sys.stderr)
     for warning in warning_texts(result):
         print(f"cockpit: {warning}", file=sys.stderr)

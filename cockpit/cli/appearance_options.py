@@ -1,4 +1,4 @@
-"""The screen's appearance: from flags, else from settings, and from what the terminal and its line support."""
+"""Appearance of the screen, from flags, stored settings, and the capabilities of the terminal and its line."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ THEMES = ("dark", "light", "contrast")
 # Terminals without braille.
 _WITHOUT_BRAILLE = ("linux", "vt100", "vt102", "vt220", "dumb", "ansi", "cons25")
 
-# Round trip (s) of a slow line, and the maximum wait (s) for an answer.
+# Round trip of a slow line (s), and the timeout of its measurement (s).
 SLOW = 0.15
-_PATIENCE = 1.0
-# Request for the cursor position; every terminal answers.
-_ASK = b"\x1b[6n"
-_ANSWER = re.compile(rb"\x1b\[\d+;\d+R")
+_TIMEOUT = 1.0
+# Request for the cursor position, to which every terminal responds.
+_REQUEST = b"\x1b[6n"
+_RESPONSE = re.compile(rb"\x1b\[\d+;\d+R")
 
 
 def add_appearance(parser: ArgumentParser, *, hangup: bool = True) -> None:
     add = parser.add_argument_group("screen").add_argument
-    add("--theme", choices=THEMES, help="colours (default: the last choice)")
+    add("--theme", choices=THEMES, help="colour theme (default: the last choice)")
     add("--ascii", action="store_true", default=None, help="draw with ASCII only (default: if the terminal needs it)")
     add("--no-ascii", dest="ascii", action="store_false", help="draw with braille, blocks and lines")
     add("--lite", action="store_true", default=None, help="one frame every 2 s (default: on a slow line)")
@@ -52,7 +52,7 @@ def add_appearance(parser: ArgumentParser, *, hangup: bool = True) -> None:
 
 
 def appearance_of(options: Namespace) -> Appearance:
-    """Return the appearance of the screen. Measure the line's round trip if it is an SSH connection."""
+    """Return the appearance of the screen. On an SSH connection, measure the round trip to the terminal."""
     from cockpit.tui.terminal.appearance import Appearance
 
     theme, notices = _theme(options.theme)
@@ -86,7 +86,8 @@ def _theme(requested: str | None) -> tuple[str, tuple[str, ...]]:
     except UsageError as error:
         return THEMES[0], (str(error),)
     if stored not in THEMES:
-        return THEMES[0], (f"{settings_file()}: unknown theme {stored!r} ({', '.join(THEMES)}); defaults are used",)
+        problem = f"unknown theme {stored!r} (choose {', '.join(THEMES)}); defaults are used"
+        return THEMES[0], (f"{settings_file()}: {problem}",)
     return stored, ()
 
 
@@ -103,17 +104,17 @@ def colours(environment: Mapping[str, str]) -> Colours:
     return "truecolor" if system in ("truecolor", "windows") else "256" if system == "256" else "16"
 
 
-def round_trip(patience: float = _PATIENCE) -> float | None:
-    """Return the seconds until the terminal answers, `patience` at most; None if it cannot be asked."""
+def round_trip(patience: float = _TIMEOUT) -> float | None:
+    """Return the round trip to the terminal (s), at most `patience`; None without a terminal."""
     try:
         with _raw(sys.stdin.fileno()) as keys:
             begun = time.monotonic()
-            os.write(sys.stderr.fileno(), _ASK)
+            os.write(sys.stderr.fileno(), _REQUEST)
             received = b""
             while (left := begun + patience - time.monotonic()) > 0:
                 if select.select([keys], [], [], left)[0]:
                     received += os.read(keys, 1024)
-                    if _ANSWER.search(received):
+                    if _RESPONSE.search(received):
                         return time.monotonic() - begun
             return patience
     except (OSError, termios.error, ValueError):

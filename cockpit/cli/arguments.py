@@ -1,4 +1,4 @@
-"""The command line: every command with its flags."""
+"""Command line: all commands with their flags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cockpit.cli.values import age, count, named_file, port, positive, recording
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
-# Functions with another name than their command, and modules.
+# Functions and modules that are not named like their command.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
 _MODULES = {"import": "import_results"}
 
@@ -31,7 +31,7 @@ _PROBE = (
     Flag("--no-probe", True, "send no requests to check the server before and after the change"),
 )
 
-# Flags and names of each command, and of each subcommand as `tune set`; a new flag is a line here.
+# Flags and arguments of each command, and of each subcommand such as `tune set`. A new flag is one entry.
 _FLAGS: dict[str, FlagTable] = {
     "run": (
         Flag("--no-tui", True, "no screen: progress on stderr, a summary on stdout"),
@@ -50,7 +50,7 @@ _FLAGS: dict[str, FlagTable] = {
             Flag("--resume", True, "continue an unfinished study; fail if there is none"),
             Flag("--fresh", True, "start a new study, even if one is unfinished"),
         ),
-        Flag("--seed", count, "seed of the random order (default: a new one)"),
+        Flag("--seed", count, "seed of the random order (default: random)"),
         Flag("--dry-run", True, "print the plan, its duration and minimum detectable effect, change nothing"),
         Flag("--json", True, "print the result as JSON, show no screen"),
         Flag("-o --output", Path, "recordings and results (default studies/PROFILE-FORM-N)", "DIR"),
@@ -59,26 +59,26 @@ _FLAGS: dict[str, FlagTable] = {
     "autopilot": (
         Flag("profile", str, f"with knobs; {PROFILE}"),
         (
-            Flag("--maximize", ("rate",), "search the largest (default for closed load)"),
-            Flag("--minimize", ("p50", "p99"), "search the least (default for open load: p99)"),
+            Flag("--maximize", ("rate",), "metric to maximize (default for closed load)"),
+            Flag("--minimize", ("p50", "p99"), "metric to minimize (default for open load: p99)"),
         ),
-        Flag("--where", str, "a constraint, as 'p99 < 20ms'; can be repeated", "EXPR", many=True),
+        Flag("--where", str, "constraint, e.g. 'p99 < 20ms'; may be repeated", "EXPR", many=True),
         Flag(
             "--knob",
             str,
-            "a knob to search, with a range 5..400 or a list 5,10,20; can be repeated (default: all of the profile)",
+            "knob to search, with a range 5..400 or a list 5,10,20; may be repeated (default: the profile's knobs)",
             "NAME[=VALUES]",
             many=True,
         ),
-        Flag("--budget", seconds, "maximum time, the proof included", default="30m"),
-        Flag("--seconds", seconds, "load per evaluation, at least", default="20s"),
-        Flag("--seed", count, "seed of the first points (default: a new one)"),
+        Flag("--budget", seconds, "maximum duration, including the proof", default="30m"),
+        Flag("--seconds", seconds, "minimum load per evaluation", default="20s"),
+        Flag("--seed", count, "seed of the first points (default: random)"),
         Flag("--no-restart", True, "leave out knobs that restart their server"),
-        Flag("--apply", True, "keep the settings that were proved (default: the original ones)"),
+        Flag("--apply", True, "keep the proved settings (default: restore the original ones)"),
         Flag("--ask", True, "ask before each evaluation"),
-        Flag("--diagnose", True, "only measure what limits the server, and name the knobs that bear on it"),
+        Flag("--diagnose", True, "only find the bottleneck, and list the knobs that affect it"),
         Flag("--json", True, "print the result as JSON, show no screen"),
-        Flag("--no-tui", True, "no screen: a line per evaluation on stderr, the claim on stdout"),
+        Flag("--no-tui", True, "no screen: one line per evaluation on stderr, the result on stdout"),
         Flag("--record", Path, _RECORD),
     ),
     "replay": (
@@ -124,7 +124,7 @@ _FLAGS: dict[str, FlagTable] = {
     "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
     "compare": (
         Flag("before", str, _SIDE),
-        Flag("after", str, "likewise; FILE alone means all its runs, if they are repeats of one load"),
+        Flag("after", str, "likewise; FILE alone: all its runs, if they are repeats of one load"),
         Flag("--anyway", True, "compare even if the loads differ"),
         Flag("--json", True, "print the comparison as JSON"),
     ),
@@ -156,16 +156,16 @@ _FLAGS: dict[str, FlagTable] = {
         Flag(
             "--host",
             named_file,
-            "samples of a host during the load, from sadf -j or sar; can be repeated",
+            "samples of a host during the load, from sadf -j or sar; may be repeated",
             "NAME=FILE",
             many=True,
         ),
-        Flag("--start", str, "when the load began, if FILE does not say: 2026-11-24T14:05:00Z", "TIME"),
+        Flag("--start", str, "start of the load, if missing in FILE, e.g. 2026-11-24T14:05:00Z", "TIME"),
         Flag("--utc-offset", utc_offset, "text of sar: offset of its times from UTC", "+HH:MM", default="+00:00"),
         Flag("--unit", ("ns", "us", "ms"), "unit of an HdrHistogram log", default="ns"),
         Flag("--tag", str, "lines of an HdrHistogram log to import (default: those without a tag)", "TAG"),
-        Flag("--target", str, "what was loaded, if the file does not say", "URL", dest="url"),
-        Flag("-c --concurrency", positive, "connections used (default: the most that overlap)"),
+        Flag("--target", str, "URL that was loaded, if missing in FILE", "URL", dest="url"),
+        Flag("-c --concurrency", positive, "connections (default: the maximum of overlapping requests)"),
     ),
     "tune": (Flag("profile", str, PROFILE),),
     "tune show": (Flag("names", str, "knobs (default: all)", "NAME", nargs="*"),),
@@ -176,16 +176,16 @@ _FLAGS: dict[str, FlagTable] = {
         *_PROBE,
     ),
     "tune undo": (
-        Flag("change", str, "name from `history` (default: the newest that is applied)", nargs="?"),
+        Flag("change", str, "name from `history` (default: the newest applied change)", nargs="?"),
         *_PROBE,
     ),
     "tune rounds": (
         Flag("names", str, "knobs and new values", "NAME=VALUE", nargs="+"),
-        Flag("--rounds", positive, "rounds at most, 4 to 50", default="12"),
+        Flag("--rounds", positive, "maximum number of rounds, 4 to 50", default="12"),
         Flag("--seconds", seconds, "load per window, 15s or more", default="15s"),
         Flag("--seed", count, "seed of the random order", default="1"),
         Flag("--mirrored", True, "order A-B-B-A instead of a random one"),
-        Flag("--keep", True, "keep the new values unless they are worse (default: the old ones)"),
+        Flag("--keep", True, "keep the new values unless they are worse (default: restore the old ones)"),
         Flag("--record", Path, _RECORD),
         Flag("--target", str, "load this URL instead of the profile's", "URL", dest="url"),
     ),
@@ -201,7 +201,7 @@ _CHECK: FlagTable = (
     Flag("--quick", True, "one run of 15s, compared with the last baseline of the same load"),
     Flag("--runs", positive, "number of runs; of a recording the last N (default 1)"),
     Flag("--save-baseline", str, "save the runs as a baseline", "NAME"),
-    Flag("--add-to-baseline", str, "add the runs to a baseline, or make it", "NAME"),
+    Flag("--add-to-baseline", str, "add the runs to a baseline, or create it", "NAME"),
     Flag("--junit", Path, "write the result as JUnit XML"),
 )
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
@@ -213,7 +213,7 @@ class MainParser(CommandParser):
 
 
 def make_parser() -> MainParser:
-    """Make the parser of the whole command line; `options.command(options)` runs the chosen command."""
+    """Return the parser of the command line; `options.command(options)` runs the chosen command."""
     parser = MainParser(prog="cockpit")
     parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand", parser_class=CommandParser)
@@ -260,7 +260,7 @@ def _add_check(parser: CommandParser) -> None:
 
 
 def _add_tune(parser: CommandParser, **settings: Any) -> None:
-    """Add the flags that may be given before and after the subcommand."""
+    """Add the flags that are allowed before and after the subcommand."""
     add_flags(parser, [Flag("--json", True, "print the result as JSON")], **settings)
     add_trust(parser.add_argument, **settings)
 

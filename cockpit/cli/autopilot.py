@@ -1,4 +1,4 @@
-"""`cockpit autopilot`: search for better settings under load, and prove what was found."""
+"""`cockpit autopilot`: search for better settings under load, and prove them."""
 
 from __future__ import annotations
 
@@ -39,43 +39,45 @@ from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.study.controls import StudyControls
 
-# What rounds compare, and so what can be proved, and whether more of it is better.
+# Metrics that rounds can prove, and whether larger is better.
 METRICS = {"rate": True, "p50": False, "p99": False}
 
 
 def autopilot(options: Namespace) -> int:
-    """Exit 0: the search is over, whatever it found; 130: interrupted, the original values are active."""
+    """Run a search. Exit 0: it has ended, with any result; 130: interrupted, the original values are active."""
     profile = named_profile(options.profile)
     knobs = _knobs(profile, options)
     for text in options.where:
         parse_threshold(text)
     if profile.plan.stages or not profile.plan.extendable:
-        raise UsageError(f"{profile.name}: a search needs one load that stays: no load levels, no path used only once")
+        raise UsageError(
+            f"{profile.name}: a search needs a constant load; remove load levels and paths that are used only once"
+        )
     require_trust(profile, options.profile, accepted=options.trust)
     profile = at_address(profile, options.ssh_config)
     with Secrets(profile).out_of_errors():
-        return asyncio.run((_diagnosed if options.diagnose else _searched)(options, profile, knobs))
+        return asyncio.run((_diagnose if options.diagnose else _search)(options, profile, knobs))
 
 
 def _knobs(profile: Profile, options: Namespace) -> dict[str, str]:
-    """Return the values that are wanted, by knob. Raises UsageError, ProfileError."""
+    """Return the requested values by knob ("": those of the profile). Raises UsageError, ProfileError."""
     known = {knob.name: knob for knob in profile.knobs}
-    wanted = dict(_split(text) for text in options.knob) or dict.fromkeys(known, "")
-    if not wanted:
-        raise ProfileError(f"{profile.name}: has no knobs to search; add some, as: cockpit new URL")
-    for name in wanted:
+    requested = dict(_split(text) for text in options.knob) or dict.fromkeys(known, "")
+    if not requested:
+        raise ProfileError(f"{profile.name}: no knobs to search; write a profile with knobs: cockpit new URL")
+    for name in requested:
         if name not in known:
             raise UsageError(f"unknown knob {name!r}; the profile has: {', '.join(known)}")
-    chosen = [known[name] for name in wanted]
+    chosen = [known[name] for name in requested]
     if options.no_restart:
         chosen = [knob for knob in chosen if knob.price not in ("restart", "remount")]
     chosen = [knob for knob in chosen if not knob.written_only]
     if not chosen:
-        raise UsageError("no knob is left: each needs a restart, or is only written and never active")
+        raise UsageError("no knobs to search: each needs a restart, or is written without becoming active")
     hosts = {knob.host for knob in chosen}
     if len(hosts) > 1:
-        raise UsageError(f"knobs of several hosts ({', '.join(sorted(hosts))}): name those of one with --knob")
-    return {knob.name: wanted[knob.name] for knob in chosen}
+        raise UsageError(f"knobs of several hosts ({', '.join(sorted(hosts))}); choose those of one host with --knob")
+    return {knob.name: requested[knob.name] for knob in chosen}
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -84,14 +86,16 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _searchable(
-    options: Namespace, profile: Profile, wanted: Mapping[str, str], original: Mapping[str, str]
+    options: Namespace, profile: Profile, requested: Mapping[str, str], original: Mapping[str, str]
 ) -> tuple[dict[str, SearchedKnob], list[str]]:
-    """Return the knobs with their values, and why others of the profile are left out. Raises UsageError if all are, or
-    one that was named."""
+    """Return the knobs with the values to try, and a line per knob that cannot be searched.
+
+    Raises UsageError if no knob can be searched, or if a knob of --knob cannot.
+    """
     known: dict[str, Knob] = {knob.name: knob for knob in profile.knobs}
     found: dict[str, SearchedKnob] = {}
     problems: list[UsageError] = []
-    for name, values in wanted.items():
+    for name, values in requested.items():
         try:
             found[name] = searched_knob(known[name], values, original[name])
         except UsageError as error:
@@ -114,15 +118,15 @@ def _plan(options: Namespace, profile: Profile, knobs: Iterable[SearchedKnob]) -
     )
 
 
-async def _diagnosed(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:
-    """Measure the settings as they are, and print what limits the server with the knobs that bear on it."""
+async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, str]) -> int:
+    """Measure the current settings; print the bottlenecks and the knobs that affect them."""
     async with crew_of(profile, options.ssh_config) as crew:
         live = LiveSession(profile, ssh_config=options.ssh_config, crew=crew)
-        found = await run_headless(live, lambda: _limits(live, options.seconds, wanted), nothing())
+        found = await run_headless(live, lambda: _find_bottlenecks(live, options.seconds, knobs), nothing())
     if found is None:
         return EXIT_INTERRUPTED
     if options.json:
-        emit(to_json([one._asdict() for one in found]))
+        emit(to_json([each._asdict() for each in found]))
         return EXIT_GOOD
     emit("\n".join(diagnosis_lines(found)))
     if names := proposed(found):
@@ -132,18 +136,18 @@ async def _diagnosed(options: Namespace, profile: Profile, wanted: Mapping[str, 
     return EXIT_GOOD
 
 
-async def _limits(live: LiveSession, seconds: float, wanted: Container[str]) -> list[FoundLimit]:
-    """Measure the settings as they are; return what limits the server."""
+async def _find_bottlenecks(live: LiveSession, seconds: float, knobs: Container[str]) -> list[FoundLimit]:
+    """Measure the current settings; return the bottlenecks."""
     profile = live.source.profile
     live.source.load.plan = replace(profile.plan, requests=None, duration=seconds, warmup=float(GUARD))
     state = await live.run_once()
     result = run_result(state, state.runs)
     if result is None:
-        raise TargetError("the run did not begin", subject=profile.plan.url)
-    return diagnosis(result, state.hosts, [knob for knob in profile.knobs if knob.name in wanted])
+        raise TargetError("the run did not start", subject=profile.plan.url)
+    return diagnosis(result, state.hosts, [knob for knob in profile.knobs if knob.name in knobs])
 
 
-async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, str]) -> int:
+async def _search(options: Namespace, profile: Profile, requested: Mapping[str, str]) -> int:
     async with crew_of(profile, options.ssh_config) as crew:
         recorder = RecordTo(options.record, in_library=True).recorder(profile.name)
         screen = not options.no_tui and not options.json and on_terminal()
@@ -152,12 +156,12 @@ async def _searched(options: Namespace, profile: Profile, wanted: Mapping[str, s
 
         async def search(person: Person) -> SearchResult:
             await live.hosts_read()
-            read = await live.source.tuning.read(list(wanted))
+            read = await live.source.tuning.read(list(requested))
             original = {name: value or "" for name, value in read.items()}
-            knobs, left_out = _searchable(options, profile, wanted, original)
+            knobs, left_out = _searchable(options, profile, requested, original)
             begun = live.source.now()
-            # Whoever names knobs has a reason.
-            found = [] if options.knob else await _limits(live, options.seconds, knobs)
+            # Knobs that the user names need no diagnosis.
+            found = [] if options.knob else await _find_bottlenecks(live, options.seconds, knobs)
             spent = 0.0 if options.knob else live.source.now() - begun
             chosen = await person.choose(found, list(knobs), left_out) if found else knobs
             plan = _plan(options, profile, (knobs[name] for name in chosen))
@@ -196,7 +200,7 @@ async def _on_screen(live: LiveSession, search: Search, options: Namespace) -> S
 
 
 class _AtTerminal(NamedTuple):
-    """A person with a terminal, or none: all knobs are searched, and the proved values stay if `apply` says so."""
+    """Decisions without the screen: all knobs are searched, and proved values stay active if `apply`."""
 
     apply: bool
 
@@ -205,10 +209,10 @@ class _AtTerminal(NamedTuple):
         return knobs
 
     def began(self, pilot: Autopilot) -> None:
-        """Only a screen can pause it."""
+        """Do nothing: only the screen can pause a search."""
 
     async def approve(self, values: Mapping[str, str]) -> bool:
-        """Ask in the terminal; no without one."""
+        """Ask on the terminal; return False without one."""
         return can_ask() and await asyncio.to_thread(confirmed, f"try {values_words(values)}?")
 
     async def keep(self, found: SearchResult) -> bool:
@@ -218,7 +222,7 @@ class _AtTerminal(NamedTuple):
 def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
     state = live.state.autopilot
     if state is None:
-        raise ChangeRefused("the search did not begin")
+        raise ChangeRefused("the search did not start")
     if not options.json:
         emit(claim(replace(state, ended=found.ended), found.verdict))
         return
@@ -241,7 +245,7 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
 
 
 async def _show(session: Session) -> None:
-    """Print the plan and each evaluation on stderr, as they are known."""
+    """Print the plan, then each finished evaluation, on stderr."""
     printed = -1
     while True:
         try:

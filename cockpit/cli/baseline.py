@@ -1,4 +1,4 @@
-"""`cockpit baseline`: named results that later runs are compared with."""
+"""`cockpit baseline`: manage named results that later runs are compared with."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ def baseline(options: Namespace) -> int:
 
 
 def keep(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
-    """Make a baseline of the runs and print where it is. Raises UsageError."""
+    """Save the runs as a baseline and print its path. Raises UsageError."""
     path = baselines.save(baseline_of(name, runs, plan))
     print(f"cockpit: baseline {name}: {counted(len(runs), 'run')}: {path}", file=sys.stderr)
 
 
 def add(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
-    """Add the runs to a baseline of the same load, or make one. Raises UsageError."""
+    """Add the runs to a baseline of the same load, or create it. Raises UsageError."""
     if name not in baselines.names():
         keep(name, runs, plan)
         return
     known = baselines.load(name)
     if unlike := differences(known.plan, plan):
-        raise UsageError(f"baseline {name}: was made under a different load: {', '.join(unlike)}; choose another name")
+        raise UsageError(f"baseline {name}: different load ({', '.join(unlike)}); choose another name")
     keep(name, (*known.runs, *runs), known.plan)
 
 
 def runs_to_keep(source: str, wall: float, results: Sequence[RunResult]) -> list[BaselineRun]:
-    """Raises UsageError for a run that was imported from a summary."""
+    """Return the runs as runs of a baseline. Raises UsageError for a run imported from a summary."""
     totals = next((result.totals for result in results if result.totals is not None), None)
     if totals is not None:
         raise UsageError(f"{source}: imported totals of {neutral(totals.tool)}; a baseline needs data per second")
@@ -64,7 +64,7 @@ def runs_to_keep(source: str, wall: float, results: Sequence[RunResult]) -> list
 
 
 def _runs_in(recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], LoadPlan]:
-    """Return the last runs of each recording, or the run that is named, and their load. Raises UsageError."""
+    """Return the last runs of each recording, or its named run, and their load. Raises UsageError."""
     runs: list[BaselineRun] = []
     plan: LoadPlan | None = None
     for text in recordings:
@@ -72,9 +72,9 @@ def _runs_in(recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], L
         with recording_at(source.path) as opened:
             for side in runs_of(opened, source, text, last):
                 if not side.result.counts.completed:
-                    raise UsageError(f"{text}: no response in it to make a baseline of")
+                    raise UsageError(f"{text}: the run has no response; choose another run for the baseline")
                 if plan is not None and (unlike := differences(plan, side.result.plan)):
-                    raise UsageError(f"{text}: has a different load than the others: {', '.join(unlike)}")
+                    raise UsageError(f"{text}: different load than the others ({', '.join(unlike)}); leave it out")
                 plan = plan or side.result.plan
                 wall = side.state.started.wall if side.state.started else 0.0
                 runs += runs_to_keep(text, wall, [side.result])
@@ -87,13 +87,13 @@ def _list(as_data: bool) -> None:
     if as_data:
         emit(to_json([baseline_json(each) for each in found]))
         return
-    width = max((len(one.name) for one in found), default=0)
+    width = max((len(base.name) for base in found), default=0)
     lines = [
-        f"{one.name:<{width}}  {_when(one.runs[-1])}  {counted(len(one.runs), 'run')}  "
-        f"{si(one.metric('rate') or 0)} req/s  {plan_words(one.plan)}"
-        for one in found
+        f"{base.name:<{width}}  {_time_text(base.runs[-1])}  {counted(len(base.runs), 'run')}  "
+        f"{si(base.metric('rate') or 0)} req/s  {plan_words(base.plan)}"
+        for base in found
     ]
-    emit("\n".join(lines) or f"no baseline in {baselines.folder()}")
+    emit("\n".join(lines) or f"no baselines in {baselines.folder()}; make one: cockpit baseline set NAME RECORDING")
 
 
 def _show(base: Baseline, as_data: bool) -> None:
@@ -101,9 +101,9 @@ def _show(base: Baseline, as_data: bool) -> None:
         emit(to_json(baseline_json(base)))
         return
     lines = [f"{base.name}  {counted(len(base.runs), 'run')}", f"  {plan_words(base.plan)}"]
-    lines += [f"  {_when(run)}  from {neutral(run.source)}" for run in base.runs]
+    lines += [f"  {_time_text(run)}  from {neutral(run.source)}" for run in base.runs]
     names = dict.fromkeys((*base.runs[0].metrics, *PERCENTILES))
-    names |= dict.fromkeys(f"{host}.{name}" for host, figures in base.runs[0].hosts.items() for name in figures)
+    names |= dict.fromkeys(f"{host}.{name}" for host, metrics in base.runs[0].hosts.items() for name in metrics)
     width = max(len(name) for name in names)
     emit("\n".join((*lines, "", *(f"  {neutral(name):<{width}}  {_values(base, name)}" for name in names))))
 
@@ -119,5 +119,5 @@ def _values(base: Baseline, name: str) -> str:
     return f"{metric_text(name, mean)}  ± {100 * stdev(values) / abs(mean):.1f}%"
 
 
-def _when(run: BaselineRun) -> str:
+def _time_text(run: BaselineRun) -> str:
     return datetime.fromtimestamp(run.wall, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,4 +1,4 @@
-"""`cockpit check`: runs, or recorded ones, checked against thresholds and a baseline."""
+"""`cockpit check`: check new or recorded runs against thresholds and a baseline."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from cockpit.report.baselines import latest, load
 from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
 from cockpit.report.selectors import is_recording, parse_source, runs_of
 
-# Limit (s) of a run without a duration, and of a quick check.
+# Time limit (s) of a run without a duration, and of a quick check.
 DEFAULT_CAP = QUICK
-# Flags of a run that are not of its load plan.
-_OF_A_RUN = ("--ssh-config", "--record", "--hlog", "--abort-on", "--cap")
+# Flags of a run, besides those of its load plan, that do not apply to recordings.
+_RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--cap")
 
 
 def check(options: Namespace) -> int:
-    """Exit 0: every threshold holds; 99: one failed or had no data; 4: inconclusive, or --steady and unstable."""
+    """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive or unstable (--steady)."""
     try:
         # Profile names take precedence over files.
         recorded = find(options.target) is None and is_recording(options.target)
@@ -64,7 +64,7 @@ def check(options: Namespace) -> int:
 
 
 def _run(options: Namespace) -> CheckResult | None:
-    """Return None if interrupted before any load. Raises TargetError, HostError."""
+    """Check new runs; return None if interrupted before any load. Raises TargetError, HostError."""
     profile = chosen_profile(options)
     if options.quick and not profile.plan.stages:
         profile = replace(profile, plan=replace(profile.plan, duration=QUICK), cap=None)
@@ -95,7 +95,7 @@ def _run(options: Namespace) -> CheckResult | None:
     found = CheckResult(
         target=profile.plan.without_secrets().url if profile.name == "url" else options.target,
         result=result,
-        held=_held(thresholds, abort_on, runs, breaker),
+        held=_threshold_results(thresholds, abort_on, runs, breaker),
         aborted=breaker.failed,
         capped=cap if stopped else None,
         stability=run_stability(outcome.state, result.segments) if options.steady or profile.steady else None,
@@ -107,24 +107,24 @@ def _run(options: Namespace) -> CheckResult | None:
 
 
 def default_cap(profile: Profile) -> float | None:
-    """Return the limit (s) of the profile, else of a plan that nothing ends; a replayed log ends by itself."""
+    """Return the time limit (s) of the profile, else the default for a load without an end (a replayed log has one)."""
     plan = profile.plan
     endless = plan.duration is None and not plan.stages and plan.replay is None
     return DEFAULT_CAP if profile.cap is None and endless else profile.cap
 
 
-def _held(
+def _threshold_results(
     thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: Breaker
 ) -> tuple[ThresholdResult, ...]:
-    """Return the results at the end of the runs; the threshold that aborted them keeps its result from then."""
-    found = hold(distinct((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
+    """Return the results at the end of the runs; a threshold that aborted a run keeps its result at that instant."""
+    results = hold(distinct((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
     failed = breaker.failed
-    return tuple(failed if failed and one.threshold.meaning == failed.threshold.meaning else one for one in found)
+    return tuple(failed if failed and each.threshold.meaning == failed.threshold.meaning else each for each in results)
 
 
 def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
-    """Save complete runs as a baseline; report why others are not saved."""
-    if problem := _unfit(found, results):
+    """Save complete runs as a baseline; print the reason if they are not saved."""
+    if problem := _reason_not_saved(found, results):
         for name in filter(None, (options.save_baseline, options.add_to_baseline)):
             print(f"cockpit: baseline {name}: not saved: {problem}", file=sys.stderr)
         return
@@ -137,39 +137,39 @@ def _save(options: Namespace, found: CheckResult, state: State, results: Sequenc
         add(options.add_to_baseline, runs, found.result.plan)
 
 
-def _unfit(found: CheckResult, results: Sequence[RunResult]) -> str:
-    """Return why runs are no baseline; "" if they are one."""
+def _reason_not_saved(found: CheckResult, results: Sequence[RunResult]) -> str:
+    """Return the reason why the runs cannot be a baseline; "" if they can."""
     if found.interrupted:
         return "the check was interrupted"
     if found.result.reason == "failed":
         return "the run failed"
     if found.aborted:
         return f"{found.aborted.threshold.text} ended the run early"
-    if not all(one.counts.completed for one in results):
-        return "a run without any response"
+    if not all(result.counts.completed for result in results):
+        return "a run has no response"
     return ""
 
 
 def _recorded(options: Namespace) -> CheckResult:
     """Check the last run of a recording, or the selected run or time range."""
-    of_a_run = [flag for flag in _OF_A_RUN if getattr(options, flag[2:].replace("-", "_"))]
-    given = [*given_flags(options).values(), *of_a_run]
+    run_flags = [flag for flag in _RUN_FLAGS if getattr(options, flag[2:].replace("-", "_"))]
+    given = [*given_flags(options).values(), *run_flags]
     if given:
-        raise UsageError(f"{', '.join(given)}: load flags do not apply to a recording")
+        raise UsageError(f"{', '.join(given)}: load flags do not apply to a recording; leave them out")
     if options.quick:
-        raise UsageError("--quick: a recording has its load; leave it out")
+        raise UsageError("--quick: does not apply to a recording; leave it out")
     source = parse_source(options.target)
     with recording_at(source.path) as recording:
-        return _checked(options, runs_of(recording, source, options.target, options.runs or 1))
+        return _check_sides(options, runs_of(recording, source, options.target, options.runs or 1))
 
 
-def _checked(options: Namespace, sides: Sequence[Side]) -> CheckResult:
+def _check_sides(options: Namespace, sides: Sequence[Side]) -> CheckResult:
     state, runs = sides[-1].state, [side.result for side in sides]
     for run in runs:
         if unlike := differences(runs[0].plan, run.plan):
             raise UsageError(
-                f"{options.target}: its runs {runs[0].run} and {run.run} are not one load ({', '.join(unlike)}); name "
-                f"one as FILE#{run.run}"
+                f"{options.target}: runs {runs[0].run} and {run.run} have different loads ({', '.join(unlike)}); "
+                f"choose one as FILE#{run.run}"
             )
     result = runs_result(runs)
     base = _baseline(options, "", result.plan)
@@ -194,23 +194,19 @@ def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None
     base = load(name)
     unlike = differences(base.plan, plan)
     if unlike and not options.anyway:
-        raise UsageError(
-            f"baseline {name}: was made under a different load: {', '.join(unlike)}; compare with --anyway"
-        )
+        raise UsageError(f"baseline {name}: different load ({', '.join(unlike)}); compare with --anyway")
     return base
 
 
 def _with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadPlan) -> tuple[Threshold, ...]:
-    """Add the default thresholds. Raises UsageError if a threshold needs a baseline and none is named."""
-    of_baseline = next((one for one in own if one.of_baseline), None)
+    """Add the default thresholds. Raises UsageError if a threshold needs a baseline and there is none."""
+    of_baseline = next((threshold for threshold in own if threshold.of_baseline), None)
     if of_baseline and base is None:
-        raise UsageError(
-            f"{of_baseline.text!r}: name the baseline with --baseline NAME; cockpit baseline list has them"
-        )
+        raise UsageError(f"{of_baseline.text!r}: no baseline is given; add --baseline NAME (see cockpit baseline list)")
     return with_defaults(own, base, plan)
 
 
 def _abort_on(profile: Profile, options: Namespace) -> tuple[Threshold, ...]:
     hosts = [host.name for host in profile.hosts]
     found = thresholds_for(f"{profile.name}: check.abort_on", profile.abort_on, options.abort_on, hosts)
-    return tuple(check_abort(one) for one in found)
+    return tuple(check_abort(threshold) for threshold in found)

@@ -14,7 +14,7 @@ from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.catalogue import own_folder, shipped_folder
 from cockpit.recording import library
 
-# Profiles and recordings are files, or names of files in cockpit's folders.
+# Profiles and recordings are completed by path, and by their name in cockpit's folders.
 _BASH = """
 _cockpit_named() {
   local ending=$1 folder found

@@ -1,4 +1,4 @@
-"""The crew of a session: load workers of this machine, of the profile's generators, or of a cluster."""
+"""Crew of a session: its load workers on the profile's generators or in a cluster."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def crew_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[Crew | None]:
-    """Start the generators of a profile, or join its cluster; None for a profile without. All that was started ends
-    with the block. Raises UsageError, HostError."""
+    """Start the generators of a profile, or join its cluster; yield None for a profile without them.
+
+    Everything started is stopped at the end of the block. Raises UsageError, HostError.
+    """
     if not profile.generators and not profile.cluster:
         yield None
         return
     if find_spec("distributed") is None:
-        raise UsageError("load from other machines needs Dask: pip install 'cockpit[cluster]'")
+        raise UsageError("load from other machines: Dask is not installed; pip install 'cockpit[cluster]'")
     from cockpit.cluster.crew import DaskCrew
 
     if profile.cluster:
@@ -39,30 +41,30 @@ async def crew_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[Cr
             yield crew
         return
     async with AsyncExitStack() as stack:
-        cluster = await _started(stack, profile.generators, ssh_config)
+        cluster = await _start(stack, profile.generators, ssh_config)
         yield await stack.enter_async_context(DaskCrew(*cluster, generators=len(profile.generators)))
 
 
-async def _started(
+async def _start(
     stack: AsyncExitStack, generators: Sequence[GeneratorConfig], ssh_config: Path | None
 ) -> tuple[str, Security]:
-    """Start the generators; offer to install cockpit on those that lack it."""
+    """Start the generators; offer to install cockpit on a generator without it, once for each."""
     from cockpit.cluster.over_ssh import cluster_over_ssh
 
-    left = {one.name: one for one in generators if not one.python}
+    installable = {generator.name: generator for generator in generators if not generator.python}
     while True:
-        print(f"starting generators: {', '.join(one.name for one in generators)}", file=sys.stderr)
+        print(f"starting generators: {', '.join(generator.name for generator in generators)}", file=sys.stderr)
         try:
             return await stack.enter_async_context(cluster_over_ssh(generators, ssh_config))
         except NotInstalled as error:
-            lacking = left.pop(error.subject, None)
-            if lacking is None or not await asyncio.to_thread(_agreed, error):
+            generator = installable.pop(error.subject, None)
+            if generator is None or not await asyncio.to_thread(_confirm_install, error):
                 raise
-            await _install(lacking, ssh_config)
+            await _install(generator, ssh_config)
 
 
-def _agreed(error: NotInstalled) -> bool:
-    """Ask whether to install cockpit on the generator; no without a terminal."""
+def _confirm_install(error: NotInstalled) -> bool:
+    """Ask whether to install cockpit on the generator; return False without a terminal."""
     question = f"Install cockpit {__version__} there, into ~/.local/state/cockpit/venv?"
     return can_ask() and confirmed(f"{error}\n{question}")
 

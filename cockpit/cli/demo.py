@@ -1,4 +1,4 @@
-"""`cockpit demo`: an embedded web server and SSH host."""
+"""`cockpit demo`: show the screen on an embedded web server and SSH host."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ from cockpit.setup.doctor import Scope, examine
 from cockpit.setup.finding import Finding, failed, note, summed
 
 _WORDS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
-_LONGEST = 2000
+_MAX_TEXT = 2000
 
 
 def doctor(options: Namespace) -> int:
-    """Exit 0: no problem; 2: the profile or a host has to be fixed; 3: the target or a host is unreachable."""
+    """Print findings. Exit 0: no problem; 2: the profile or a host has to be fixed; 3: target or host unreachable."""
     findings, uses = asyncio.run(_findings(options, (lambda finding: None) if options.json else _show))
     code = max((finding.exit_code for finding in findings), default=EXIT_GOOD)
     if options.json:
@@ -39,7 +39,7 @@ def doctor(options: Namespace) -> int:
 
 
 async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tuple[list[Finding], tuple[Use, ...]]:
-    """Print the findings; with --no-exec list what the profile uses."""
+    """Print the findings; with --no-exec list the commands, hosts and files of the profile."""
     found: list[Finding] = []
     try:
         profile = _profile(options.profile)
@@ -48,7 +48,7 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
     except NotTrusted:
         raise
     except CockpitError as error:
-        found.append(failed("profile", error, _way_out(error)))
+        found.append(failed("profile", error, _fix(error)))
         show(found[0])
         return found, ()
     uses = uses_of(profile) if options.no_exec else ()
@@ -56,7 +56,7 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
         emit("\n".join(listing(uses)))
     if not is_trusted(profile):
         todo = f"read the list, then accept it: {doctor_command(options.profile, '--trust')}"
-        found.append(note("profile", "is not trusted yet: no host was contacted", todo))
+        found.append(note("profile", "not trusted yet; no host was contacted", todo))
         show(found[0])
     async for finding in examine(profile, options.ssh_config, _scope(options, profile)):
         found.append(finding)
@@ -70,10 +70,10 @@ def _scope(options: Namespace, profile: Profile) -> Scope:
     return Scope.NO_COMMANDS if is_trusted(profile) else Scope.NO_HOSTS
 
 
-def _way_out(error: CockpitError) -> str:
+def _fix(error: CockpitError) -> str:
     if isinstance(error, NoProfile):
-        return f"a path as ./x.toml, or the name of a shipped profile or of one in {own_folder()}"
-    return "cockpit schema profile > profile.schema.json, and an editor checks every key"
+        return f"use a path such as ./x.toml, or the name of a shipped profile or of one in {own_folder()}"
+    return "cockpit schema profile > profile.schema.json: with it an editor checks every key"
 
 
 def _profile(name: str) -> Profile:
@@ -83,6 +83,6 @@ def _profile(name: str) -> Profile:
 
 
 def _show(finding: Finding) -> None:
-    emit(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {neutral(finding.text, _LONGEST)}")
+    emit(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {neutral(finding.text, _MAX_TEXT)}")
     if finding.todo:
-        emit(f"{'':23}-> {neutral(finding.todo, _LONGEST)}")
+        emit(f"{'':23}-> {neutral(finding.todo, _MAX_TEXT)}")

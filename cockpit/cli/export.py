@@ -1,4 +1,4 @@
-"""`cockpit export`: a recording in the formats of other tools."""
+"""`cockpit export`: export a recording in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cockpit.recording.reader import Recording, last_state
 from cockpit.report.selectors import parse_source
 from cockpit.session.replay import parse_instant
 
-_SMALLEST, _LARGEST = (20, 5), (500, 200)
-# Maximum pictures of a cast.
-_MOST_PICTURES = 20_000
+_MIN_SIZE, _MAX_SIZE = (20, 5), (500, 200)
+# Maximum frames of a cast.
+_MAX_FRAMES = 20_000
 
 
 def export(options: Namespace) -> int:
     form = _format(options)
     source = parse_source(options.file)
     if source.time_range is not None or (source.run is not None and "run" not in (form.options or ())):
-        raise UsageError(f"{options.file}: only --format {takers('run')} takes a part of a recording: FILE#2")
+        raise UsageError(f"{options.file}: only --format {takers('run')} exports a part of a recording (FILE#2)")
     if form.binary and options.output is None:
-        raise UsageError(f"--format {form.name}: is binary; name a file: -o FILE.{form.name}")
+        raise UsageError(f"--format {form.name}: binary; write to a file: -o FILE.{form.name}")
     with recording_at(source.path) as recording:
         made = form.made_of(recording, vars(options) | {"run": source.run})
         if form.binary:
@@ -42,11 +42,11 @@ def _format(options: Namespace) -> ExportFormat:
     form = EXPORT_FORMATS.get(options.format or ending)
     if form is None:
         raise UsageError(
-            f"export: which format? --format {'|'.join(EXPORT_FORMATS)}, or an -o that ends in one of them"
+            f"export: no format; add --format {'|'.join(EXPORT_FORMATS)}, or use one of these as the suffix of -o"
         )
     for name in ("at", "until", "keys"):
         if getattr(options, name) and name not in (form.options or ()):
-            raise UsageError(f"--{name}: is an option of {takers(name)}, not of {form.name}")
+            raise UsageError(f"--{name}: only for {takers(name)}, not for {form.name}; leave it out")
     return form
 
 
@@ -55,12 +55,12 @@ def event_lines(recording: Recording) -> Iterator[str]:
 
 
 def run_histograms(recording: Recording, run: int | None) -> Iterator[str]:
-    """Return the HdrHistogram log of one run; of several runs, one must be named."""
+    """Return the HdrHistogram log of a run; `run` may be None for a recording with one run. Raises UsageError."""
     from cockpit.report.hlog import run_log
 
     runs = range(1, last_state(recording).runs + 1)
     if run is None and len(runs) != 1:
-        raise UsageError(f"the recording has {len(runs)} runs; name one as FILE#1")
+        raise UsageError(f"the recording has {len(runs)} runs; choose one as FILE#1")
     if run is not None and run not in runs:
         raise UsageError(f"no run {run}; the recording has {len(runs)}")
     return run_log(recording.events(), run or runs[0])
@@ -82,10 +82,12 @@ def screen_cast(
     end = parse_instant(until, recording.end, wall, start) if until else recording.end
     _check_within(recording, start)
     if not start < end:
-        raise UsageError(f"--until {until}: is not after the beginning")
+        raise UsageError(f"--until {until}: must be after the start")
     end = min(end, recording.end)
-    if (end - start) / every > _MOST_PICTURES:
-        raise UsageError(f"--every: makes more than {_MOST_PICTURES} pictures; write it longer, or --at and --until")
+    if (end - start) / every > _MAX_FRAMES:
+        raise UsageError(
+            f"--every: more than {_MAX_FRAMES} frames; use a longer interval, or a shorter range with --at and --until"
+        )
     yield asyncio.run(_cast(recording, (start, end), every, _size(size), _keys(keys)))
 
 
@@ -111,6 +113,6 @@ def _size(text: str) -> tuple[int, int]:
     if not (cross and columns.isdecimal() and rows.isdecimal()):
         raise UsageError(f"--size {text!r}: write it as 120x40")
     size = int(columns), int(rows)
-    if not (_SMALLEST[0] <= size[0] <= _LARGEST[0] and _SMALLEST[1] <= size[1] <= _LARGEST[1]):
+    if not (_MIN_SIZE[0] <= size[0] <= _MAX_SIZE[0] and _MIN_SIZE[1] <= size[1] <= _MAX_SIZE[1]):
         raise UsageError(f"--size {text}: allowed: 20x5 to 500x200")
     return size

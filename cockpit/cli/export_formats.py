@@ -1,4 +1,4 @@
-"""Formats of `cockpit export`: the command's flags, its help, completion and the topic `report` follow from them."""
+"""Formats of `cockpit export`. Its flags, help and completion and the topic `report` are derived from this table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class ExportFormat(NamedTuple):
     """A format; its name is also the suffix of its files. `function` (MODULE:NAME) yields text, or bytes if `binary`.
 
-    It takes the State at the end of the recording; with `options` it takes the Recording and these: flags, and `run`
-    (of FILE#2).
+    The function is called with the final State; if `options` is set, with the Recording and these options: flags, and
+    `run` (of FILE#2).
     """
 
     name: str
@@ -25,7 +25,7 @@ class ExportFormat(NamedTuple):
 
     def made_of(self, recording: Recording, given: dict[str, Any]) -> Iterable[Any]:
         """Return the export of a recording; `given` are the flags and `run`. Raises UsageError."""
-        # Reading recordings takes imports of a tenth of a second, which other commands do without.
+        # Imported here because the import takes 0.1 s, which other commands need not wait for.
         from cockpit.recording.reader import last_state
 
         module, _, name = self.function.partition(":")
@@ -51,9 +51,9 @@ _TABLE = (
     ),
     ExportFormat("svg", "the screen, at its end or --at T", "cockpit.cli.export:screen_svg", options=_SCREEN),
 )
-EXPORT_FORMATS = {one.name: one for one in _TABLE}
+EXPORT_FORMATS = {form.name: form for form in _TABLE}
 
 
 def takers(option: str) -> str:
     """Return the names of the formats that take an option, e.g. `cast, svg`."""
-    return ", ".join(one.name for one in _TABLE if one.options and option in one.options)
+    return ", ".join(form.name for form in _TABLE if form.options and option in form.options)

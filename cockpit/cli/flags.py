@@ -1,4 +1,4 @@
-"""Flags and names of a command as data: a flag is one entry of a table."""
+"""Flags and arguments of commands as tables, one entry per flag."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _METAVARS: dict[object, str] = {Path: "FILE", count: "N", positive: "N", seconds
 
 
 class Flag(NamedTuple):
-    """`names` as in `-z --duration`, or the name of an argument without dashes. `kind` is the type of its value, its
-    choices, or the value of a switch. A `default` is text, as it would be typed; the help ends with it. `many`: the
-    flag may be repeated."""
+    """A flag with `names` such as `-z --duration`, or an argument with a name without dashes. `kind`: the parser of its
+    value, its choices, or the value of a switch. `default`: text as typed, added to the help. `many`: the flag may be
+    repeated."""
 
     names: str
     kind: Callable[[str], object] | tuple[str, ...] | bool
@@ -27,7 +27,7 @@ class Flag(NamedTuple):
     many: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """Return the flag as argparse takes it."""
+        """Return the keyword arguments of `add_argument`."""
         found: dict[str, Any] = {"help": f"{self.help} (default {self.default})" if self.default else self.help or None}
         if isinstance(self.kind, bool):
             found["action"] = "store_true" if self.kind else "store_false"
@@ -41,7 +41,7 @@ class Flag(NamedTuple):
         return found | {name: value for name, value in given.items() if value}
 
 
-# A tuple in a table: at most one of its flags may be given.
+# A tuple in a table is a group of mutually exclusive flags.
 FlagTable = Iterable[Flag | tuple[Flag, ...]]
 
 
@@ -54,9 +54,9 @@ class FlagGroup(Protocol):
 
 
 def add_flags(group: FlagGroup, flags: FlagTable, **more: Any) -> None:
-    """Add the flags of a table; `more` are settings of argparse for all of them."""
-    for one in flags:
-        if isinstance(one, Flag):
-            group.add_argument(*one.names.split(), **one.settings(), **more)
+    """Add the flags of a table; `more`: further keyword arguments of `add_argument` for all of them."""
+    for entry in flags:
+        if isinstance(entry, Flag):
+            group.add_argument(*entry.names.split(), **entry.settings(), **more)
         else:
-            add_flags(group.add_mutually_exclusive_group(), one, **more)
+            add_flags(group.add_mutually_exclusive_group(), entry, **more)

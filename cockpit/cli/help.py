@@ -26,17 +26,17 @@ from cockpit.servers.registry import DIRECTIVES, KINDS, STATUS_PAGES
 from cockpit.servers.settings import KnownSetting
 
 _FOLDER = files("cockpit.cli") / "topics"
-# The topic with every key of a profile: a heading `## [target]` per table, rows `| `key` | meaning |`.
+# Topic with all keys of a profile: a heading `## [target]` per table, rows `| `key` | meaning |`.
 _KEYS = "profile"
 _HEADING = re.compile(r"## \[{1,2}([a-z_.]+)\]{1,2}")
 _TOP = "## At the top"
 _ROW = re.compile(r"\| (`[^|]*`) \| (.*) \|")
-# Longer lines are hard to read.
-_WIDEST = 100
+# Maximum line width; longer lines are hard to read.
+_MAX_WIDTH = 100
 
 
 def help_topic(options: Namespace) -> int:
-    """Print the topics, the text of one, or a command's flags. Raises UsageError for another name."""
+    """Print the list of topics, a topic, or a command's flags. Raises UsageError for an unknown name."""
     known, commands = topics(), make_parser().commands
     if options.topic is None:
         width = max(map(len, known))
@@ -49,7 +49,7 @@ def help_topic(options: Namespace) -> int:
     if options.topic not in known:
         raise UsageError(_unknown(options.topic, list(known), list(commands)))
     if sys.stdout.isatty():
-        _lay_out(text(options.topic))
+        _print_formatted(text(options.topic))
     else:
         emit(text(options.topic).rstrip("\n"))
     return EXIT_GOOD
@@ -61,7 +61,7 @@ def _unknown(topic: str, known: list[str], commands: list[str]) -> str:
     return f"{neutral(topic)!r}: unknown topic; {guess}topics: {', '.join(known)}; or a command"
 
 
-def _lay_out(markdown: str) -> None:
+def _print_formatted(markdown: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.theme import Theme
@@ -73,7 +73,7 @@ def _lay_out(markdown: str) -> None:
         "markdown.table.header": "dim",
         "markdown.table.border": "dim",
     }
-    console = Console(width=min(_WIDEST, shutil.get_terminal_size().columns), theme=Theme(plain))
+    console = Console(width=min(_MAX_WIDTH, shutil.get_terminal_size().columns), theme=Theme(plain))
     with console.capture() as laid_out:
         console.print(Markdown(markdown, code_theme="ansi_dark"))
     page(laid_out.get())
@@ -85,14 +85,14 @@ def topics() -> dict[str, str]:
 
 
 def text(topic: str) -> str:
-    """Raises FileNotFoundError."""
+    """Return the text of a topic. Raises FileNotFoundError."""
     found = (_FOLDER / f"{topic}.md").read_text(encoding="utf-8")
-    for name, words in _lists():
+    for name, words in _placeholders():
         found = found.replace(name, words)
     return found
 
 
-def _lists() -> Iterator[tuple[str, str]]:
+def _placeholders() -> Iterator[tuple[str, str]]:
     """Yield the lists of server kinds for the placeholders in topics."""
     yield "{status pages}", "\n".join(map(_status_row, STATUS_PAGES.values()))
     yield (
@@ -107,11 +107,11 @@ def _lists() -> Iterator[tuple[str, str]]:
             if table
         ),
     )
-    yield "{export formats}", "\n".join(f"    {one.example}" for one in EXPORT_FORMATS.values())
+    yield "{export formats}", "\n".join(f"    {form.example}" for form in EXPORT_FORMATS.values())
     yield "{shown settings}", "\n".join(_shown_rows())
-    yield "{kinds of status pages}", _any_of(STATUS_PAGES)
-    yield "{kinds of knobs}", _any_of(KNOB_KINDS)
-    yield "{load options}", "\n".join(f"| `{one.name}` | {one.meaning} |" for one in LOAD_OPTIONS.values())
+    yield "{kinds of status pages}", _alternatives(STATUS_PAGES)
+    yield "{kinds of knobs}", _alternatives(KNOB_KINDS)
+    yield "{load options}", "\n".join(f"| `{option.name}` | {option.meaning} |" for option in LOAD_OPTIONS.values())
     for key in ("key", "mount"):
         yield f"{{kinds with {key}}}", ", ".join(kind for kind, keys in NEEDS.items() if key in keys)
     yield (
@@ -123,8 +123,8 @@ def _lists() -> Iterator[tuple[str, str]]:
 
 
 def _at_start(kind: ServerKind) -> dict[str, KnownSetting]:
-    """The settings of a program, as the variables and options that it has."""
-    return {", ".join(filter(None, (one.variable, *one.options))): one.setting for one in kind.at_start}
+    """Return the settings of a program by their variable and options."""
+    return {", ".join(filter(None, (start.variable, *start.options))): start.setting for start in kind.at_start}
 
 
 def _status_row(page: StatusPageKind) -> str:
@@ -134,21 +134,21 @@ def _status_row(page: StatusPageKind) -> str:
 
 
 def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
-    """A heading and a table of a kind's known settings."""
-    rows = [f"| `{name}` | {one.help} | {one.form.words} | {one.impact} |" for name, one in table.items()]
+    """Return a heading and a table of a kind's known settings."""
+    rows = [f"| `{name}` | {known.help} | {known.form.words} | {known.impact} |" for name, known in table.items()]
     head = "| setting | effect, and when it matters | value | needs |"
     return "\n".join((f"## {kind}\n", head, "|---|---|---|---|", *rows))
 
 
 def _shown_rows() -> Iterator[str]:
-    """Yield the settings that running servers show, by the part that shows them."""
+    """Yield a row per source of values in running servers, with the settings that it shows."""
     for kind in KINDS:
-        for source in dict.fromkeys(one.source for one in kind.shown.values()):
-            names = " ".join(f"`{name}`" for name, one in kind.shown.items() if one.source == source)
+        for source in dict.fromkeys(shown.source for shown in kind.shown.values()):
+            names = " ".join(f"`{name}`" for name, shown in kind.shown.items() if shown.source == source)
             yield f"| {kind.name} | {names} | {source} |"
 
 
-def _any_of(names: Iterable[str]) -> str:
+def _alternatives(names: Iterable[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}"
 

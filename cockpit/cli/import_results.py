@@ -1,4 +1,4 @@
-"""`cockpit import`: results of other load generators, and samples of sysstat, into a recording."""
+"""`cockpit import`: record the results of other load generators and samples of sysstat."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from cockpit.model.text import neutral
 from cockpit.recording import library
 from cockpit.recording.writer import RecordingWriter
 
-# A longer line is none of a result.
-_LINE = 1 << 20
+# Maximum length of a line.
+_MAX_LINE = 1 << 20
 
 
 class _Content(NamedTuple):
-    """What a file holds: a run, or a host under its node name."""
+    """Content of a file: a run, or a host named after its node."""
 
     tool: str
     run: ForeignRun | None = None
@@ -47,11 +47,11 @@ def import_results(options: Namespace) -> int:
     for name, path in options.host:
         other = _read(path, options).host
         if other is None:
-            raise UsageError(f"--host {name}={path}: is no file of sysstat; write it with sadf -j FILE -- -A")
+            raise UsageError(f"--host {name}={path}: not a sysstat file; write one with sadf -j FILE -- -A")
         hosts.append(other._replace(name=name))
     _check_options(options, content, hosts)
     if wall is None:
-        wall = _written(file, content.run)
+        wall = _file_start(file, content.run)
     try:
         events = list(session_of(neutral(file.stem, 80), wall, content.run, hosts))
     except ValueError as error:
@@ -63,8 +63,8 @@ def import_results(options: Namespace) -> int:
     return EXIT_GOOD
 
 
-def _written(file: Path, run: ForeignRun | None) -> float:
-    """Return when the file was last written (epoch s); a summary is written at the end of its run."""
+def _file_start(file: Path, run: ForeignRun | None) -> float:
+    """Return the modification time of the file (epoch s), less the duration of the run if the file is a summary."""
     written = file.stat().st_mtime
     return max(0.0, written - run.seconds) if run is not None and run.totals is not None else written
 
@@ -83,7 +83,7 @@ def _read(file: Path, options: Namespace) -> _Content:
 
 
 def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
-    checked = _checked(lines)
+    checked = _limited_lines(lines)
     head = [next(checked, "")]
     if head[0].strip() == "{":
         head.append(next(checked, ""))
@@ -93,8 +93,8 @@ def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
     whole = chain(head, checked)
     if is_sar_text(head[0]):
         host = parse_sar(chain(head, checked), options.utc_offset)
-        of = f"times taken as UTC{options.utc_offset / 3600:+g} h" if options.utc_offset else "times taken as UTC"
-        assumed = f"from {host.statistics[0].timestamp.date} on, {of} (--utc-offset)"
+        zone = f"times read as UTC{options.utc_offset / 3600:+g} h" if options.utc_offset else "times read as UTC"
+        assumed = f"from {host.statistics[0].timestamp.date} on, {zone} (--utc-offset)"
         found = ForeignHost(_host_name(host.nodename), host, file.name, (assumed,))
         return _Content(f"text of sar, {assumed}", host=found)
     if is_wrk(head[0]) or is_oha("".join(head)):
@@ -108,27 +108,26 @@ def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
 
 
 def _host_name(node: str) -> str:
-    """Return the first label of a node's name, as a name of a host in thresholds."""
+    """Return the first label of a node's name, as a valid host name in thresholds."""
     return re.sub(r"[^A-Za-z0-9_-]+|^[^A-Za-z0-9]+", "-", node.partition(".")[0]).strip("-") or "host"
 
 
 def _check_options(options: Namespace, content: _Content, hosts: Sequence[ForeignHost]) -> None:
-    """Raises UsageError for what does not fit together."""
+    """Raise UsageError for options that contradict each other or the files."""
     names = [host.name for host in hosts]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"--host {twice}=…: there are two hosts of that name; choose another name")
+        raise UsageError(f"--host {twice}=…: two hosts have this name; choose another name")
     if options.utc_offset and not any(host.assumed for host in hosts):
-        raise UsageError(f"--utc-offset: of text of sar; {options.file} has its times in UTC, or none")
+        raise UsageError(f"--utc-offset: only for text of sar; {options.file} has times in UTC, or none")
     run = content.run
     if run and options.start and run.began is not None:
-        raise UsageError(f"--start: {options.file} says when the load began")
+        raise UsageError(f"--start: {options.file} has the start of the load; leave --start out")
     if run and run.began is None and hosts and not options.start:
-        example = "--start 2026-11-24T14:05:00Z"
-        raise UsageError(f"{options.file}: does not say when the load began; add it: {example}")
+        raise UsageError(f"{options.file}: the start of the load is missing; add --start 2026-11-24T14:05:00Z")
     for flag, given in (("--start", options.start), ("--target", options.url), ("-c", options.concurrency)):
         if run is None and given:
-            raise UsageError(f"{flag}: of load; {options.file} has none, only samples of a host")
+            raise UsageError(f"{flag}: only for load; {options.file} has samples of a host only")
 
 
 def _start(text: str | None) -> float | None:
@@ -138,10 +137,10 @@ def _start(text: str | None) -> float | None:
         raise UsageError(f"--start {text}: write it as 2026-11-24T14:05:00Z") from None
 
 
-def _checked(lines: Iterator[str]) -> Iterator[str]:
+def _limited_lines(lines: Iterator[str]) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
-        if len(line) > _LINE:
-            raise ValueError(f"line {number} is longer than {_LINE} characters")
+        if len(line) > _MAX_LINE:
+            raise ValueError(f"line {number} is longer than {_MAX_LINE} characters")
         yield line
 
 

@@ -1,4 +1,4 @@
-"""A live session from start to end, with or without the screen."""
+"""Run a live session from start to end, with or without the screen."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """The last state, whether it was interrupted, and the recording ("": none)."""
+    """The last state of a session, whether it was interrupted, and its recording ("": none)."""
 
     state: State
     interrupted: bool
@@ -52,7 +52,7 @@ class SessionEnd:
 
 @dataclass(frozen=True)
 class RecordTo:
-    """Record into `file`, else into the library if `in_library`, else not at all."""
+    """Destination of the recording: `file`, else the library if `in_library`, else none."""
 
     file: Path | None = None
     in_library: bool = False
@@ -89,9 +89,10 @@ def headless(
     runs: int = 1,
     streams: Sequence[Stream] = (),
 ) -> SessionEnd:
-    """Do `runs` runs without a screen. Ctrl-C, SIGTERM and SIGHUP stop them; the result is what was measured.
+    """Run `runs` runs without a screen. Ctrl-C, SIGTERM and SIGHUP stop them; completed measurements are returned.
 
-    A run ends after `limit` seconds of load or at `stop_when`; `listen` receives every event, `streams` each state.
+    A run ends after `limit` seconds of load or when `stop_when` is true. `listen` receives every event, `streams` the
+    states.
     """
 
     async def measure(live: LiveSession) -> bool:
@@ -125,7 +126,7 @@ def headless(
 async def run_headless(
     live: LiveSession, work: Callable[[], Awaitable[Result]], progress: Coroutine[Any, Any, None]
 ) -> Result | None:
-    """Run the session for as long as `work` takes, while `progress` prints; None: a signal interrupted it."""
+    """Run the session until `work` is done, while `progress` prints. Return None if a signal interrupted it."""
     printing = asyncio.create_task(progress)
     try:
         with cancelled_by_signals() as ignore_signals:
@@ -191,7 +192,7 @@ def _app(session: Session, profile: Profile, autostart: str, appearance: Appeara
 
 
 def _baseline_of(profile: Profile) -> Callable[[LoadPlan], Baseline | None]:
-    """Return a function that loads the profile's baseline, or the last one of a load; it raises UsageError."""
+    """Return a function that loads the profile's baseline, else the newest for a load. It raises UsageError."""
     from cockpit.report import baselines
 
     def baseline_of(plan: LoadPlan) -> Baseline | None:
@@ -199,7 +200,7 @@ def _baseline_of(profile: Profile) -> Callable[[LoadPlan], Baseline | None]:
             return baselines.latest(plan)
         found = baselines.load(profile.baseline)
         if unlike := differences(found.plan, plan):
-            raise UsageError(f"baseline {found.name}: was made under a different load: {', '.join(unlike)}")
+            raise UsageError(f"baseline {found.name}: different load ({', '.join(unlike)})")
         return found
 
     return baseline_of
@@ -207,7 +208,7 @@ def _baseline_of(profile: Profile) -> Callable[[LoadPlan], Baseline | None]:
 
 @contextmanager
 def hlog_into(path: Path | None) -> Iterator[Listener | None]:
-    """Yield a listener that writes an HdrHistogram log, or None. A failure before any load leaves no file."""
+    """Yield a listener that writes an HdrHistogram log, or None. No file remains after an error before any load."""
     if path is None:
         yield None
         return
@@ -227,11 +228,11 @@ def hlog_into(path: Path | None) -> Iterator[Listener | None]:
 
 
 def report_recording(path: str) -> None:
-    """Print where the session was recorded, and the command that replays it."""
+    """Print the path of the recording, and the command that replays it."""
     if path:
         in_library = Path(path).parent == library.folder()
         print(f"cockpit: recorded in {path}", file=sys.stderr)
-        print(f"see it again: cockpit replay {shlex.quote(Path(path).stem if in_library else path)}", file=sys.stderr)
+        print(f"replay it: cockpit replay {shlex.quote(Path(path).stem if in_library else path)}", file=sys.stderr)
 
 
 def report_gaps(recorder: Recorder | None) -> None:

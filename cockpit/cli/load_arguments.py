@@ -1,4 +1,4 @@
-"""Flags of `run`, `check` and `ab`. They mean what ab, wrk, hey and oha users expect wherever those agree."""
+"""Flags of `run`, `check` and `ab`. They are named as in ab, wrk, hey and oha if those agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cockpit.model.load import LOAD_OPTIONS
 
 
 def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
-    """Add the flags that `run` and `check` share. A flag that is not given leaves the profile's value."""
+    """Add the flags of both `run` and `check`. Without a flag the profile's value applies."""
     parser.add_argument("target", metavar=target, help=about)
     add_load_flags(parser)
     add = parser.add_argument_group("load from other machines").add_argument
@@ -68,7 +68,7 @@ def _add_amount(group: argparse._ArgumentGroup) -> None:
             action = "store_false" if option.default else "store_true"
             group.add_argument(*option.flags, dest=option.name, action=action, default=None, help=option.help)
     add = group.add_argument
-    add("--poisson", action="store_true", help="open load: random (Poisson) arrivals, not evenly spaced ones")
+    add("--poisson", action="store_true", help="open load: random (Poisson) arrivals instead of evenly spaced ones")
     add("--replay-log", metavar="FILE", help="open load: the GET and HEAD requests of an access log, at its intervals")
     add("--speed", dest="replay_speed", type=factor, metavar="X", help="replay the log X times as fast (default 1)")
     add("--ladder", metavar="LIST:T", help="load levels, each for T, e.g. 1,2,4:30s or 500/s,1k/s:30s")
@@ -90,8 +90,13 @@ def _add_request(group: argparse._ArgumentGroup) -> None:
     add("-T", "--content-type", metavar="TYPE", help="Content-Type of the body")
     add("-a", "--auth", metavar="USER:PASSWORD", help="basic authentication")
     add("--urls", metavar="PATTERN|FILE", help="many paths: /img/{00001..15000}.jpg, or a file with one path per line")
-    add("--order", choices=("sequence", "shuffle", "once"), default="sequence", help="of --urls (default sequence)")
-    add("--seed", type=count, default=1, metavar="N", help="of a shuffle and of random arrivals (default 1)")
+    add(
+        "--order",
+        choices=("sequence", "shuffle", "once"),
+        default="sequence",
+        help="order of paths (default sequence)",
+    )
+    add("--seed", type=count, default=1, metavar="N", help="seed of a shuffle and of random arrivals (default 1)")
     add("--expect-status", type=statuses, metavar="LIST", help="good statuses, e.g. 200 or 200,204 (default below 400)")
     add("--expect-body", metavar="TEXT", help="count a response without this text as failed")
 

@@ -1,4 +1,4 @@
-"""The load plan of a profile with flags applied."""
+"""Load plan of a profile with flags applied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.model.load_checks import Invalid
 from cockpit.model.units import parse_count, parse_duration, parse_rate
 from cockpit.profiles.plan import NAMED, NO_BODY, body_of, checked_url, headers_of, paths_of, replay_of, think_time_of
 
-# Flags by the profile's key, for errors.
+# Flags by profile key, for errors.
 FLAGS = {
     "load": "-n, -z and --ladder",
     "load.auth": "-a",
@@ -38,8 +38,8 @@ FLAGS = {
     "tls.key": "--key",
 } | {f"load.{option.name}": option.flags[0] for option in LOAD_OPTIONS.values() if option.flags}
 
-# Flags that would apply to only one of several requests.
-_OF_A_REQUEST = ("method", "header", "auth", "data", "data_file", "content_type", "expect_status", "expect_body")
+# Flags of a single request, which do not apply to a mix of requests.
+_REQUEST_FLAGS = ("method", "header", "auth", "data", "data_file", "content_type", "expect_status", "expect_body")
 
 
 @contextmanager
@@ -52,13 +52,13 @@ def errors_name_flags(flags: Mapping[str, str] = FLAGS) -> Iterator[None]:
 
 
 def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
-    """Return the plan with the given flags applied; a flag with the name of a field of the plan replaces that field.
+    """Return the plan with the given flags applied; a flag named like a field of the plan replaces this field.
 
     Raises Invalid, UsageError."""
     same = {name: getattr(options, name) for name in given_flags(options) if name in plan.__struct_fields__}
     if options.workers == "auto":
         same["workers"] = 1
-    changed = replace(plan, **(same | _amount(plan, options) | _request(plan, options) | _way(plan, options)))
+    changed = replace(plan, **(same | _amount(plan, options) | _request(plan, options) | _connection(plan, options)))
     return replace(changed, workers=_worker_per_cpu(changed)) if options.workers == "auto" else changed
 
 
@@ -67,7 +67,7 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     if options.concurrency is not None and (options.rate or options.replay_log or plan.replay):
         if options.max_in_flight is not None:
             raise UsageError("-c and --max-in-flight: with -q both limit the requests in flight; leave one out")
-        # As in oha: the rate of all connections together; -c limits the requests in flight.
+        # As in oha: -q is the rate of all connections together, and -c limits the requests in flight.
         changes |= {"max_in_flight": options.concurrency, "concurrency": plan.concurrency}
     elif options.concurrency is not None:
         changes["rate"] = None
@@ -82,14 +82,14 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     if options.requests is not None or options.duration is not None:
         changes |= {"requests": options.requests, "duration": options.duration, "stages": ()}
     if options.ladder and (options.requests or options.duration):
-        raise UsageError("--ladder has its own duration; leave -n and -z out")
+        raise UsageError("--ladder: sets the duration of each load level; leave out -n and -z")
     if options.ladder and options.rate:
-        raise UsageError("--ladder has its own rates; leave -q out")
+        raise UsageError("--ladder: sets the rate of each load level; leave out -q")
     return changes
 
 
 def _replay(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
-    """Return the replay of a log, which lasts until its end unless -n or -z is given."""
+    """Return the replay of a log, to its end unless -n or -z is given."""
     if options.replay_log is None and plan.replay is not None:
         return {"replay": replace(plan.replay, speed=options.replay_speed)}
     replay = replay_of(options.replay_log, options.replay_speed, NAMED)
@@ -108,7 +108,7 @@ def _ladder(options: Namespace) -> tuple[Stage, ...]:
     levels, colon, duration = options.ladder.rpartition(":")
     try:
         if not colon:
-            raise ValueError("it has no duration")
+            raise ValueError("has no duration")
         seconds = parse_duration(duration)
         return tuple(_load_level(level, seconds) for level in levels.split(","))
     except ValueError as error:
@@ -148,8 +148,8 @@ def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
 
 
 def _check_mix(plan: LoadPlan, options: Namespace) -> None:
-    """Raise UsageError for flags that would apply to only one of several requests."""
-    given = [flag for name, flag in given_flags(options).items() if name in _OF_A_REQUEST]
+    """Raise UsageError for flags of a single request if the profile has several."""
+    given = [flag for name, flag in given_flags(options).items() if name in _REQUEST_FLAGS]
     if plan.mix and given:
         raise UsageError(f"{', '.join(given)}: the profile has several [[request]] blocks; change it there")
 
@@ -162,7 +162,7 @@ def given_headers(texts: list[str], content_type: str | None) -> list[tuple[str,
     return headers
 
 
-def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
+def _connection(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if options.local_address:
         changes["local_addresses"] = tuple(options.local_address)

@@ -1,4 +1,4 @@
-"""`cockpit new`: write a profile from a URL and host names, with the servers and settings found there."""
+"""`cockpit new`: write a profile for a URL and hosts, with the servers and settings found on the hosts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def new(options: Namespace) -> int:
     with errors_name_flags():
         url = checked_url(options.url)
     surveyed = asyncio.run(_survey(url, options))
-    for one in surveyed:
-        print(f"{one.config.name}: {neutral(one.words, 400)}", file=sys.stderr)
+    for host in surveyed:
+        print(f"{host.config.name}: {neutral(host.words, 400)}", file=sys.stderr)
     text = profile_text(draft_of(url, surveyed, concurrency=options.concurrency, duration=f"{options.duration:g}s"))
     path = options.output or place_for(url, surveyed)
     try:
         write_profile(path, text, replace=options.force)
     except UsageError as error:
-        hint = "; --force replaces it, -o names another place" if path.exists() else ""
+        hint = "; replace it with --force, or choose another file with -o" if path.exists() else ""
         raise UsageError(f"{error}{hint}") from None
     accept_written(text)
     emit(str(path))

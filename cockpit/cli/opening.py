@@ -1,4 +1,4 @@
-"""Open recordings for a command; lost ranges are listed on stderr."""
+"""Open recordings for a command, and list lost ranges on stderr."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def recording_at(path: Path) -> Iterator[Recording]:
             with reading(str(path)):
                 yield recording
         except Damaged as error:
-            raise RecordingError(f"{error}; no cockpit wrote it so") from None
+            raise RecordingError(f"{error}; not written by cockpit") from None
         finally:
-            for what in recording.lost:
-                print(f"cockpit: {neutral(path.name)}: {neutral(what)}", file=sys.stderr)
+            for lost in recording.lost:
+                print(f"cockpit: {neutral(path.name)}: {neutral(lost)}", file=sys.stderr)

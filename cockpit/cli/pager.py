@@ -1,4 +1,4 @@
-"""Long texts for people: through a pager on a terminal."""
+"""Pager for long texts on a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 
 from cockpit.cli.terminal import emit
 
-# For less without settings of the user: no pager for a short text, colours, and the text stays on the screen.
+# Options of less, unless LESS is set: quit if the text fits on one screen, keep colours, do not clear the screen.
 _LESS = "FRX"
 
 
@@ -31,10 +31,10 @@ def page(text: str) -> None:
 
 
 def _pager() -> list[str]:
-    wanted = os.environ.get("PAGER")
-    if wanted is None:
+    pager = os.environ.get("PAGER")
+    if pager is None:
         return ["less"] if shutil.which("less") else []
     try:
-        return shlex.split(wanted)
+        return shlex.split(pager)
     except ValueError:
         return []

@@ -1,4 +1,4 @@
-"""Help pages: `cockpit --help` with its groups, and per command a sentence, examples, exit codes and topics."""
+"""Help pages: groups of `cockpit --help`; a sentence, examples, exit codes and topics per command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXITS = {
 
 
 class HelpPage(NamedTuple):
-    """The help of one command. `summary` is its line in lists; `exits` are the codes beside 0, 2 and 130."""
+    """Help of one command. `summary`: its line in lists; `exits`: exit codes besides 0, 2 and 130."""
 
     summary: str
     arguments: str
@@ -47,14 +47,14 @@ def _pages(text: str) -> dict[str, HelpPage]:
 
 MEASURE = _pages("""\
 # run PROFILE|URL | load a URL or a profile's target | 1 3 | load metrics screen profile streams
-Load a URL, or a profile's target while its hosts are watched, and show requests/s and latency live.
+Load a URL, or a profile's target while watching its hosts, and show requests/s and latency live.
   cockpit run http://127.0.0.1:8080/ -c 20 -z 30s     # 20 connections
   cockpit run http://127.0.0.1:8080/ -q 2000 -z 1m    # open load, 2000/s
   cockpit run spare-servers --record before.cockpit   # hosts and knobs too
   cockpit run http://127.0.0.1:8080/ -n 10k --json    # no screen, JSON
   cockpit run spare-servers --ndjson                  # JSON lines as it runs
 # check PROFILE|URL|RECORDING | check runs against thresholds and a baseline | 1 3 4 99 | check expressions
-Run a load, or take a recorded run, and check it against thresholds and a baseline.
+Check a new or a recorded run against thresholds and a baseline.
   cockpit check http://127.0.0.1:8080/ -z 15s --threshold 'p99 < 50ms'
   cockpit check spare-servers --runs 5 --save-baseline spring
   cockpit check spare-servers --baseline spring --junit check.xml
@@ -66,7 +66,7 @@ thresholds: METRIC < VALUE, with < <= > >= == !=
           web1.io.tps, web1.processes.defunct (an unknown name lists all)
   VALUE:  200ms, 500, 12k, 20%, or 95% of baseline
 # ab URL | measure with ab's flags and report | 1 3 | load metrics
-Measure with cockpit's load generator, with ab's flags and ab's report, for scripts that read ab.
+Measure with cockpit's load generator, ab's flags and ab's report, for scripts that parse ab's output.
   cockpit ab -n 10000 -c 20 http://127.0.0.1:8080/
   cockpit ab -n 10000 -c 20 -k -e percentiles.csv http://127.0.0.1:8080/
 """)
@@ -79,13 +79,13 @@ Show and change the settings (knobs) of a profile's hosts, each change tested an
   cockpit tune spare-servers undo                              # the newest
 # autopilot PROFILE | search for better settings, and prove them | 3 5 | autopilot tuning
 Try settings (knobs) under load, search for better ones, and prove the best in fresh rounds.
-  cockpit autopilot web.toml --diagnose          # what limits the server
+  cockpit autopilot web.toml --diagnose          # only find the bottleneck
   cockpit autopilot web.toml --where 'p99 < 20ms' --where 'errors == 0'
   cockpit autopilot web.toml --knob MaxRequestWorkers=25..400 --budget 20m
   cockpit autopilot web.toml --minimize p99 --no-restart --apply
 # study PROFILE | run a planned series of runs | 3 4 5 | studies
 Run a profile's study: its variants in rounds, in random order, with an A/A control, tables and verdicts.
-  cockpit study mpm --dry-run      # the plan, its duration, what it can detect
+  cockpit study mpm --dry-run      # plan, duration, minimum detectable effect
   cockpit study mpm --short        # minutes, to try it out
   cockpit study mpm -o out         # results and recordings in ./out
   cockpit study mpm --resume       # continue an interrupted study
@@ -105,7 +105,7 @@ Compare two recordings, runs or time ranges, with a verdict.
 # report FILE|NAME|DIR | write a report of a recording or study |  | report
 Write a report of a recording, or of a study's directory, as text, Markdown, JSON, CSV or one HTML page.
   cockpit report before.cockpit                    # a summary as text
-  cockpit report before.cockpit -o before.html     # one page that loads nothing
+  cockpit report before.cockpit -o before.html     # a self-contained page
   cockpit report studies/mpm-full-1 -o mpm.html    # a study; also .csv
 # export FILE | export a recording's raw data or its screen |  | report
 Export a recording in a format of other tools, chosen by the suffix of -o, or by --format.
@@ -115,13 +115,13 @@ Record the result of another load generator, or samples of sysstat, to replay, c
   cockpit import ab.tsv --target http://web1/      # ab -g
   cockpit import vegeta.json --host web1=web1.json # and sadf -j FILE -- -A
   cockpit import run.hlog -o run.cockpit           # HdrHistogram log
-  cockpit import wrk.txt                           # summary: totals, no seconds
+  cockpit import wrk.txt                           # summary: totals only
   cockpit import web1.json                         # sysstat alone
 
-formats, found by the first line: ab -g, hey -o csv, oha --output-format csv,
+formats, detected by the first line: ab -g, hey -o csv, oha --output-format csv,
   JMeter JTL (CSV), k6 --out csv|json, vegeta encode --to csv|json,
   h2load --log-file, HdrHistogram logs, sadf -j FILE -- -A, text of sar;
-  summaries of wrk, wrk2 and oha --output-format json, which have totals only.
+  summaries of wrk, wrk2 and oha --output-format json (totals only).
 # recordings SUBCOMMAND | list, rename, delete or prune recordings |  | recordings recording-format
 Manage the recordings in ~/.local/state/cockpit/recordings.
   cockpit recordings list
@@ -172,7 +172,7 @@ GROUPS = {"Measure": MEASURE, "Tune": TUNING, "Analyze": ANALYZE, "Set up": SET_
 
 TUNE = _pages("""\
 # show [NAME ...] | show values, allowed values and cost | 3
-Show the active value of each knob, or of those named; with one name print only its value.
+Show the active value of each knob, or of the named ones; with one name print only its value.
   cockpit tune spare-servers show
   cockpit tune spare-servers show MaxSpareServers
 # set NAME=VALUE ... | change settings as one transaction | 3 5 | knobs
@@ -180,7 +180,7 @@ Change settings as one transaction: back up, edit, test, reload, verify; roll ba
   cockpit tune spare-servers set MaxSpareServers=30 MinSpareServers=20 --dry-run
   cockpit tune spare-servers set MaxSpareServers=30 --confirm-within 60s
 # undo [CHANGE] | undo the newest change, or a named one | 3 5
-Undo the newest change that is applied, or the one named; repeat it to walk back to the original values.
+Undo the newest applied change, or the named one; repeat it to return to the original values.
   cockpit tune spare-servers undo
   cockpit tune spare-servers undo 3f2a9c1e
 # history | list changes, newest first | 3
@@ -192,16 +192,16 @@ Measure old and new values in rounds, in random order, under load, and print the
   cockpit tune spare-servers rounds MaxSpareServers=30
   cockpit tune spare-servers rounds MaxSpareServers=30 --rounds 8 --keep
 # action [NAME ...] | list the profile's actions, or run some | 3 5
-List the profile's actions (commands such as a restart), or run those named.
+List the profile's actions (commands such as a restart), or run the named ones.
   cockpit tune restart-memory action
   cockpit tune restart-memory action restart
 """)
 BASELINE = _pages("""\
 # set NAME RECORDING ... | make a baseline of recorded runs
-Make a baseline of the last run of each recording, or of the run named as FILE#2.
+Make a baseline of the last run of each recording, or of a run chosen as FILE#2.
   cockpit baseline set spring mon.cockpit 'tue.cockpit#2'
 # add NAME RECORDING ... | add recorded runs to a baseline
-Add runs of the same load to a baseline, or make it.
+Add runs of the same load to a baseline, or create it.
   cockpit baseline add spring wed.cockpit
 # show NAME | show a baseline's metrics
 Show a baseline: its load, its runs, each metric with its spread.
@@ -218,7 +218,7 @@ Rename a recording.
 # delete NAME ... | delete recordings
 Delete recordings.
 # prune | delete the oldest recordings
-Delete the oldest recordings; with both flags those that are neither new nor among the newest.
+Delete the oldest recordings; with both flags only recordings that both flags select.
   cockpit recordings prune --keep 20 --older 30d --dry-run
 """)
 
@@ -249,7 +249,7 @@ def overview() -> str:
         "usage: cockpit [COMMAND] [OPTIONS]",
         "",
         "Load a web server, watch its hosts, change its settings and see the effect, on",
-        "one screen. Without a command: the start screen.",
+        "one screen. Without a command, cockpit opens the start screen.",
     ]
     for group, pages in GROUPS.items():
         lines += ["", f"{group}:", *(f"  {name:<12}{page.summary}" for name, page in pages.items())]

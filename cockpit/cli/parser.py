@@ -1,4 +1,4 @@
-"""A parser for the command line: flags and names in any order, errors in one line, help pages with examples."""
+"""Command-line parser: flags and names in any order, errors in one line, help pages with examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.model.text import neutral
 # Flags whose value may begin with a sign, and the start of such a value.
 _TIME_FLAGS = ("--at", "--until")
 _NEGATIVE = re.compile(r"-\d")
-# Column of the help of a flag.
+# Column at which the help of a flag starts.
 _HELP_COLUMN = 28
 
 
@@ -24,7 +24,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Subcommands by name are `commands`. Flags cannot be abbreviated; an error is one line."""
+    """A parser with one-line errors and without abbreviated flags. `commands`: subcommands by name."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": HelpFormatter, **settings})
@@ -40,9 +40,9 @@ class CommandParser(argparse.ArgumentParser):
         return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse flags first, then names: argparse by itself reads a list of names only up to the first flag.
+        """Parse flags first, then names, because argparse ends a list of names at the first flag.
 
-        This does not work for commands with subcommands, nor after `--`, which makes everything a name.
+        Commands with subcommands, and arguments with `--`, are left to argparse.
         """
         if self._parsing or self.has_commands or "--" in args:
             return super().parse_known_args(args, namespace)
@@ -72,7 +72,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def joined(arguments: Iterable[str]) -> list[str]:
-    """Join `--at -30s` to `--at=-30s`, because argparse takes the value for a flag."""
+    """Join `--at -30s` to `--at=-30s`, because argparse would parse -30s as a flag."""
     found: list[str] = []
     for text in arguments:
         if _NEGATIVE.match(text) and found and found[-1] in _TIME_FLAGS and "--" not in found:

@@ -1,4 +1,4 @@
-"""The profile of an argument PROFILE|URL, with the flags of the command applied."""
+"""Profile for an argument PROFILE|URL, with the flags of the command applied."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.sections import LoadSection, TargetSection
 
-# Maximum characters of a name in an error.
-_SHOWN = 200
+# Maximum length of a name in an error.
+_MAX_NAME = 200
 
 
 def chosen_profile(options: Namespace) -> Profile:
@@ -41,14 +41,14 @@ def chosen_profile(options: Namespace) -> Profile:
         plan = with_flags(profile.plan, options)
         check_plan(plan)
     if plan.replay is not None:
-        _announce(plan)
+        _print_replay(plan)
     return _from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options)
 
 
 def named_profile(target: str) -> Profile:
-    """Return the profile of that path or name, or one made of a URL. Raises UsageError, ProfileError."""
+    """Return the profile with this path or name, or one made of a URL. Raises UsageError, ProfileError."""
     if "://" in target:
-        return _of_url(target)
+        return _profile_of_url(target)
     path = Path(target)
     if "/" in target and is_there(path):
         return read_profile(path)
@@ -61,23 +61,23 @@ def named_profile(target: str) -> Profile:
             )
         return read_profile(known)
     if is_address(target):
-        return _of_url(target)
+        return _profile_of_url(target)
     name = without_credentials(target)
-    name = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
-    raise NoProfile(f"{name or repr('')}: no such profile; {_way_out(target, others)}")
+    name = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
+    raise NoProfile(f"{name or repr('')}: no such profile; {_next_step(target, others)}")
 
 
-def _of_url(url: str) -> Profile:
+def _profile_of_url(url: str) -> Profile:
     with errors_name_flags():
         return Profile(name="url", plan=make_plan(TargetSection(url=url), LoadSection()))
 
 
-def _way_out(target: str, files: list[str]) -> str:
+def _next_step(target: str, files: list[str]) -> str:
     """Return the next step after an unknown profile name."""
     if files:
         return f"a file needs a path: {', '.join(files)}"
     names = catalogue.names()
-    near = get_close_matches(target, names, 1) if len(target) <= _SHOWN else []
+    near = get_close_matches(target, names, 1) if len(target) <= _MAX_NAME else []
     known = f"a file needs a path (./x.toml); known profiles: {', '.join(names) or 'none'}"
     return f"a URL is http://host or host:port; {f'did you mean {near[0]}?' if near else known}"
 
@@ -87,7 +87,7 @@ def _path_given(path: Path) -> str:
 
 
 def at_address(profile: Profile, ssh_config: Path | None) -> Profile:
-    """Return the profile with the address of a target whose name only ssh_config has."""
+    """Return the profile; if only ssh_config can resolve the target's name, with its address."""
     name = urlsplit(profile.plan.url).hostname
     if not profile.hosts or not name:
         return profile
@@ -95,7 +95,7 @@ def at_address(profile: Profile, ssh_config: Path | None) -> Profile:
 
 
 def _from_machines(profile: Profile, options: Namespace) -> Profile:
-    """Return the profile with the generators or the cluster that the flags name. Raises UsageError for both."""
+    """Return the profile with the generators or the cluster of the flags. Raises UsageError if both are given."""
     if options.generators and options.cluster:
         raise UsageError("--generators and --cluster: load comes from one of them; leave one out")
     if options.cluster:
@@ -105,8 +105,8 @@ def _from_machines(profile: Profile, options: Namespace) -> Profile:
     return profile
 
 
-def _announce(plan: LoadPlan) -> None:
-    """Print the number of requests that are replayed, and those that are not. Raises UsageError."""
+def _print_replay(plan: LoadPlan) -> None:
+    """Print the numbers of replayed and of skipped requests. Raises UsageError."""
     from cockpit.load.log_reader import read_log
 
     log = read_log(plan)
@@ -138,7 +138,7 @@ def _threshold(text: str, hosts: list[str]) -> Threshold:
 
 
 def addresses_of(names: Iterable[str], ssh_config: Path | None) -> dict[str, str]:
-    """Return the `HostName` of each name that no resolver knows and ssh_config has."""
+    """Return the `HostName` from ssh_config of each name that no resolver knows."""
     return {name: address for name in names if (address := _address(name, ssh_config))}
 
 

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for runs without the screen."""
+"""Progress bar on stderr for runs without the screen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFRESH = 0.25
 
 
 async def show_progress(session: Session, profile: Profile) -> None:
-    """Show progress until cancelled; if stderr is not a terminal, one line with the load."""
+    """Show progress until cancelled; if stderr is not a terminal, print only the load."""
     print(plan_words(profile.plan.without_secrets()), file=sys.stderr)
     if sys.stderr.isatty():
         await _bar(session)
@@ -37,12 +37,12 @@ async def _bar(session: Session) -> None:
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
         task = progress.add_task(_waiting(session.state), total=1.0)
         while True:
-            done, words = _so_far(session.state)
+            done, words = _progress(session.state)
             progress.update(task, completed=done, description=words, refresh=True)
             await asyncio.sleep(REFRESH)
 
 
-def _so_far(state: State) -> tuple[float, str]:
+def _progress(state: State) -> tuple[float, str]:
     result = run_result(state, state.runs) if state.runs else None
     if result is None:
         return 0.0, _waiting(state)

@@ -28,16 +28,17 @@ def _list(options: Namespace) -> None:
     elif not kept:
         emit(f"no recordings in {library.folder()}")
     else:
-        emit("\n".join(aligned([("name", "began", "length", "runs", "size", "of"), *map(_row, kept)])))
+        emit("\n".join(aligned([("name", "started", "duration", "runs", "size", "target"), *map(_row, kept)])))
 
 
-def _row(one: Kept) -> tuple[str, str, str, str, str, str]:
-    size = mebibytes(one.size)
-    if one.problem:
-        return neutral(one.name), "", "", "", size, neutral(one.problem)
-    began = datetime.fromtimestamp(one.began).strftime("%Y-%m-%d %H:%M:%S")
-    of = neutral(one.target or one.session)
-    return neutral(one.name), began, clock(one.seconds), str(one.runs), size, of if one.ended else f"{of} (not ended)"
+def _row(recording: Kept) -> tuple[str, str, str, str, str, str]:
+    size = mebibytes(recording.size)
+    if recording.problem:
+        return neutral(recording.name), "", "", "", size, neutral(recording.problem)
+    began = datetime.fromtimestamp(recording.began).strftime("%Y-%m-%d %H:%M:%S")
+    target = neutral(recording.target or recording.session)
+    target = target if recording.ended else f"{target} (not ended)"
+    return neutral(recording.name), began, clock(recording.seconds), str(recording.runs), size, target
 
 
 def _rename(options: Namespace) -> None:
@@ -55,14 +56,14 @@ def _prune(options: Namespace) -> None:
     """Delete the oldest recordings; unreadable files stay, because their age is unknown."""
     if options.keep is None and options.older is None:
         raise UsageError("prune: choose recordings with --keep N, --older T, or both")
-    kept = [one for one in library.all_kept() if not one.problem]
+    kept = [recording for recording in library.all_kept() if not recording.problem]
     chosen = kept if options.keep is None else kept[options.keep :]
     if options.older is not None:
-        chosen = [one for one in chosen if one.began < time.time() - options.older]
-    for one in chosen:
-        if in_use(library.in_library(one.name)):
-            print(f"cockpit: {one.name}: is in use; kept", file=sys.stderr)
+        chosen = [recording for recording in chosen if recording.began < time.time() - options.older]
+    for recording in chosen:
+        if in_use(library.in_library(recording.name)):
+            print(f"cockpit: {recording.name}: not deleted: in use", file=sys.stderr)
         elif options.dry_run:
-            emit(f"would delete {one.name}: {mebibytes(one.size)}")
+            emit(f"would delete {recording.name}: {mebibytes(recording.size)}")
         else:
-            emit(f"deleted {one.name}: {mebibytes(library.delete(one.name))}")
+            emit(f"deleted {recording.name}: {mebibytes(library.delete(recording.name))}")

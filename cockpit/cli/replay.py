@@ -1,4 +1,4 @@
-"""`cockpit replay`: a recording on the screen."""
+"""`cockpit replay`: show a recording on the screen."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def show_recording(file: Path, appearance: Appearance, at: str = "0", *, playing
     with recording_at(file) as recording:
         start = parse_instant(at, recording.end, recording.started.wall)
         if not on_terminal():
-            raise UsageError(f"replay needs a terminal; for text use: cockpit report {file}")
-        # The index of a long recording stays: a garbage collection of it would delay seeks.
+            raise UsageError(f"replay: needs a terminal; for text use: cockpit report {file}")
+        # Keep the index of a long recording out of garbage collections, which would delay seeks.
         gc.freeze()
         from cockpit.tui.app import CockpitApp
 

@@ -1,4 +1,4 @@
-"""`cockpit report`: a recording, or a study's folder, as text, Markdown, JSON, CSV or a page of HTML."""
+"""`cockpit report`: report a recording or a study's folder as text, Markdown, JSON, CSV or HTML."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _recording(path: Path, form: str) -> str:
     if form in _OF_STUDIES:
         raise UsageError(f"{path}: {form} is for a study's folder; use: cockpit export {path} --format csv")
     with recording_at(path) as recording:
-        return _made(last_state(recording), form) + "\n"
+        return _formatted(last_state(recording), form) + "\n"
 
 
 def _study(folder: Path, form: str) -> str:
@@ -45,9 +45,9 @@ def _study(folder: Path, form: str) -> str:
         inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
         if inside:
             raise UsageError(
-                f"{folder}: holds the studies {', '.join(inside)}; use: cockpit report {folder / inside[0]}"
+                f"{folder}: contains the studies {', '.join(inside)}; use: cockpit report {folder / inside[0]}"
             )
-        raise UsageError(f"{folder}: holds no study with runs; name a recording, or the folder of a study")
+        raise UsageError(f"{folder}: contains no study with runs; choose a recording, or the folder of a study")
     return study_as(result, form)
 
 
@@ -70,7 +70,7 @@ def study_as(result: StudyResult, form: str) -> str:
     return f"{study_markdown(result) if form == 'md' else study_text(result)}\n"
 
 
-def _made(state: State, form: str) -> str:
+def _formatted(state: State, form: str) -> str:
     if form == "html":
         from cockpit.report.page import page
 

@@ -1,4 +1,4 @@
-"""`cockpit run`."""
+"""`cockpit run`: load a target, on the screen or headless."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cockpit.report.summary import summary
 
 
 def run(options: Namespace) -> int:
-    """Show the screen if stdout is a terminal; otherwise, or with --no-tui, do one run and print its summary."""
+    """Show the screen on a terminal; otherwise, or with --no-tui, run the load once and print its summary."""
     profile = chosen_profile(options)
     record_to = RecordTo.of(options)
     streams = streams_of(options)
@@ -42,7 +42,7 @@ def run(options: Namespace) -> int:
         else:
             appearance = appearance_of(options)
             with Secrets(profile).out_of_errors():
-                asyncio.run(_check_first(profile, options.ssh_config))
+                asyncio.run(_check_target_and_hosts(profile, options.ssh_config))
             outcome = asyncio.run(
                 on_screen(
                     profile,
@@ -59,20 +59,19 @@ def run(options: Namespace) -> int:
     return code
 
 
-async def _check_first(profile: Profile, ssh_config: Path | None) -> None:
+async def _check_target_and_hosts(profile: Profile, ssh_config: Path | None) -> None:
     """Check target and hosts before the screen opens. Raises TargetError, HostError.
 
-    An unreachable host is no error: the screen shows it as lost until it is back. Nor is a host that asks a question:
-    the screen shows the prompt.
+    Unreachable hosts and hosts that ask a question are no errors: the screen shows them as lost, or shows the prompt.
     """
     await preflight(profile.plan)
     found = await asyncio.gather(*(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True)
     for problem in found:
-        if isinstance(problem, BaseException) and not _for_the_screen(problem):
+        if isinstance(problem, BaseException) and not _shown_on_screen(problem):
             raise problem
 
 
-def _for_the_screen(problem: BaseException) -> bool:
+def _shown_on_screen(problem: BaseException) -> bool:
     refused = isinstance(problem, HostKeyChanged | AuthRefused) and not isinstance(problem, Unanswered)
     return isinstance(problem, HostError) and not refused
 
@@ -80,7 +79,7 @@ def _for_the_screen(problem: BaseException) -> bool:
 def _print_results(outcome: SessionEnd, options: Namespace) -> int:
     results = all_results(outcome.state)
     found = verdicts(outcome.state)
-    # With --ndjson the results are in its lines.
+    # The lines of --ndjson contain the results.
     for result in () if options.ndjson else results:
         emit(
             to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))

@@ -1,4 +1,4 @@
-"""`cockpit schema`: JSON Schema of --json outputs and of profiles."""
+"""`cockpit schema`: print the JSON Schema of --json outputs and of profiles."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def profile_schema() -> dict[str, Any]:
     found = msgspec.json.schema(ProfileFile)
     sections = found["$defs"]
     for table, key, words in profile_keys():
-        section = sections[_of(found["$ref"])]
+        section = sections[_section_name(found["$ref"])]
         for name in filter(None, table.split(".")):
-            section = sections[_of(_refers(section["properties"][name]))]
+            section = sections[_section_name(_reference(section["properties"][name]))]
         section["properties"][key]["description"] = words
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "a profile of cockpit", **found}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "cockpit profile", **found}
 
 
 def ndjson_schema() -> dict[str, Any]:
@@ -42,17 +42,17 @@ def ndjson_schema() -> dict[str, Any]:
 
 
 def _metrics(group: Group) -> dict[str, Any]:
-    """Return the schema of an object that has some of the metrics of a group and no others."""
+    """Return the schema of an object with any of a group's metrics and no other properties."""
     known = {column: {"type": "number", "description": words} for column, words in descriptions(group)}
     return {"type": "object", "properties": known, "additionalProperties": False}
 
 
-def _of(reference: str) -> str:
+def _section_name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def _refers(schema: Any) -> str:
-    """Return the reference of a key's section: plain, in a list, or one of several types."""
+def _reference(schema: Any) -> str:
+    """Return the reference of a key's section, which may be in a list or among several types."""
     while "$ref" not in schema:
         schema = schema.get("items") or next(each for each in schema["anyOf"] if each.get("type") != "null")
     return str(schema["$ref"])

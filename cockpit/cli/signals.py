@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does; the screen has handlers of its own while it is open."""
+"""Handle SIGTERM and SIGHUP like Ctrl-C; the screen sets its own handlers while it is open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Treat the first SIGTERM or SIGHUP as a SIGINT and ignore the next: a closing terminal may send SIGHUP twice."""
+    """Treat the first SIGTERM or SIGHUP as a SIGINT. Ignore later ones: a closing terminal may send SIGHUP twice."""
     seen = False
 
     def end() -> None:
@@ -38,7 +38,7 @@ def ended_by_signals() -> Iterator[None]:
 def cancelled_by_signals() -> Iterator[Callable[[], None]]:
     """Cancel the current task at the first SIGTERM or SIGHUP, as asyncio.run does at SIGINT.
 
-    Yield a function to call before the session is closed: from then on signals are ignored, so that the recording is
+    Yield a function to call before the session is closed: it makes later signals ignored, so that the recording can be
     completed.
     """
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -83,12 +83,12 @@ def _handled(act: Callable[[], object]) -> Iterator[None]:
 
 
 def _ignore(number: int, _: FrameType | None) -> None:
-    """Used instead of SIG_IGN, which child processes would inherit."""
+    """Ignore the signal; unlike SIG_IGN, a handler is not inherited by child processes."""
     drop_lost_terminals()
 
 
 def drop_lost_terminals() -> None:
-    """Redirect output to a terminal that is gone to the null device, so that it raises nothing."""
+    """Redirect the output to a closed terminal to the null device, so that writing raises no error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             termios.tcgetattr(stream.fileno())

@@ -1,4 +1,4 @@
-"""`cockpit` without a command: the start screen, and again after each screen opened from it."""
+"""`cockpit` without a command: show the start screen, and again after each screen opened from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RECENT = 30
 
 
 def start(options: Namespace) -> int:
-    """Show the start screen until it is left or interrupted. Without a terminal: help, exit 2."""
+    """Show the start screen until it is closed or interrupted. Without a terminal print the help; exit 2."""
     if not on_terminal():
         make_parser().print_help(sys.stderr)
         return EXIT_USAGE
@@ -38,7 +38,7 @@ def start(options: Namespace) -> int:
     while True:
         ssh_config = options.ssh_config
         first = StartScreen(
-            _offers, check_url=profile_of, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config
+            _start_choices, check_url=profile_of, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config
         )
         app = StartApp(first, appearance_of(options))
         choice = app.run()
@@ -57,14 +57,14 @@ def start(options: Namespace) -> int:
             message, at = "The demo has ended. Enter: replay it", Choice("recording", newest[0].kept.path)
 
 
-def _offers() -> StartChoices:
+def _start_choices() -> StartChoices:
     return StartChoices(listed(), recent(_RECENT))
 
 
 def _open(choice: Choice, options: Namespace) -> str:
-    """Open the choice until it is left; return a line about its end.
+    """Open the choice until it is closed; return a line about its end.
 
-    Raises CockpitError, and KeyboardInterrupt when somebody interrupted it.
+    Raises CockpitError, and KeyboardInterrupt if it was interrupted.
     """
     appearance = appearance_of(options)
     if choice.kind == "recording":
@@ -79,10 +79,10 @@ def _open(choice: Choice, options: Namespace) -> str:
         return ""
     profile = read_profile(Path(choice.what)) if choice.kind == "profile" else profile_of(choice.what)
     if not is_trusted(profile):
-        raise UsageError(f"{profile.name}: was edited since you accepted it; open it again to see what it uses now")
+        raise UsageError(f"{profile.name}: edited since you accepted it; open it again to review its commands")
     thresholds_of(profile, [])
     outcome = asyncio.run(on_screen(profile, options.ssh_config, RecordTo(in_library=True), appearance=appearance))
     if outcome.interrupted:
         raise KeyboardInterrupt
     runs = counted(outcome.state.runs, "run") if outcome.state.runs else "no run"
-    return f"{profile.name}: ended with {runs}; it is the first recording"
+    return f"{profile.name}: ended with {runs}; its recording is the first in the list"

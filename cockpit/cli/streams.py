@@ -1,4 +1,4 @@
-"""The streams of a session to other tools, by the flags of a command."""
+"""Streams of a session to other tools, by the flags of a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.stream.follow import Stream
 
 
 def streams_of(options: Namespace) -> list[Stream]:
-    """Open the streams. Raises UsageError for a port that is taken, a URL that is none, a missing extra."""
+    """Open the streams. Raises UsageError for a port in use, an invalid URL, or a missing extra."""
     streams: list[Stream] = []
     if options.annotate:
         from cockpit.stream.annotations import AnnotationStream
@@ -28,13 +28,13 @@ def streams_of(options: Namespace) -> list[Stream]:
         from cockpit.stream.ndjson import NdjsonStream
 
         if options.json:
-            raise UsageError("--json, --ndjson: name one of them; the last line of --ndjson has the result")
+            raise UsageError("--json, --ndjson: use only one; the last line of --ndjson has the result")
         streams.append(NdjsonStream(emit_all))
     return streams
 
 
 def report_streams(streams: Sequence[Stream]) -> None:
-    """Print what could not be sent."""
+    """Print the errors of the streams."""
     for stream in streams:
         if stream.trouble:
             print(f"cockpit: {stream.trouble}", file=sys.stderr)

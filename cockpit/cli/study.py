@@ -1,4 +1,4 @@
-"""`cockpit study`: a planned series of runs, from its plan to its verdicts."""
+"""`cockpit study`: run a planned series of runs, from its plan to its verdicts."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 def study(options: Namespace) -> int:
-    """Exit 0: done; 4: done, and the A/A control differs; 5: a change was rolled back; 130: interrupted."""
-    profile, chosen = _chosen(options)
+    """Run a study. Exit 0: done; 4: done, and the A/A control differs; 5: a change rolled back; 130: interrupted."""
+    profile, chosen = _chosen_study(options)
     if options.dry_run:
         emit(plan_text(profile, chosen))
         return EXIT_GOOD
@@ -62,7 +62,7 @@ def study(options: Namespace) -> int:
         folder.lock.release()
 
 
-def _chosen(options: Namespace) -> tuple[Profile, Study]:
+def _chosen_study(options: Namespace) -> tuple[Profile, Study]:
     """Return the profile and its study in the requested form, with the addresses of its URLs."""
     profile = named_profile(options.profile)
     found = profile.short_study if options.short else profile.study
@@ -75,9 +75,9 @@ def _chosen(options: Namespace) -> tuple[Profile, Study]:
 
 
 async def _study(options: Namespace, profile: Profile, chosen: Study, folder: StudyFolder) -> int:
-    """Restore what a killed study left, do the remaining rounds, and print the result."""
+    """Restore the settings that a killed study left, run the remaining rounds, and print the result."""
     if folder.left is not None:
-        await _put_back_left(folder.left)
+        await _restore_replaced(folder.left)
     if folder.journal.touched:
         print(f"cockpit: {folder.path}: restoring the settings of a killed study", file=sys.stderr)
         folder = folder._replace(journal=await put_back(folder.path, folder.journal, restore_recording(folder.path)))
@@ -95,7 +95,7 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, folder: St
     if result is None:
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
     for name, form in RESULTS.items():
-        _replace(folder.path / name, study_as(result, form))
+        _write_result(folder.path / name, study_as(result, form))
     emit(study_as(result, "json" if options.json else "text").rstrip("\n"))
     print(f"cockpit: recorded in {folder.path}; charts are in {folder.path / PAGE}", file=sys.stderr)
     if interrupted:
@@ -106,20 +106,20 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, folder: St
 
 
 def _seed(options: Namespace, chosen: Study, folder: StudyFolder) -> int:
-    """Return the seed of the order: of the unfinished study, else of --seed, else a random one.
+    """Return the seed of the order: that of an unfinished study, else --seed, else a random seed.
 
-    Raises UsageError if another one is given for an unfinished study.
+    Raises UsageError if --seed differs from the seed of the unfinished study.
     """
     known = folder.journal.seed if folder.continued else None
     if known is not None and options.seed not in (None, known):
-        raise UsageError(f"{folder.path}: its unfinished study has seed {known}; leave out --seed, or add --fresh")
+        raise UsageError(f"{folder.path}: the unfinished study has seed {known}; leave out --seed, or add --fresh")
     if known is not None:
         return known
     return secrets.randbelow(1_000_000) if chosen.seed is None else chosen.seed
 
 
-async def _put_back_left(folder: Path) -> None:
-    """Restore the settings of a killed study that is replaced by this one."""
+async def _restore_replaced(folder: Path) -> None:
+    """Restore the settings of a killed study that this one replaces."""
     lock = locked(folder)
     try:
         journal = read_journal(folder)
@@ -133,7 +133,7 @@ async def _put_back_left(folder: Path) -> None:
 async def _run(
     options: Namespace, profile: Profile, chosen: Study, folder: StudyFolder, earlier: Sequence[State]
 ) -> bool:
-    """Run what is left, with the screen on a terminal; return whether somebody interrupted it."""
+    """Run the remaining rounds, with the screen on a terminal; return whether they were interrupted."""
     screen = not options.no_tui and not options.json and on_terminal()
     questions = Questions() if screen else None
     async with crew_of(profile, options.ssh_config) as crew:
@@ -188,7 +188,7 @@ def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journ
     )
 
 
-def _replace(path: Path, text: str) -> None:
+def _write_result(path: Path, text: str) -> None:
     """Write a file of the study's folder, without following a link."""
     try:
         write_private(path, text.encode())

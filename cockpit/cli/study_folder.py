@@ -1,4 +1,4 @@
-"""A study's folder: its choice, its lock, and the sessions recorded in it."""
+"""Folder of a study: its choice, its lock, and the recorded sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cockpit.study.results import StudyResult
 # The default folder of studies.
 STUDIES = Path("studies")
 PAGE = "page.html"
-# Results beside the recordings, each with its format as `cockpit report` names it.
+# Result files beside the recordings, with their format of `cockpit report`.
 RESULTS = {
     "result.txt": "text",
     "result.md": "md",
@@ -36,10 +36,10 @@ _HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the keeper that restore
 
 
 class StudyFolder(NamedTuple):
-    """A study's folder, locked for this process: its journal, and the file of the next session's recording.
+    """Folder of a study, locked by this process, with its journal and the file of the next recording.
 
-    `left` is the folder of a killed study that is not continued, if its settings still have to be restored.
-    `continued`: the study in the folder is unfinished, and this process continues it.
+    `left`: folder of a killed study that is not continued but whose settings have to be restored.
+    `continued`: this process continues the unfinished study in the folder.
     """
 
     path: Path
@@ -51,33 +51,34 @@ class StudyFolder(NamedTuple):
 
 
 def open_folder(options: Namespace, name: str, study: Study) -> StudyFolder:
-    """Return the folder of `-o`, or the newest of this study in `studies/`; an unfinished study is continued.
+    """Return the folder of `-o`, else the newest of this study in `studies/`; an unfinished study is continued.
 
-    Raises UsageError: it belongs to another study, cannot be written, is in use, or --resume finds no study.
+    Raises UsageError if the folder belongs to another study, cannot be written or is in use, or if --resume finds no
+    study.
     """
     newest = folder = options.output or _newest(name, study.form)
     journal = _unfinished(folder, study, options)
     if journal is None:
         if options.resume:
-            raise UsageError(f"{folder}: --resume: found no unfinished study of this profile")
+            raise UsageError(f"{folder}: no unfinished study of this profile; leave out --resume")
         folder = options.output or _next(name, study.form)
         if (folder / FILE).exists() and not options.fresh:
             raise UsageError(
-                f"{folder}: holds a study already; name another folder, or add --fresh to start over there"
+                f"{folder}: already contains a study; choose another folder, or add --fresh to start over there"
             )
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise UsageError(f"{folder}: cannot be made: {error.strerror}") from None
+        raise UsageError(f"{folder}: cannot be created: {error.strerror}") from None
     lock = locked(folder)
-    # A keeper may have restored everything during the wait.
+    # A keeper may have restored all settings during the wait.
     known = read_journal(folder)
     continued = journal is not None
     if journal is not None:
         print(f"cockpit: {folder}: continuing the unfinished study", file=sys.stderr)
         journal = known or journal
     else:
-        _set_aside(folder, known)
+        _move_old_results(folder, known)
         touched = known if known is not None and known.touched else Journal(name=name, fingerprint=study.fingerprint)
         journal = touched
     left = newest if newest != folder and (old := read_journal(newest)) and old.touched else None
@@ -92,7 +93,7 @@ def _unfinished(folder: Path, study: Study, options: Namespace) -> Journal | Non
     if found.fingerprint != study.fingerprint:
         if options.output or options.resume:
             raise UsageError(
-                f"{folder}: holds an unfinished study with another plan; --fresh restores its settings and starts over"
+                f"{folder}: contains an unfinished study with another plan; --fresh restores its settings and restarts"
             )
         return None
     return found
@@ -118,14 +119,14 @@ def _next(name: str, form: str) -> Path:
 
 
 def locked(folder: Path) -> FolderLock:
-    """Lock the folder, once a keeper in it is done. Raises UsageError while another study uses it."""
+    """Lock the folder, after waiting for a keeper in it. Raises UsageError if another study uses it."""
     lock = FolderLock(folder)
     deadline = time.monotonic() + KEEPER_WITHIN
     waiting = False
     while holder := lock.take(LockRole.STUDY):
         words = f"{_HOLDERS[holder.role]}, process {holder.pid}" if holder.role else "another process"
         if holder.role is not LockRole.KEEPER or time.monotonic() > deadline:
-            raise UsageError(f"{folder}: is in use by {words}")
+            raise UsageError(f"{folder}: in use by {words}")
         if not waiting:
             print(f"cockpit: {folder}: waiting for {words}", file=sys.stderr)
             waiting = True
@@ -133,7 +134,7 @@ def locked(folder: Path) -> FolderLock:
     return lock
 
 
-def _set_aside(folder: Path, known: Journal | None) -> None:
+def _move_old_results(folder: Path, known: Journal | None) -> None:
     """Move recordings and results of a replaced study to a folder beside them."""
     if known is None:
         return
@@ -153,7 +154,7 @@ def _recording(folder: Path) -> Path:
 
 
 def _is_session(path: Path) -> bool:
-    """Return whether it is a recording of this study: a numbered file, no link."""
+    """Return whether the path is a recording of this study: a numbered file that is not a link."""
     return _is_number(path.stem) and not path.is_symlink()
 
 
@@ -164,7 +165,7 @@ def _is_number(name: str) -> bool:
 def sessions_of(folder: Path) -> list[State]:
     """Return the last states of the sessions recorded in a study's folder, oldest first.
 
-    An unreadable recording (killed before its first write) is left out, with a warning.
+    An unreadable recording (of a session killed before its first write) is left out, with a warning.
     """
     files = sorted((path for path in folder.glob("*.cockpit") if _is_session(path)), key=lambda path: int(path.stem))
     states = []

@@ -1,4 +1,4 @@
-"""A study's plan as text, and its progress on stderr."""
+"""Plan of a study as text, and its progress on stderr."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFRESH = 0.5
 
 
 def plan_text(profile: Profile, study: Study) -> str:
-    """Return the plan of a study, its time and what it can detect."""
+    """Return the plan of a study with its duration and minimum detectable effect."""
     shown = study.without_secrets()
     lines = [f"study {neutral(profile.name)} ({study.form})"]
     lines += [f"  {neutral(line.strip())}" for line in profile.question.splitlines() if line.strip()]
@@ -40,16 +40,15 @@ def plan_text(profile: Profile, study: Study) -> str:
 
 
 def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None) -> list[str]:
-    """Return what is ahead before the first run: rounds, seed, time, minimum detectable effect. `known` is the result
-    of the rounds that are done."""
-    seed = "drawn at the start" if study.seed is None else str(study.seed)
+    """Return rounds, seed, duration and minimum detectable effect of a study. `known`: result of completed rounds."""
+    seed = "random seed" if study.seed is None else f"seed {study.seed}"
     rounds = counted(study.rounds, "round")
     if study.rounds > FIRST_TEST and study.compare:
         rounds = f"{FIRST_TEST} to {rounds}"
     rounds += f" after {study.discard_rounds} discarded" if study.discard_rounds else ""
     length = extent_words(whole_time(study, profile.knobs, profile.actions))
     done = f", of which {known.whole_rounds} are done" if known and known.whole_rounds else ""
-    lines = [f"{rounds}, {len(study.variants)} variants, seed {seed}: {length}{done}"]
+    lines = [f"{rounds}, {len(study.variants)} variants, {seed}: {length}{done}"]
     if not study.compare:
         return lines
     earlier = earlier_spread(profile.name, study.form)
@@ -69,12 +68,12 @@ def _order(study: Study, turn: int) -> str:
 
 
 def _variants(study: Study) -> list[str]:
-    return [f"  variant   {neutral(one.name)}: {neutral(_settings(study, one), 200)}" for one in study.variants]
+    return [f"  variant   {neutral(each.name)}: {neutral(_settings(study, each), 200)}" for each in study.variants]
 
 
 def _settings(study: Study, variant: Variant) -> str:
     if variant.control:
-        return f"the same as {study.variants[0].name}, set up by itself"
+        return f"the same settings as {study.variants[0].name}, with a separate set-up"
     plan = load_of(study, variant, None)
     found = [f"{knob} = {value}" for knob, value in variant.set]
     found += [plan.url] if variant.url else []
@@ -82,8 +81,8 @@ def _settings(study: Study, variant: Variant) -> str:
     found += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
     found += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
     found += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
-    found += [f"do {action}" for action in variant.before]
-    return ", ".join(found) or "settings as they are"
+    found += [f"action {action}" for action in variant.before]
+    return ", ".join(found) or "current settings"
 
 
 def _rules(study: Study) -> list[tuple[str, str]]:
@@ -92,28 +91,28 @@ def _rules(study: Study) -> list[tuple[str, str]]:
     if study.levels:
         rules.append(("levels", ", ".join(level_words(study, level) for level in study.levels)))
     if len(study.passes) > 1:
-        rules.append(("passes", ", ".join(neutral(one.name) for one in study.passes)))
+        rules.append(("passes", ", ".join(neutral(each.name) for each in study.passes)))
     if study.compare:
         rules.append(("verdicts", ", ".join(f"{neutral(b)} vs {neutral(a)}" for a, b in study.compare)))
-        rules.append(("by", ", ".join(study.judge) or f"{headline_of(study)} and the other default metrics"))
+        rules.append(("metrics", ", ".join(study.judge) or f"{headline_of(study)} and the other default metrics"))
         if study.margin is not None:
             rules.append(("equivalent", f"a change within {100 * study.margin:g}%"))
-        rules.append(("risk", _risk(study)))
+        rules.append(("alpha", _error_rate(study)))
     return rules
 
 
-def _risk(study: Study) -> str:
-    many = counted(study.comparisons, "comparison")
+def _error_rate(study: Study) -> str:
+    comparisons = counted(study.comparisons, "comparison")
     if study.rounds < FIRST_TEST:
-        return f"5% over {many}; {_FEW}"
-    return f"5% over {many}, tested after each round from the {FIRST_TEST}th; a closed comparison drops out"
+        return f"5% over {comparisons}; {_FEW_ROUNDS}"
+    return f"5% over {comparisons}, tested after each round from round {FIRST_TEST}; closed comparisons drop out"
 
 
-_FEW = f"fewer than {FIRST_TEST} rounds: the spread between runs is pooled over all cells, and there is one test"
+_FEW_ROUNDS = f"one test, with the variance between runs pooled over all cells (fewer than {FIRST_TEST} rounds)"
 
 
 async def show_study(session: Session, runner: Runner) -> None:
-    """Show progress until cancelled: one changing line on a terminal, else one line per step; lines per round."""
+    """Show progress until cancelled: a status line on a terminal, else one line per step; and the lines of a round."""
     before, rounds = "", 0
     terminal = sys.stderr.isatty()
     clear = "\r\x1b[K" if terminal else ""
@@ -136,7 +135,7 @@ async def show_study(session: Session, runner: Runner) -> None:
 
 
 def _in_one_row(line: str) -> str:
-    """Return the line cut to the terminal's width: of one that wraps only the last row could be cleared again."""
+    """Return the line cut to the terminal's width, because only the last row of a wrapped line can be cleared."""
     return set_cell_size(neutral(line), max(1, os.get_terminal_size(sys.stderr.fileno()).columns - 1)).rstrip()
 
 

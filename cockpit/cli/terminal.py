@@ -1,4 +1,4 @@
-"""The standard streams, and results written to stdout or a file."""
+"""Standard streams, and output of results to stdout or a file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def emit(text: str) -> None:
 
 
 def emit_all(pieces: Iterable[str]) -> None:
-    """Write a result to stdout piece by piece. Raises as `emit`, and as the iterable does."""
+    """Write a result to stdout piece by piece. Raises like `emit` and like the iterable."""
     try:
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
@@ -52,11 +52,11 @@ def emit_all(pieces: Iterable[str]) -> None:
         raise
     except OSError as error:
         drop_output()
-        raise UsageError(f"the result cannot be written to stdout: {error.strerror}") from None
+        raise UsageError(f"stdout: cannot be written: {error.strerror}") from None
 
 
 def put(pieces: Iterable[str], path: Path | None) -> None:
-    """Replace the file in one step; None: write to stdout. Raises as `emit_all`."""
+    """Replace the file atomically; None: write to stdout. Raises like `emit_all`."""
     if path is None:
         emit_all(pieces)
         return
@@ -64,7 +64,7 @@ def put(pieces: Iterable[str], path: Path | None) -> None:
 
 
 def put_bytes(pieces: Iterable[bytes], path: Path) -> None:
-    """Replace the file in one step. Raises UsageError, and as the iterable does."""
+    """Replace the file atomically. Raises UsageError, and like the iterable."""
     try:
         if path.exists() and not path.is_file():
             # A pipe or a device cannot be replaced.
@@ -82,10 +82,10 @@ def drop_output() -> None:
 
 
 def open_closed_streams() -> None:
-    """Open the null device for each closed standard stream, before another file takes its number."""
+    """Open the null device for each closed standard stream, before another file gets its descriptor."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # Stays open.
+            # Stays open until exit.
             stream = Path(os.devnull).open("w" if number else "r", encoding="utf-8")  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)

@@ -1,4 +1,4 @@
-"""Asks before an untrusted profile runs a command or contacts a host."""
+"""Confirmation before an untrusted profile runs a command or contacts a host."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class NotTrusted(UsageError):
 
 
 def require_trust(profile: Profile, given: str, *, accepted: bool) -> None:
-    """Return if the profile is trusted, or is now: by --trust (`accepted`), or by an answer in the terminal.
+    """Make sure that the profile is trusted: already, by --trust (`accepted`), or by an answer on the terminal.
 
-    `given` is the profile as the command line names it. Raises NotTrusted.
+    `given`: the profile as written on the command line. Raises NotTrusted.
     """
     if is_trusted(profile):
         return
@@ -29,18 +29,18 @@ def require_trust(profile: Profile, given: str, *, accepted: bool) -> None:
 
 
 def _ask(profile: Profile, given: str) -> None:
-    """Show what the profile uses and read y or n. Raises NotTrusted for no, and without a terminal."""
+    """List the commands, hosts and files of the profile, and ask. Raises NotTrusted for no, and without a terminal."""
     uses = uses_of(profile)
     if not can_ask():
         raise NotTrusted(
-            f"{given}: is not trusted yet and uses {summary(uses)}; list them: {doctor_command(given)}; accept "
+            f"{given}: not trusted yet, uses {summary(uses)}; list them: {doctor_command(given)}; accept "
             f"them: {doctor_command(given, '--trust')}"
         )
     print("\n".join((f"{given} is not trusted yet, or was edited. It uses on", *listing(uses))), file=sys.stderr)
     if not confirmed(f"Trust it ({summary(uses)})?"):
-        raise NotTrusted(f"{given}: is not trusted; nothing was run and no host was contacted")
+        raise NotTrusted(f"{given}: not trusted; nothing was run and no host was contacted")
 
 
 def doctor_command(given: str, *flags: str) -> str:
-    """Return the command that lists what a profile uses and runs none of it; with --trust it also accepts it."""
+    """Return the command that lists a profile's commands, hosts and files without using them; --trust accepts them."""
     return shlex.join(("cockpit", "doctor", "--no-exec", *flags, given))

@@ -1,4 +1,4 @@
-"""`cockpit tune`: a profile's knobs and actions without the screen."""
+"""`cockpit tune`: use a profile's knobs and actions without the screen."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ async def _live(
     record: bool = False,
     listen: Listener | None = None,
 ) -> AsyncIterator[LiveSession]:
-    """Yield a session with the hosts of these knobs and actions. Its changes are recorded in the library.
+    """Yield a session with the hosts of these knobs and actions. With `record` its changes are recorded in the library.
 
-    Raises HostError, UsageError: a host cannot be reached.
+    Raises HostError, UsageError if a host cannot be reached.
     """
     hosts = {knob.host for knob in knobs} | {action.host for action in actions}
     part = replace(
@@ -109,7 +109,7 @@ async def _live(
 
 
 async def _show(options: Namespace, profile: Profile) -> None:
-    """Print all knobs, or those named. A knob that is named must be readable."""
+    """Print all knobs, or the named ones. An unreadable knob is an error only if it is named."""
     knobs = [_knob(profile, name) for name in options.names] or profile.knobs
     rows = []
     async with _live(profile, options, knobs) as live:
@@ -135,7 +135,7 @@ async def _show(options: Namespace, profile: Profile) -> None:
 async def _set(options: Namespace, profile: Profile) -> None:
     values = _assignments(options, profile)
     hosts = {_knob(profile, name).host for name in values}
-    # An interrupted change is finished with any knobs of its host.
+    # Finishing an interrupted change may need any knob of its host.
     knobs = [knob for knob in profile.knobs if knob.host in hosts]
     progress = ChangeProgress(knobs, as_json=options.json)
     async with _live(profile, options, knobs, record=not options.dry_run, listen=progress.take) as live:
@@ -145,13 +145,13 @@ async def _set(options: Namespace, profile: Profile) -> None:
         else:
             await live.knobs_read()
             changes = live.tuning.apply(values, options.confirm_within, _typed_yes)
-            rows = progress.rows(await _ended(live, await finished(changes)))
+            rows = progress.rows(await _await_outcomes(live, await finished(changes)))
     if options.json:
         emit(to_json(rows))
 
 
 async def _undo(options: Namespace, profile: Profile) -> None:
-    """Undo the named change, else one that was interrupted, else the newest that is applied."""
+    """Undo the named change, else an interrupted change, else the newest applied change."""
     progress = ChangeProgress(profile.knobs, as_json=options.json)
     async with _live(profile, options, profile.knobs, record=True, listen=progress.take) as live:
         histories = await _histories(live, profile)
@@ -167,25 +167,25 @@ async def _undo(options: Namespace, profile: Profile) -> None:
         else:
             history.check_newer(histories[host], past)
             await live.knobs_read()
-            rows = progress.rows(await _ended(live, [await finished(live.tuning.undo_past(host, past))]))
+            rows = progress.rows(await _await_outcomes(live, [await finished(live.tuning.undo_past(host, past))]))
             if not options.json:
-                print(f"{host}: {past.name} undone; repeat the command to undo the one before", file=sys.stderr)
+                print(f"{host}: {past.name} undone; repeat the command to undo the change before it", file=sys.stderr)
     if options.json:
         emit(to_json([row | {"undoes": past.name} for row in rows]))
 
 
-async def _ended(live: LiveSession, changes: Sequence[Applied]) -> Sequence[Applied]:
+async def _await_outcomes(live: LiveSession, changes: Sequence[Applied]) -> Sequence[Applied]:
     await live.session.until(lambda state: sum(bool(change.outcome) for change in state.changes) >= len(changes))
     return changes
 
 
 def _next_to_undo(histories: Mapping[str, Sequence[Past]]) -> tuple[str, Past]:
-    """The newest of the hosts' next changes to undo. Raises ChangeRefused at the end of the history."""
+    """Return the host and the change to undo next. Raises ChangeRefused at the end of the history."""
     found = [(host, past) for host, each in histories.items() if (past := history.next_to_undo(each))]
     if not found:
         hosts = ", ".join(histories)
-        raise ChangeRefused(f"nothing to undo: no change of this user is applied on {hosts or 'a host with knobs'}")
-    return max(found, key=lambda one: (one[1].state == PastState.HALF_DONE, one[1].about.when))
+        raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts or 'a host with knobs'}")
+    return max(found, key=lambda each: (each[1].state == PastState.HALF_DONE, each[1].about.when))
 
 
 async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Past]]:
@@ -195,27 +195,27 @@ async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Past
 
 def _newest_first(histories: Mapping[str, Sequence[Past]]) -> list[tuple[str, Past]]:
     found = [(host, past) for host, each in histories.items() for past in each]
-    return sorted(found, key=lambda one: one[1].about.when, reverse=True)
+    return sorted(found, key=lambda each: each[1].about.when, reverse=True)
 
 
 async def _history(options: Namespace, profile: Profile) -> None:
     async with _live(profile, options, profile.knobs) as live:
         past = _newest_first(await _histories(live, profile))
     if options.json:
-        emit(to_json([past_row(host, one) for host, one in past]))
+        emit(to_json([past_row(host, change) for host, change in past]))
     elif not past:
         emit("no changes yet")
     else:
-        emit("\n".join(past_line(host, one) for host, one in past))
+        emit("\n".join(past_line(host, change) for host, change in past))
 
 
 async def _action(options: Namespace, profile: Profile) -> None:
-    """Run the named actions in this order; without a name list all."""
+    """Run the named actions in this order; without names list all actions."""
     if not options.names:
         if options.json:
             emit(to_json(profile.actions))
             return
-        lines = [f"{one.name}  {one.host}  {one.times} x  {neutral(one.command, 100)}" for one in profile.actions]
+        lines = [f"{each.name}  {each.host}  {each.times} x  {neutral(each.command, 100)}" for each in profile.actions]
         emit("\n".join(lines) or "the profile has no actions; add an [[action]] block to it")
         return
     known = {action.name: action for action in profile.actions}
@@ -235,7 +235,7 @@ async def _action(options: Namespace, profile: Profile) -> None:
 
 
 async def measure_rounds(options: Namespace, profile: Profile) -> int:
-    """Return 0 with any verdict; 130: interrupted, the old values are active."""
+    """Run rounds and print their verdict. Exit 0 with any verdict; 130: interrupted, the old values are active."""
     check_rounds(options.rounds, options.seconds)
     values = _assignments(options, profile)
     order = Order.MIRRORED if options.mirrored else Order.RANDOM
@@ -268,34 +268,34 @@ async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, st
     if options.json:
         emit(to_json(None if verdict is None else verdict_json(verdict)))
     elif verdict is None:
-        emit("inconclusive: no round is complete")
+        emit("inconclusive: no complete round")
     else:
         emit("\n".join(line.removeprefix("  ") for line in verdict_lines([verdict]) if line))
     return EXIT_GOOD
 
 
 async def _show_rounds(session: Session) -> None:
-    """Print the announcement, each window as it begins, and growing verdicts on stderr."""
+    """Print the plan, each window when it starts, and interim verdicts on stderr."""
     printed: list[str] = []
 
-    def fresh(state: State) -> list[str]:
+    def new_lines(state: State) -> list[str]:
         if not state.rounds:
             return []
         rounds = state.rounds[-1]
         lines = [announcement_words(rounds.begun)]
         lines += [window_words(rounds, window) for window in rounds.windows]
-        growing = rounds.ended is None and len(rounds.complete) >= FIRST_TEST
-        found = rounds_verdict(state, rounds) if growing else None
-        if found is not None:
-            lines.append(f"after {len(rounds.complete)} rounds: {verdict_line(found)}")
+        interim = rounds.ended is None and len(rounds.complete) >= FIRST_TEST
+        verdict = rounds_verdict(state, rounds) if interim else None
+        if verdict is not None:
+            lines.append(f"after {len(rounds.complete)} rounds: {verdict_line(verdict)}")
         return [line for line in lines if line not in printed]
 
     while True:
         try:
-            state = await session.until(lambda state: bool(fresh(state)))
+            state = await session.until(lambda state: bool(new_lines(state)))
         except EndOfSession:
             return
-        for line in fresh(state):
+        for line in new_lines(state):
             printed.append(line)
             print(neutral(line), file=sys.stderr, flush=True)
 

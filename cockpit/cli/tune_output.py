@@ -81,7 +81,7 @@ def past_line(host: str, past: Past) -> str:
 
 
 class ChangeProgress:
-    """Print the changes of a session: each diff on stdout, the stages on stderr. `knobs` may be among those changed."""
+    """Print the changes of a session: diffs on stdout, stages on stderr. `knobs`: those that may be changed."""
 
     def __init__(self, knobs: Iterable[Knob], *, as_json: bool) -> None:
         self._knobs = {knob.name: knob for knob in knobs}
@@ -93,7 +93,7 @@ class ChangeProgress:
         for event in events:
             if isinstance(event, ChangeBegun):
                 self._begun.append(event)
-                # Without a diff it is refused, or there is nothing to change.
+                # Without a diff the change is refused, or changes nothing.
                 if event.diff:
                     self._print_plan(event.diff, event.cost, event.inactive)
             elif isinstance(event, ChangeStage):
@@ -102,7 +102,7 @@ class ChangeProgress:
                 print(f"{event.stage}{waits}", file=sys.stderr, flush=True)
 
     def preview(self, preview: Preview) -> dict[str, Any]:
-        """Print a change that is not made, and return it as JSON data."""
+        """Print a change without making it, and return it as JSON data."""
         self._print_plan(preview.diff, preview.cost, preview.inactive)
         return _row(
             preview.host, preview.settings, preview.cost, preview.diff, [], "dry run", preview.inactive, preview.notes
@@ -180,8 +180,10 @@ async def finished(change: Awaitable[T]) -> T:
 
 
 async def settle(tuning: LiveTuning, hosts: Iterable[str]) -> None:
-    """Ask for each interrupted change of the hosts whether to undo, finish or leave it. Without a terminal list them.
-    Raises CockpitError."""
+    """Ask whether to undo, finish or leave each interrupted change of the hosts; without a terminal list them.
+
+    Raises CockpitError.
+    """
     for host in hosts:
         await tuning.find_unfinished(host)
     for host, past in tuple(tuning.unfinished):
@@ -200,7 +202,7 @@ async def settle(tuning: LiveTuning, hosts: Iterable[str]) -> None:
 
 
 async def typed_line() -> str:
-    """Return the next line of stdin in lower case. A daemon thread reads it, so that exit need not wait."""
+    """Return the next line of stdin in lower case. A daemon thread reads it, so that exit does not wait for it."""
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[str] = loop.create_future()
 

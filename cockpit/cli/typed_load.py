@@ -1,4 +1,4 @@
-"""Load typed on the screen, with the flags of `cockpit run`: after a URL, or by the load form."""
+"""Load typed on the screen with the flags of `cockpit run`: after a URL, or from the load form."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cockpit.profiles.plan import make_plan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.sections import LoadSection, TargetSection
 
-# argparse's way to name the flag of an error: `argument -c/--connections: …`.
+# Start of argparse's errors about a flag: `argument -c/--connections: …`.
 _ABOUT_A_FLAG = "argument -"
 
 
 class _ScreenParser(CommandParser):
-    """Raises UsageError instead of ending the process."""
+    """A parser that raises UsageError instead of ending the process."""
 
     def _refuse(self, message: str, prog: str) -> NoReturn:
         about, _, reason = message.partition(": ")
@@ -41,12 +41,12 @@ def profile_of(text: str) -> Profile:
     options = _parser(with_url=True).parse_args(words)
     with errors_name_flags():
         plan = make_plan(TargetSection(url=options.target), LoadSection())
-    return Profile(name="url", plan=_with(plan, options))
+    return Profile(name="url", plan=_apply_flags(plan, options))
 
 
 def plan_with(plan: LoadPlan, flags: Sequence[str]) -> LoadPlan:
     """Return the plan with these flags applied. Raises UsageError; its subject is the flag."""
-    return _with(plan, _parser(with_url=False).parse_args(list(flags)))
+    return _apply_flags(plan, _parser(with_url=False).parse_args(list(flags)))
 
 
 @cache
@@ -59,7 +59,7 @@ def _parser(*, with_url: bool) -> _ScreenParser:
     return parser
 
 
-def _with(plan: LoadPlan, options: Namespace) -> LoadPlan:
+def _apply_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
     with errors_name_flags():
         changed = with_flags(plan, options)
         check_plan(changed)

@@ -14,7 +14,7 @@ from cockpit.model.units import parse_count, parse_duration, parse_rate
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-def _typed(parse: Callable[[str], Any], text: str) -> Any:
+def _positive_value(parse: Callable[[str], Any], text: str) -> Any:
     try:
         value = parse(text.removeprefix("-"))
     except ValueError as error:
@@ -25,7 +25,7 @@ def _typed(parse: Callable[[str], Any], text: str) -> Any:
 
 
 def positive(text: str) -> int:
-    return int(_typed(parse_count, text))
+    return int(_positive_value(parse_count, text))
 
 
 def count(text: str) -> int:
@@ -37,11 +37,11 @@ def count(text: str) -> int:
 def port(text: str) -> int:
     if text.isdecimal() and int(text) < 65536:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r}: is no port; write 1 to 65535, or 0 for any that is free")
+    raise argparse.ArgumentTypeError(f"{text!r}: invalid port; write 1 to 65535, or 0 for any free port")
 
 
 def rate(text: str) -> float:
-    return float(_typed(parse_rate, text))
+    return float(_positive_value(parse_rate, text))
 
 
 def factor(text: str) -> float:
@@ -55,7 +55,7 @@ def factor(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    return float(_typed(parse_duration, text))
+    return float(_positive_value(parse_duration, text))
 
 
 def wait(text: str) -> float:
@@ -65,7 +65,7 @@ def wait(text: str) -> float:
 def age(text: str) -> float:
     """Parse seconds, or days as in 30d."""
     days = text.removesuffix("d")
-    return 86_400 * float(_typed(float, days)) if days != text else seconds(text)
+    return 86_400 * float(_positive_value(float, days)) if days != text else seconds(text)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def cpus(text: str) -> tuple[int, ...]:
 
 
 def recording(text: str) -> Path:
-    """Return a file, or a recording in the library by its name."""
+    """Return the path of a file, or of a recording in the library."""
     from cockpit.recording.library import find
 
     return find(text)
@@ -115,6 +115,6 @@ def named_file(text: str) -> tuple[str, Path]:
     name, _, file = text.partition("=")
     if not _HOST_NAME.fullmatch(name) or not file:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: write NAME=FILE, e.g. web1=sadf.json; NAME of letters, digits, -, _"
+            f"{text!r}: write NAME=FILE, e.g. web1=sadf.json; NAME has letters, digits, - and _"
         )
     return name, Path(file)

@@ -1,4 +1,4 @@
-"""Keeps the demo together (python -m cockpit.demo.keeper): its directory, both servers, and the clean-up."""
+"""Supervisor of the demo (python -m cockpit.demo.keeper): its directory, both servers, and the clean-up."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ class _CannotStart(Exception):
 
 
 class DemoSupervisor:
-    """Both servers, and whatever else becomes a child of this process. Signals and ending children wake it."""
+    """Supervisor of both servers and of adopted orphans. Signals and exits of children wake it."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -36,11 +36,12 @@ class DemoSupervisor:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(wake_write, False)
         for number in (*_ENDING, signal.SIGCHLD):
-            signal.signal(number, self._note)  # a handler, never SIG_IGN: the commands run below would inherit that
+            # Never SIG_IGN, which the child processes would inherit.
+            signal.signal(number, self._handle_signal)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
 
     def start(self) -> str:
-        """Start both servers and wait until they are ready; the web server's URL. Raises _CannotStart."""
+        """Start both servers, wait until they are ready, and return the page's URL. Raises _CannotStart."""
         self._layout.write_site()
         web = self._spawn("webserver", "--parent-pipe", str(self._layout.config_file))
         ssh = self._spawn("sshhost", str(self._layout.directory))
@@ -49,28 +50,28 @@ class DemoSupervisor:
         return f"{url}/hello.html"
 
     def watch(self) -> None:
-        """Return when standard input ends or SIGTERM arrives; reap children until then."""
+        """Wait for the end of standard input or SIGTERM; collect exited children meanwhile."""
         while not self._stopping:
             ready, _, _ = select.select([sys.stdin, self._wake_read], [], [])
             if sys.stdin in ready and not os.read(sys.stdin.fileno(), 4096):
                 return
-            self._drain()
-            self._reap()
+            self._drain_wakeups()
+            self._collect_exited()
 
     def end(self) -> None:
         for server in self._servers:
             server.terminate()
         deadline = time.monotonic() + _PATIENCE
-        self._reap()
+        self._collect_exited()
         while any(server.returncode is None for server in self._servers) and self._wait_child(deadline):
-            self._reap()
+            self._collect_exited()
         self._kill_descendants(time.monotonic() + _PATIENCE)
 
-    def _note(self, number: int, _frame: object) -> None:
+    def _handle_signal(self, number: int, _frame: object) -> None:
         if number in _ENDING:
             self._stopping = True
 
-    def _drain(self) -> None:
+    def _drain_wakeups(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_read, 4096)
 
@@ -92,11 +93,11 @@ class DemoSupervisor:
         words = server.stdout.readline().split()
         if len(words) != 2 or words[0] != b"ready":
             lines = (self._layout.directory / f"{module}.err").read_text(errors="replace").strip().splitlines()
-            raise _CannotStart(lines[-1] if lines else f"the demo's {module} ended before it was ready")
+            raise _CannotStart(lines[-1] if lines else f"the demo's {module} exited before it was ready")
         return words[1].decode()
 
-    def _reap(self) -> None:
-        """Reap every child that has ended, adopted orphans too."""
+    def _collect_exited(self) -> None:
+        """Wait for every child that has exited, adopted orphans included, so that no zombie remains."""
         for server in self._servers:
             server.poll()
         servers = {server.pid for server in self._servers}
@@ -106,21 +107,21 @@ class DemoSupervisor:
                     os.waitpid(pid, os.WNOHANG)
 
     def _kill_descendants(self, deadline: float) -> None:
-        """Kill all children until none is left; orphans of a killed process are adopted."""
+        """Kill children until none is left: a killed child's own children become orphans and are adopted."""
         while children := kernel.children():
             for pid in children:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             if not self._wait_child(deadline):
                 return
-            self._reap()
+            self._collect_exited()
 
     def _wait_child(self, deadline: float) -> bool:
-        """Wait until a child has ended; False after `deadline`."""
+        """Wait until a child has exited; return False after `deadline`."""
         left = deadline - time.monotonic()
         if left > 0:
             select.select([self._wake_read], [], [], left)
-            self._drain()
+            self._drain_wakeups()
         return left > 0
 
 

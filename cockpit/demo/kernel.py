@@ -41,7 +41,7 @@ def children() -> list[int]:
         try:
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
-            continue  # it has exited
+            continue  # exited
         if int(fields[1]) == me:
             found.append(int(entry.name))
     return found

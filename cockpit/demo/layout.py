@@ -4,21 +4,21 @@ import os
 import time
 from pathlib import Path
 
-# Pages/s of the demo's server on any machine: few enough that children that exit after 100 requests are missed
-# about as fast as a prefork server can make new ones.
+# Pages/s of the demo's server on any machine: at this rate children, which exit after 100 requests, exit about as fast
+# as a prefork server can spawn them.
 _PAGES_PER_SECOND = 3000
-# The demo's load has 20 connections, so more CPUs serve no more pages.
-_MOST_USED_CPUS = 20
+# The demo's load has 20 connections; more CPUs do not raise the rate.
+_MAX_CPUS = 20
 
 _CONFIG = """\
-# The demo's web server: a small part of Apache's language. Port 0 is any free one.
+# The demo's web server: a subset of Apache's directives. Port 0 is any free port.
 Listen 127.0.0.1:0
 DocumentRoot {document_root}
 PidFile {pid_file}
 ErrorLog {error_log}
 KeepAlive On
 KeepAliveTimeout 5
-# Kilobytes of text compressed for each page: the work that a script would do for it.
+# Kilobytes of text compressed for each page, in place of the work of a script.
 PageCost {page_cost}
 
 <IfModule prefork>
@@ -32,7 +32,7 @@ PageCost {page_cost}
 
 
 class Layout:
-    """The paths of a demo that lives in `directory`."""
+    """Paths of a demo in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -57,22 +57,20 @@ class Layout:
                 document_root=f'"{self.document_root}"',
                 pid_file=f'"{self.pid_file}"',
                 error_log=f'"{self.error_log}"',
-                page_cost=_fitting_page_cost(),
+                page_cost=_page_cost(),
             )
         )
 
 
-def _fitting_page_cost() -> int:
-    """Return the kilobytes per page with which all CPUs together serve _PAGES_PER_SECOND."""
+def _page_cost() -> int:
+    """Return the kilobytes per page at which all CPUs together serve _PAGES_PER_SECOND."""
     from cockpit.demo.webchild import work
 
     kilobytes = 10
     seconds = []
-    for _ in range(100):  # the fastest of many short ones was not slowed down by anything else
+    for _ in range(100):  # the minimum of many short samples is free of other load
         begin = time.process_time()
         work(kilobytes)
         seconds.append(time.process_time() - begin)
-    cpus = min(
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST_USED_CPUS
-    )
+    cpus = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MAX_CPUS)
     return max(1, round(cpus / _PAGES_PER_SECOND / (min(seconds) / kilobytes)))

@@ -1,8 +1,8 @@
-"""The parent of the demo web server: it keeps as many children as Apache's prefork MPM would.
+"""Parent process of the demo web server; it manages its children as Apache's prefork MPM does.
 
-Once per second it reads the scoreboard. With fewer idle children than MinSpareServers it makes 1, then 2, 4, up to
-32 per pass until there are enough; with more than MaxSpareServers it dismisses one. A child that has served its
-MaxRequestsPerChild exits and stays defunct until the pass that reaps it.
+Once per second it reads the scoreboard. With fewer idle children than MinSpareServers it spawns 1, then 2, 4, up to
+32 per pass until there are enough; with more than MaxSpareServers it asks one to exit. A child that has served its
+MaxRequestsPerChild exits and stays defunct until the next pass.
 """
 
 import gc
@@ -21,9 +21,9 @@ from cockpit.demo.webconfig import WebConfigError, WebSettings, load
 
 _PASS = 1.0  # seconds between two maintenance passes
 _MAX_SPAWN = 32  # maximum children per pass
-_BURST = 8  # from this many on, a pass is logged as busy
+_BURST = 8  # a pass that spawns at least this many is logged as busy
 _HOLD_OFF = 10  # passes after a reload in which the spawn rate does not double
-_PATIENCE = 3.0  # seconds the children have to end at shutdown before they are killed
+_PATIENCE = 3.0  # seconds that children have to exit at shutdown before they are killed
 _SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP}
 
 
@@ -42,7 +42,7 @@ class Prefork:
     """The parent process. Raises WebConfigError, OSError if it cannot start."""
 
     def __init__(self, config: Path, parent_pipe: int | None = None) -> None:
-        """The end of file of descriptor `parent_pipe` ends the server; None: only a signal does."""
+        """The server ends at end of file on descriptor `parent_pipe` (None: only at a signal)."""
         self._config = config
         self._settings = load(config)
         self._generation = 0
@@ -50,11 +50,11 @@ class Prefork:
         self._workers: dict[int, PreforkChild] = {}  # by pid
         self._spawn_rate = 1
         self._hold_off = 0
-        self._to_replace = 0  # children of the new generation that wait for one of the old to make room
+        self._to_replace = 0  # children of the new generation that wait for an old one to exit
         self._logged_full = False
         self._pending: set[int] = set()
         self._parent_pipe = parent_pipe
-        self._alive = os.pipe()  # for the children: its reading end ends with this process
+        self._alive = os.pipe()  # for the children: end of file on it means that this process has exited
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
@@ -70,11 +70,11 @@ class Prefork:
     def run(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM, SIGINT or the end of the parent pipe; no child is left when it returns.
 
-        `ready` is called once signals are heeded and the first children are made.
+        `ready` is called once signal handlers are set and the first children are started.
         """
         kernel.set_name(process_name(self.address[1]))
         for number in _SIGNALS:
-            signal.signal(number, self._note)
+            signal.signal(number, self._handle_signal)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._write_pid_file(self._settings)
         gc.collect()
@@ -84,7 +84,7 @@ class Prefork:
             self._write_log("notice", "demo-httpd configured -- resuming normal operations")
             ready()
             while not self._stopping():
-                self._reap()
+                self._collect_exited()
                 if self._wait(_PASS):
                     self._maintain()
                 if self._pending & {signal.SIGUSR1, signal.SIGHUP}:
@@ -98,7 +98,7 @@ class Prefork:
             if self._settings.pid_file is not None:
                 self._settings.pid_file.unlink(missing_ok=True)
 
-    def _note(self, number: int, _frame: object) -> None:
+    def _handle_signal(self, number: int, _frame: object) -> None:
         self._pending.add(number)
 
     def _stopping(self) -> bool:
@@ -117,7 +117,7 @@ class Prefork:
     def _maintain(self) -> None:
         for pid, worker in self._workers.items():
             if worker.leaving and self._board.states[worker.slot] != FINISHING:
-                os.kill(pid, signal.SIGUSR1)  # it may have missed the first: see Child._leave
+                os.kill(pid, signal.SIGUSR1)  # the first signal may have been lost: see Child._leave
         if self._to_replace:
             self._start(self._to_replace)
             self._to_replace = 0
@@ -136,7 +136,7 @@ class Prefork:
             self._spawn_rate = 1
 
     def _spawn(self, idle: int) -> None:
-        """Make this pass's children, and double the number for the next pass."""
+        """Start the children of this pass, and double the number for the next pass."""
         room = self._settings.max_clients - len(self._workers)
         if room <= 0:
             if not self._logged_full:
@@ -158,19 +158,19 @@ class Prefork:
             self._spawn_rate *= 2
 
     def _start(self, count: int) -> int:
-        """Make up to `count` children within MaxClients; return how many were made."""
+        """Start up to `count` children within MaxClients; return the number of started ones."""
         taken = {worker.slot for worker in self._workers.values()}
         slots = [slot for slot in range(len(self._board.states)) if slot not in taken]
         room = self._settings.max_clients - len(self._workers)
-        made = 0
+        started = 0
         for slot in slots[: max(0, min(count, room))]:
             if not self._fork(slot):
                 break
-            made += 1
-        return made
+            started += 1
+        return started
 
     def _fork(self, slot: int) -> bool:
-        """Make one child. Signals are blocked until it has its own handlers, so that none is lost."""
+        """Fork one child. Signals are blocked until the child has its own handlers, so that none is lost."""
         parent = os.getpid()
         child = Child(self._listener, self._board, slot, self._settings, self._active_settings())
         self._board.states[slot] = STARTING
@@ -193,8 +193,8 @@ class Prefork:
         self._workers[pid].leaving = True
         os.kill(pid, signal.SIGUSR1)
 
-    def _reap(self) -> None:
-        """Reap ended children, and replace those that a reload dismissed."""
+    def _collect_exited(self) -> None:
+        """Wait for exited children, and replace those that a reload dismissed."""
         while self._workers:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
@@ -202,12 +202,12 @@ class Prefork:
             worker = self._workers.pop(pid)
             self._board.states[worker.slot] = DEAD
             if status != 0 and not self._stopping():
-                self._write_log("error", f"child pid {pid} ended with {_ending(status)}")
+                self._write_log("error", f"child pid {pid} ended with {_exit_text(status)}")
             if self._to_replace:
                 self._to_replace -= self._start(1)
 
     def _reload(self) -> None:
-        """Read the configuration again and replace all children; an invalid one is only logged."""
+        """Read the configuration again and replace all children. An invalid configuration is only logged."""
         self._write_log("notice", "Graceful restart requested, doing restart")
         try:
             settings = load(self._config)
@@ -224,22 +224,22 @@ class Prefork:
         self._hold_off = _HOLD_OFF
         for pid in self._workers:
             self._dismiss(pid)
-        wanted = min(settings.start_servers, settings.max_clients)
-        self._to_replace = wanted - self._start(wanted)
+        target = min(settings.start_servers, settings.max_clients)
+        self._to_replace = target - self._start(target)
         self._write_log("notice", "demo-httpd configured -- resuming normal operations")
 
     def _end_children(self) -> None:
         """End every child: SIGTERM, then SIGKILL."""
-        signal.signal(signal.SIGCHLD, self._note)
+        signal.signal(signal.SIGCHLD, self._handle_signal)
         for pid in self._workers:
             os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + _PATIENCE
         self._parent_pipe = None
         self._to_replace = 0
-        self._reap()
+        self._collect_exited()
         while self._workers and (left := deadline - time.monotonic()) > 0:
             self._wait(left)
-            self._reap()
+            self._collect_exited()
         for pid in self._workers:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -272,6 +272,6 @@ class Prefork:
         os.write(self._log, line.encode(errors="surrogateescape"))
 
 
-def _ending(status: int) -> str:
+def _exit_text(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     return f"exit status {code}" if code >= 0 else f"signal {-code}"

@@ -1,9 +1,9 @@
-"""The demo's SSH host: runs requested commands on this machine, for one authorized key.
+"""SSH host of the demo: runs commands on this machine, for one authorized key.
 
     python -m cockpit.demo.sshhost DIRECTORY
 
-It writes its keys, a known_hosts and an ssh_config (Host demo) to DIRECTORY, prints `ready PORT` once it accepts
-connections, and ends with its standard input or at SIGTERM.
+It writes its keys, a known_hosts and an ssh_config (Host demo) to DIRECTORY and prints `ready PORT` once it accepts
+connections. It ends at the end of its standard input or at SIGTERM.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ async def serve(directory: Path) -> None:
         agent_forwarding=False,
     )
     port = listener.get_port()
-    _write_ways_in(layout, port, host_key)
+    _write_client_files(layout, port, host_key)
     print(f"ready {port}", flush=True)
     await stop.wait()
     listener.close()
@@ -92,7 +92,7 @@ def _make_keys(layout: Layout) -> asyncssh.SSHKey:
     return asyncssh.generate_private_key("ssh-ed25519")
 
 
-def _write_ways_in(layout: Layout, port: int, host_key: asyncssh.SSHKey) -> None:
+def _write_client_files(layout: Layout, port: int, host_key: asyncssh.SSHKey) -> None:
     public = host_key.export_public_key().decode().strip()
     layout.known_hosts.write_text(f"[127.0.0.1]:{port} {public}\n")
     layout.ssh_config.write_text(
@@ -138,7 +138,7 @@ async def _run(session: asyncssh.SSHServerProcess[bytes], directory: Path) -> No
 def _environment(home: Path) -> dict[str, str]:
     """Return a command's environment, with the demo's directory as home."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
-    # This package may be in the user's own site-packages.
+    # cockpit may be installed in the user's site-packages.
     return {"PYTHONUSERBASE": site.getuserbase(), **kept, "HOME": str(home)}
 
 
@@ -174,7 +174,7 @@ def _send_exit(session: asyncssh.SSHServerProcess[bytes], code: int) -> None:
 
 
 async def _hang_up(command: Process) -> None:
-    """End a command whose channel is gone as a terminal hang-up does: SIGHUP, then SIGKILL."""
+    """End a command whose channel was closed, as a terminal hang-up does: SIGHUP, then SIGKILL."""
     _signal_group(command.pid, signal.SIGHUP)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(command.wait(), _GRACE)

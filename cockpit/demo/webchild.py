@@ -1,4 +1,4 @@
-"""One child of the demo web server: it takes one connection at a time and answers the requests on it."""
+"""Child process of the demo web server; it serves one connection at a time."""
 
 import mmap
 import os
@@ -17,11 +17,11 @@ from cockpit.demo.webconfig import SERVER_LIMIT, WebSettings
 # The page without a DocumentRoot: 92 bytes.
 PAGE = b"<html><head><title>hi</title></head>\n<body><p>Hello from a prefork child.</p></body></html>\n"
 
-# The cost of a page is the compression of this text, like the work of a script.
+# Compressing this text takes the CPU time that a script would need for the page.
 _KILOBYTE = b" ".join(b"%d" % (number * 7919 % 65521) for number in range(200))[:1024]
 
 _REQUEST_TIMEOUT = 10.0  # seconds for a request to arrive, or a response to be read
-_LINGER_TIMEOUT = 2.0  # seconds to read after a refused request, so that the client receives the response
+_LINGER_TIMEOUT = 2.0  # seconds to read after a refused request, so that no reset overtakes the response
 _HEAD_LIMIT = 16384  # bytes
 _TYPES = {".html": "text/html", ".txt": "text/plain", ".css": "text/css", ".jpg": "image/jpeg", ".png": "image/png"}
 _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed"}
@@ -36,9 +36,9 @@ FINISHING = ord("G")
 
 
 class Scoreboard:
-    """`states[slot]` and `served[slot]` (requests answered in that slot since the server began).
+    """Shared memory with `states[slot]` and `served[slot]` (requests served in that slot since the server started).
 
-    A slot is written by the child that holds it, and by the parent only while no child does; a reader takes no lock.
+    A slot is written by its child, and by the parent only if it has no child. Readers take no lock.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Scoreboard:
         self.states[:] = bytes([DEAD]) * SERVER_LIMIT
 
     def is_idle(self, slot: int) -> bool:
-        """Starting counts as idle: starting more does not help a server that is slow to start."""
+        """Return whether the slot is idle. Starting children count, so that a slow start does not spawn even more."""
         return self.states[slot] in (IDLE, STARTING)
 
     def report(self) -> str:
@@ -73,7 +73,7 @@ class _BadRequest(Exception):
 
 
 class Child:
-    """Serves until its share of connections is done or SIGUSR1 asks it to exit."""
+    """A child that exits after its number of connections, or at SIGUSR1."""
 
     def __init__(
         self, listener: socket.socket, board: Scoreboard, slot: int, settings: WebSettings, status: str
@@ -82,25 +82,25 @@ class Child:
         self._board = board
         self._slot = slot
         self._settings = settings
-        self._status = status  # the status page beside the scoreboard
+        self._status = status  # the status page, except for the scoreboard
         self._leaving = False
         self._pid = 0
         self._date = (0, "")  # the second, and its text
 
     def run(self, parent: int, alive: tuple[int, int]) -> None:
-        """Run the child from the fork on; `alive` is a pipe that only process `parent` keeps open."""
+        """Run the child after the fork. `alive`: a pipe that only process `parent` keeps open."""
         self._pid = os.getpid()
         os.close(alive[1])
         if not kernel.die_with_parent(parent):
-            Thread(target=_end_with, args=(alive[0],), daemon=True).start()
+            Thread(target=_exit_with_parent, args=(alive[0],), daemon=True).start()
         signal.signal(signal.SIGUSR1, self._leave)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         connections = 0
-        share = self._settings.max_requests_per_child
-        while not self._is_leaving() and (share == 0 or connections < share):
+        limit = self._settings.max_requests_per_child
+        while not self._is_leaving() and (limit == 0 or connections < limit):
             self._board.states[self._slot] = IDLE
             try:
                 connection, _ = self._listener.accept()
@@ -120,10 +120,10 @@ class Child:
         return self._leaving
 
     def _leave(self, _signal: int, _frame: object) -> None:
-        """Make a blocked accept fail, and lose no connection that it has already taken.
+        """Make a blocked accept fail, without losing a connection that is already accepted.
 
-        The listening socket's number is given to something that cannot accept: an accept that a signal interrupted
-        is tried again on it and fails. A signal that falls just before the accept blocks is sent again by the parent.
+        The descriptor of the listening socket is replaced by one that cannot accept: the interrupted accept is
+        retried on it and fails. The parent repeats the signal, in case it arrived just before the accept blocked.
         """
         self._leaving = True
         if self._listener.fileno() >= 0:
@@ -132,7 +132,7 @@ class Child:
             os.close(nothing)
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer requests on `connection` until either side closes it."""
+        """Serve requests on `connection` until either side closes it."""
         connection.settimeout(_REQUEST_TIMEOUT)
         pending = b""
         try:
@@ -156,7 +156,7 @@ class Child:
                 self._board.states[self._slot] = KEEPALIVE
                 connection.settimeout(self._settings.keep_alive_timeout)
         except OSError:
-            return  # the client went away, or was silent for too long
+            return  # the client disconnected or timed out
 
     def _answer(self, connection: socket.socket, request: _Request, keep: bool) -> None:
         status, kind, body = self._content(request.path)
@@ -175,7 +175,7 @@ class Child:
         return _file(root, path)
 
     def _refuse(self, connection: socket.socket, status: int) -> None:
-        """Answer an unsupported request, and close without a reset that would overtake the answer."""
+        """Send an error response, and close without a reset that would overtake it."""
         self._board.served[self._slot] += 1
         _, kind, body = _error(status)
         connection.sendall(self._head(status, kind, len(body), False) + body)
@@ -199,13 +199,13 @@ class Child:
 
 
 def work(kilobytes: int) -> None:
-    """Use the CPU time of a page of this cost."""
+    """Use the CPU time of a page with this cost."""
     for _ in range(kilobytes):
         zlib.compress(_KILOBYTE)
 
 
-def _end_with(alive: int) -> None:
-    """End this process when `alive` ends, on kernels without a parent-death signal."""
+def _exit_with_parent(alive: int) -> None:
+    """Exit at end of file on `alive`, for kernels without a parent-death signal."""
     while os.read(alive, 1):
         pass
     os._exit(0)
@@ -219,13 +219,13 @@ def _read_head(connection: socket.socket, pending: bytes) -> tuple[bytes, bytes]
             break
         pending += received
     if b"\r\n\r\n" not in pending:
-        return pending, b""  # cut short or too long: not a request, as _parse will find
+        return pending, b""  # truncated or too long: _parse refuses it
     head, _, rest = pending.partition(b"\r\n\r\n")
     return head + b"\r\n\r\n", rest
 
 
 def _parse(head: bytes) -> _Request:
-    """Raises _BadRequest for requests that RFC 9112 refuses, and for unsupported ones."""
+    """Parse a request head. Raises _BadRequest for invalid (RFC 9112) and unsupported requests."""
     if not head.endswith(b"\r\n\r\n"):
         raise _BadRequest
     line, *fields = head[:-4].split(b"\r\n")
@@ -247,8 +247,8 @@ def _parse(head: bytes) -> _Request:
     if body and words[0] in (b"GET", b"HEAD"):
         raise _BadRequest
     tokens = [token.strip() for token in headers.get(b"connection", b"").lower().split(b",")]
-    wanted = b"close" not in tokens if words[2] == b"HTTP/1.1" else b"keep-alive" in tokens
-    return _Request(words[0], target.partition(b"?")[0].decode("latin-1"), wanted)
+    keep_alive = b"close" not in tokens if words[2] == b"HTTP/1.1" else b"keep-alive" in tokens
+    return _Request(words[0], target.partition(b"?")[0].decode("latin-1"), keep_alive)
 
 
 def _file(root: Path, path: str) -> tuple[int, str, bytes]:
@@ -256,7 +256,7 @@ def _file(root: Path, path: str) -> tuple[int, str, bytes]:
         return _error(403)
     name = f"{root}{path}hello.html" if path.endswith("/") else f"{root}{path}"
     try:
-        with open(name, "rb", buffering=0) as file:  # noqa: PTH123  # once a request: the cheap way
+        with open(name, "rb", buffering=0) as file:  # noqa: PTH123  # once per request: cheaper than Path
             return 200, _TYPES.get(os.path.splitext(name)[1], "application/octet-stream"), file.readall()  # noqa: PTH122
     except PermissionError:
         return _error(403)

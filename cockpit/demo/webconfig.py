@@ -1,4 +1,4 @@
-"""The demo web server's configuration: a small part of Apache's directives, in Apache's grammar."""
+"""Configuration of the demo web server: a subset of Apache's directives, in Apache's grammar."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,19 +8,19 @@ from typing import NamedTuple
 from cockpit.servers.apache.grammar import Block, Item, items, words
 from cockpit.servers.editing import ConfigError
 
-# Apache's ServerLimit: the most children there can be, whatever MaxClients says.
+# Apache's ServerLimit: maximum number of children, whatever the MaxClients.
 SERVER_LIMIT = 256
 
-# The names `<IfModule>` knows this server's process model by.
+# Names of this server's process model in `<IfModule>`.
 _MODULES = ("prefork", "prefork.c", "mpm_prefork_module")
 
 
 class WebConfigError(Exception):
-    """One line: file, line where there is one, what was found, what is allowed."""
+    """An invalid configuration, in one line: file, line number if known, problem, allowed values."""
 
 
 class WebSettings(NamedTuple):
-    """Times in seconds; absolute paths; without `document_root` the built-in page is served."""
+    """Settings, with times in seconds and absolute paths. Without `document_root` the built-in page is served."""
 
     listen: tuple[str, int]
     document_root: Path | None = None
@@ -89,16 +89,16 @@ _DIRECTIVES = {
     "maxspareservers": _Directive("max_spare", _number(1)),
     "maxclients": _Directive("max_clients", _number(1, SERVER_LIMIT)),
     "maxrequestsperchild": _Directive("max_requests_per_child", _number(0)),
-    # The names that Apache 2.4 gave the last two.
+    # Names of the last two since Apache 2.4.
     "maxrequestworkers": _Directive("max_clients", _number(1, SERVER_LIMIT)),
     "maxconnectionsperchild": _Directive("max_requests_per_child", _number(0)),
 }
 
 
 def load(file: Path) -> WebSettings:
-    """Read `file`. Later lines win; paths in it are taken from its directory.
+    """Read `file`. Later lines win; relative paths start at the file's directory.
 
-    `MaxSpareServers` is raised to one above `MinSpareServers` where it is not, as Apache does. Raises WebConfigError.
+    `MaxSpareServers` is raised to `MinSpareServers` + 1 if it is lower, as Apache does. Raises WebConfigError.
     """
     try:
         text = file.read_bytes()
@@ -109,7 +109,7 @@ def load(file: Path) -> WebSettings:
     except ConfigError as error:
         raise WebConfigError(f"{file}:{error.line}: {error.reason}") from None
     if "listen" not in values:
-        raise WebConfigError(f"{file}: has no Listen directive; one such as `Listen 127.0.0.1:8080` is needed")
+        raise WebConfigError(f"{file}: no Listen directive; add one, e.g. `Listen 127.0.0.1:8080`")
     settings = WebSettings(**values)  # type: ignore[arg-type]  # each value went through its directive's reader
     return settings._replace(max_spare=max(settings.max_spare, settings.min_spare + 1))
 
@@ -119,16 +119,16 @@ def _values(text: bytes, base: Path) -> Iterator[tuple[str, object]]:
     for item in items(text):
         if item.closes:
             _check_section(item.closes)
-        elif all(_counts(block) for block in item.within):
+        elif all(_applies(block) for block in item.within):
             yield _field(item, base)
 
 
 def _check_section(block: Block) -> None:
     if block.name != "ifmodule" or len(block.argument.split()) != 1:
-        raise ConfigError(f"found <{block.header}>; the one section known here is <IfModule NAME>", block.line.number)
+        raise ConfigError(f"unknown section <{block.header}>; use <IfModule NAME>", block.line.number)
 
 
-def _counts(block: Block) -> bool:
+def _applies(block: Block) -> bool:
     _check_section(block)
     name = block.argument.lower()
     return (name.lstrip("!") in _MODULES) != name.startswith("!")

@@ -1,10 +1,10 @@
-"""The demo's web server: a real prefork server, small enough to read, for tuning as Apache is tuned.
+"""Web server of the demo: a small but real prefork server, tuned like Apache.
 
     python -m cockpit.demo.webserver [--parent-pipe] CONFIG    serve
     python -m cockpit.demo.webserver -t CONFIG           test the configuration
 
-Once it accepts connections it prints `ready http://ADDRESS:PORT` and nothing more. With --parent-pipe it ends with its
-standard input, so that it cannot outlive its parent. SIGUSR1 reloads, SIGTERM ends.
+Once it accepts connections, it prints `ready http://ADDRESS:PORT` and nothing more. With --parent-pipe it ends at the
+end of its standard input, so that it cannot outlive its parent. SIGUSR1 reloads, SIGTERM ends.
 """
 
 import os
@@ -17,7 +17,7 @@ _USAGE = "usage: python -m cockpit.demo.webserver [-t | --parent-pipe] CONFIG"
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 if good, 1 for an invalid configuration or address, 2 for wrong usage."""
+    """Return the exit code: 1 for an invalid configuration or address, 2 for wrong usage."""
     options, files = arguments[:-1], arguments[-1:]
     if not files or files[0].startswith("-") or options not in ([], ["-t"], ["--parent-pipe"]):
         print(_USAGE, file=sys.stderr)
@@ -48,9 +48,9 @@ def _serve(config: Path, parent_pipe: int | None) -> None:
     def ready() -> None:
         host, port = server.address
         print(f"ready http://{host}:{port}", flush=True)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
     server.run(ready)
 

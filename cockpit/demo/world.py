@@ -1,4 +1,4 @@
-"""The servers of `cockpit demo`: a prefork web server and an SSH host on loopback, without installation."""
+"""Servers of `cockpit demo`: a prefork web server and an SSH host on loopback, without installation."""
 
 import asyncio
 import contextlib
@@ -35,14 +35,14 @@ class DemoError(OutOfReach):
 
 
 class DemoWorld:
-    """`async with DemoWorld() as world:` both servers run inside; nothing is left afterwards.
+    """Both servers, running inside of `async with DemoWorld() as world:`; nothing remains afterwards.
 
-    The keeper, a separate process (keeper.py), runs them and cleans up however this process ends. Entering raises
-    DemoError. The attributes are set once entered.
+    A separate process (keeper.py) runs them and cleans up however this process ends. Entering raises DemoError. The
+    attributes are set on entry.
     """
 
     url: str  # of the page to load
-    directory: Path  # private, and gone afterwards
+    directory: Path  # private, deleted afterwards
     ssh_config: Path  # with a Host demo
     config_file: Path
     error_log: Path
@@ -102,7 +102,7 @@ class DemoWorld:
             raise DemoError(f"the demo's servers were not ready within {_START_WITHIN:.0f} s; try again") from None
         if not line:
             lines = (await keeper.stderr.read()).decode(errors="replace").strip().splitlines()
-            raise DemoError(f"the demo could not be started: {lines[-1] if lines else 'its keeper ended at once'}")
+            raise DemoError(f"the demo could not be started: {lines[-1] if lines else 'its keeper exited at once'}")
         started: dict[str, str] = json.loads(line)
         if "error" in started:
             raise DemoError(f"the demo could not be started: {started['error']}")
@@ -120,7 +120,7 @@ class DemoWorld:
                 await keeper.wait()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
-                keeper.kill()  # both servers end with it
+                keeper.kill()  # both servers exit with their parent
             await keeper.wait()
         if hasattr(self, "directory"):  # in case the keeper was killed
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -140,7 +140,7 @@ def _text(value: str) -> str:
 
 
 _PROFILE = """\
-question = "Do children with a longer life, and more spare children, make this server more stable?"
+question = "Do longer-lived children and more spare children make this server more stable?"
 
 [target]
 url = {url}

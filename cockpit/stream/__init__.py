@@ -1,1 +1,1 @@
-"""A session for other tools while it runs: JSON lines, Prometheus, annotations."""
+"""Streams of a running session to other tools: JSON lines, Prometheus, annotations."""

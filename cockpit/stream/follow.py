@@ -1,4 +1,4 @@
-"""Follow a session beside the screen or the run: each stream gets the newest state about once a second."""
+"""Send the newest state of a running session to its streams."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from typing import Protocol
 from cockpit.model.state import State
 from cockpit.session.loop import Session
 
-# Seconds between two looks at the session.
-_PACE = 0.5
+# Polling interval of the session (s).
+_INTERVAL = 0.5
 
 
 class Stream(Protocol):
     async def take(self, state: State) -> None:
-        """Send what is new. The session continues whatever the other tool does: errors become `trouble`."""
+        """Send new data. Errors of the other tool must not stop the session: report them in `trouble`."""
 
     async def close(self, state: State) -> None:
-        """Send the rest; the session is over."""
+        """Send the remaining data at the end of the session."""
 
     @property
     def trouble(self) -> str:
-        """Why something is missing, in one line; "": nothing is."""
+        """Reason why data is missing, in one line; "" if all was sent."""
 
 
 @contextlib.asynccontextmanager
 async def followed(session: Session, streams: Sequence[Stream]) -> AsyncIterator[None]:
-    """Follow the session until the end of the block."""
+    """Send the session's states to the streams until the end of the block."""
     if not streams:
         yield
         return
-    over = asyncio.Event()
-    following = [asyncio.create_task(_follow(session, stream, over)) for stream in streams]
+    ended = asyncio.Event()
+    tasks = [asyncio.create_task(_follow(session, stream, ended)) for stream in streams]
     try:
         yield
     finally:
-        # Not cancelled: what is being sent would be lost.
-        over.set()
-        ended = await asyncio.gather(*following, return_exceptions=True)
+        # Cancelling the tasks would lose the data that is being sent.
+        ended.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
         for stream in streams:
             await stream.close(session.state)
-        for failure in ended:
-            if isinstance(failure, Exception):
-                raise failure
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
 
 
-async def _follow(session: Session, stream: Stream, over: asyncio.Event) -> None:
+async def _follow(session: Session, stream: Stream, ended: asyncio.Event) -> None:
     seen = -1
-    while not over.is_set():
+    while not ended.is_set():
         if session.revision != seen:
             seen = session.revision
             await stream.take(session.state)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), _PACE)
+            await asyncio.wait_for(ended.wait(), _INTERVAL)

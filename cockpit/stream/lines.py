@@ -1,6 +1,6 @@
-"""A session as JSON lines: each second's metrics, each change and marker, each run. The structs are the schema. Pure.
+"""JSON lines of a session: metrics per second, changes, markers, runs. The structs define the schema. Pure.
 
-Names of metrics are those of the CSV (report.series), units included; an unknown value is left out.
+Metrics have the names of the CSV columns (report.series), with units. Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from cockpit.model.state import Change, Marker, State
 from cockpit.report.run_json import RunJson, run_json
 from cockpit.report.series import host_metrics_at, load_metrics_at, segment_at, utc
 
-# Ticks and readings of a second may still come while the next two are under way.
+# Delay of a second's line (s): its ticks and samples arrive up to two seconds late.
 LATE = 2
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """`t` is session seconds, `utc` the wall clock of cockpit's machine at that instant."""
+    """A line. `t`: session time (s); `utc`: wall clock of cockpit's machine at `t`."""
 
     t: float
     utc: str
@@ -36,8 +36,8 @@ class SessionLine(Line, frozen=True, kw_only=True, tag="session"):
 
 
 class SecondLine(Line, frozen=True, kw_only=True, tag="second"):
-    """The second from `t` to the next. `row` is the number in the runs table; `load` is empty without load, that of a
-    host without a reading of it."""
+    """Metrics of the second that starts at `t`. `row`: number of the segment in the runs table. `load` is empty if no
+    load ran; a host's metrics are empty if the host was not sampled."""
 
     run: int | None
     row: int | None
@@ -47,8 +47,8 @@ class SecondLine(Line, frozen=True, kw_only=True, tag="second"):
 
 
 class ChangeLine(Line, frozen=True, kw_only=True, tag="change"):
-    """A change is over; it began at `begun`, and was active from `active` on (null: never). `trial`: it was made to be
-    measured, and undone."""
+    """A finished change, started at `begun` and active from `active` on (null: never). `trial`: a temporary change,
+    made for a measurement and then undone."""
 
     change: str
     host: str
@@ -62,15 +62,15 @@ class ChangeLine(Line, frozen=True, kw_only=True, tag="change"):
 
 
 class MarkerLine(Line, frozen=True, kw_only=True, tag="marker"):
-    """A point on the timeline. `kind` is change, action, note, gap, restart or worker; a change has its marker when it
-    becomes active."""
+    """A marker on the timeline. `kind`: change, action, note, gap, restart or worker. The marker of a change is the
+    instant at which it became active."""
 
     kind: str
     text: str
 
 
 class RunLine(Line, frozen=True, kw_only=True, tag="run"):
-    """A run is over: its result as of `cockpit run --json`."""
+    """A finished run, with the result that `cockpit run --json` prints."""
 
     result: RunJson
 
@@ -79,7 +79,7 @@ AnyLine = SessionLine | SecondLine | ChangeLine | MarkerLine | RunLine
 
 
 class SessionLines:
-    """The lines that a growing session has, each once."""
+    """Lines of a growing session, each returned once."""
 
     def __init__(self) -> None:
         self._next_second = 0
@@ -89,7 +89,7 @@ class SessionLines:
         self._begun = False
 
     def fresh(self, state: State, *, last: bool = False) -> Iterator[AnyLine]:
-        """Yield what is new in `state`; with `last`, also the seconds that are not over."""
+        """Yield the lines that are new in `state`; with `last`, also those of unfinished seconds."""
         if state.started is None:
             return
         wall = state.started.wall
@@ -108,9 +108,9 @@ class SessionLines:
                 hosts=tuple(host.name for host in state.started.hosts),
             )
         yield from self._seconds(state, at, int(state.t) + 1 if last else int(state.t) - LATE)
-        for place, change in enumerate(state.changes):
-            if place not in self._changes and change.outcome is not None:
-                self._changes.add(place)
+        for index, change in enumerate(state.changes):
+            if index not in self._changes and change.outcome is not None:
+                self._changes.add(index)
                 yield _change_line(change, change.outcome, at)
         for marker in state.markers:
             if marker not in self._markers:
@@ -134,13 +134,13 @@ class SessionLines:
         self._next_second = max(self._next_second, end)
 
     def _results(self, state: State, at: Callable[[float], str]) -> Iterator[RunLine]:
-        over = state.runs if state.running is None else state.runs - 1
-        for number in range(self._runs + 1, over + 1):
+        finished = state.runs if state.running is None else state.runs - 1
+        for number in range(self._runs + 1, finished + 1):
             result = run_result(state, number)
             if result is not None:
-                found = run_json(result, verdicts=verdicts(state), rounds=state.rounds)
-                yield RunLine(t=state.t, utc=at(state.t), result=found)
-        self._runs = max(self._runs, over)
+                run = run_json(result, verdicts=verdicts(state), rounds=state.rounds)
+                yield RunLine(t=state.t, utc=at(state.t), result=run)
+        self._runs = max(self._runs, finished)
 
 
 def _change_line(change: Change, outcome: ChangeOutcome, at: Callable[[float], str]) -> ChangeLine:

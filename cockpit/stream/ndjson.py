@@ -1,4 +1,4 @@
-"""JSON lines, written as soon as each is known."""
+"""Stream of JSON lines, each written as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cockpit.stream.lines import AnyLine, SessionLines
 
 
 class NdjsonStream:
-    """`write` raises BrokenPipeError or UsageError if the reader has gone away; the rest is not written then."""
+    """A stream of JSON lines to `write`. It ends when `write` raises BrokenPipeError or UsageError."""
 
     def __init__(self, write: Callable[[Iterable[str]], None]) -> None:
         self.trouble = ""
@@ -33,6 +33,6 @@ class NdjsonStream:
         try:
             self._write(f"{escaped(self._encoder.encode(line).decode())}\n" for line in lines)
         except BrokenPipeError:
-            self.trouble = "--ndjson: the reader has gone away"
+            self.trouble = "--ndjson: the reader closed the pipe; later lines were not written"
         except UsageError as error:
             self.trouble = f"--ndjson: {error}"

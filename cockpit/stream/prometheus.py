@@ -1,6 +1,6 @@
-"""A Prometheus endpoint on loopback: the newest whole second as gauges, the session's responses as counters.
+"""Prometheus endpoint on loopback: gauges of the last complete second, counters of the session's responses.
 
-Names are in base units: seconds, bytes, ratios. Gauges are the metrics of the CSV (report.gauges).
+Metrics are in base units: seconds, bytes, ratios. The gauges are the metrics of the CSV (report.gauges).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 ADDRESS = "127.0.0.1"
-# Upper ends of the histogram's buckets (s).
+# Upper bounds of the histogram's buckets (s).
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class PrometheusStream:
-    """Answers with the newest state; its server runs in a thread. Raises UsageError if the port is taken, or without
-    the extra `cockpit[prometheus]`."""
+    """A stream that serves the newest state to scrapes, in a thread. Raises UsageError if the port is in use, or if
+    the extra `cockpit[prometheus]` is not installed."""
 
     trouble = ""
 
@@ -33,14 +33,18 @@ class PrometheusStream:
         try:
             from prometheus_client import CollectorRegistry, start_http_server
         except ImportError:
-            raise UsageError("--prometheus: needs prometheus_client: pip install 'cockpit[prometheus]'") from None
+            raise UsageError(
+                "--prometheus: prometheus_client is not installed; pip install 'cockpit[prometheus]'"
+            ) from None
         self._state = State()
         registry = CollectorRegistry()
         registry.register(self)
         try:
             self._server, self._thread = start_http_server(port, ADDRESS, registry)
         except OSError as error:
-            raise UsageError(f"--prometheus {port}: {ADDRESS}:{port}: {error.strerror}") from None
+            raise UsageError(
+                f"--prometheus {port}: {ADDRESS}:{port}: {error.strerror}; choose another port, or 0 for any free port"
+            ) from None
 
     @property
     def port(self) -> int:
@@ -55,7 +59,7 @@ class PrometheusStream:
         self._server.server_close()
 
     def describe(self) -> Iterable[Metric]:
-        """Return no metrics: the first scrape is not to fail because of one that comes later."""
+        """Return no metrics: they are known only at a scrape, and registration must not depend on them."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
@@ -88,10 +92,10 @@ class PrometheusStream:
         yield CounterMetricFamily("cockpit_changes", "changes that were applied", value=changes)
         latency = counts.latency
         edges = [0, *(round(1e9 * end) for end in _BUCKETS)]
-        running, buckets = 0, []
+        cumulative, buckets = 0, []
         for end, number in zip(_BUCKETS, latency.between(edges), strict=True):
-            running += number
-            buckets.append((str(end), float(running)))
+            cumulative += number
+            buckets.append((str(end), float(cumulative)))
         buckets.append(("+Inf", float(latency.count)))
         yield HistogramMetricFamily(
             "cockpit_response_seconds", "response time", buckets=buckets, sum_value=latency.mean * latency.count

@@ -22,18 +22,22 @@ QUIET = {"cpu.idle": 60.0, "memory.total": 8e9, "memory.available": 4e9}
         ({"apache.busy": 150.0, "apache.idle": 0.0}, Limit.WORKERS, "150 busy, 0 idle (apache)"),
         ({"php-fpm.active": 5.0, "php-fpm.idle": 0.1}, Limit.WORKERS, "5 busy, 0 idle (php-fpm)"),
         ({"php-fpm.queued": 7.4}, Limit.QUEUED, "7 on average (php-fpm.queued)"),
-        ({"processes.spawned_per_s": 30.0}, Limit.CHURN, "30.0 of the server's processes were started per second"),
-        ({"memory.available": 4e8}, Limit.MEMORY, "5% is available"),
+        ({"processes.spawned_per_s": 30.0}, Limit.CHURN, "30.0 spawned/s"),
+        ({"memory.available": 4e8}, Limit.MEMORY, "5% available"),
         ({"swapping.pswpin": 10.0}, Limit.MEMORY, "pages are swapped in or out"),
-        ({"cgroup.memory": 96.4}, Limit.MEMORY, "its cgroup has 96% of its limit"),
-        ({"cgroup.throttled": 60.4, "cgroup.quota": 150.0}, Limit.QUOTA, "used up in 60% of the periods: 1.5 CPUs"),
-        ({"cgroup.throttled": 60.4}, Limit.QUOTA, "used up in 60% of the periods"),
+        ({"cgroup.memory": 96.4}, Limit.MEMORY, "its cgroup uses 96% of its limit"),
+        (
+            {"cgroup.throttled": 60.4, "cgroup.quota": 150.0},
+            Limit.QUOTA,
+            "throttled in 60% of the periods, quota 1.5 CPUs",
+        ),
+        ({"cgroup.throttled": 60.4}, Limit.QUOTA, "throttled in 60% of the periods"),
         ({"cpu.iowait": 30.0}, Limit.DISK, "30% of the time"),
         ({"cpu.idle": 3.0}, Limit.CPU, "97% busy"),
         (
             {"pressure.scpu": 80.0},
             Limit.CPU,
-            "tasks waited for a CPU in 80% of the time, though 60% were idle: a quota",
+            "tasks waited for a CPU for 80% of the time while 60% was idle, because of a quota",
         ),
     ],
 )
@@ -66,4 +70,4 @@ def test_no_limit_and_generator_limit() -> None:
     assert (nothing.limit, nothing.knobs) == (Limit.NOTHING, ("w",))
     [found] = diagnosis(replace(result, saturated=10.0), {}, knobs)
     assert (found.limit, found.knobs, proposed([found])) == (Limit.GENERATOR, (), ())
-    assert next(iter(diagnosis_lines([nothing]))).endswith("is at its limit → w")
+    assert next(iter(diagnosis_lines([nothing]))).endswith("is at its limit) → w")

@@ -36,13 +36,13 @@ def proof(*constraints: str) -> Proof:
         (
             p99(-0.3, 0.14),
             (),
-            "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
+            "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)",
             False,
         ),
         (
             p99(0.11, 0.14, Outcome.WORSE),
             (),
-            "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
+            "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)",
             True,
         ),
         # Significantly worse, by less than the margin.
@@ -52,24 +52,24 @@ def proof(*constraints: str) -> Proof:
         (
             p99(0.11, 0.14, Outcome.WORSE),
             ("p99 < 22ms",),
-            "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
+            "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)",
             True,
         ),
         (
             p99(0.11, 0.14, Outcome.WORSE),
             ("p99 > 1ms",),
-            "p99 may have risen by 14%, and 10% are allowed; --where 'p99 < TIME' allows more",
+            "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)",
             True,
         ),
-        (p99(None, None), (), "p99 could not be compared", False),
+        (p99(None, None), (), "p99: insufficient data", False),
         (errors(-0.01, 0.0009), (), "", True),
-        (errors(-0.01, 0.004), (), "errors may have risen by 0.4 points, and 0.1 points are allowed", False),
+        (errors(-0.01, 0.004), (), "errors may be up to 0.4 points higher (allowed: 0.1 points)", False),
         # Neither p99 nor constrained.
         (Effect(name="p90", outcome=Outcome.WORSE, low=0.4, high=0.5, margin=0.03), (), "", True),
         (
             Effect(name="p90", outcome=Outcome.WORSE, before=0.1, low=0.4, high=0.5, margin=0.03),
             ("p90 < 120ms",),
-            "p90 may have risen by 50%, and 3% are allowed; --where 'p90 < TIME' allows more",
+            "p90 may be up to 50% higher (allowed: 3%; --where 'p90 < TIME' allows more)",
             True,
         ),
     ],

@@ -35,7 +35,7 @@ async def test_best_settings_are_compared_in_rounds_and_not_kept(
         rounds = session.state.rounds[-1]
         assert len(rounds.complete) == 2 and session.state.own_changes == ()
         # Two rounds are too few for a verdict.
-        assert found.ended.outcome == "nothing" and "Level 2: the rounds did not confirm it" in claim(
+        assert found.ended.outcome == "nothing" and "Level 2: not confirmed by the rounds" in claim(
             state, found.verdict
         )
         assert trial_line(state.trials[0], state).startswith("  1 original  the original values: rate ")
@@ -80,7 +80,7 @@ async def test_diagnosis_time_counts_toward_budget(tmp_path: Path) -> None:
     search_plan = plan(tmp_path)
     async with live(tmp_path) as session:
         pilot = Autopilot(session, search_plan, {"Level": "5"}, spent=search_plan.budget)
-        with pytest.raises(UsageError, match=r"too short for the diagnosis, the .* first evaluations"):
+        with pytest.raises(UsageError, match=r"too short for the diagnosis, the first .* evaluations"):
             await pilot.run()
         assert session.state.autopilot is None
 
@@ -131,13 +131,13 @@ def test_knob_values(tmp_path: Path, requested: str, original: str, values: tupl
 
 
 def test_unsearchable_knobs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"Level: its profile has neither .* --knob Level=5\.\.400"):
+    with pytest.raises(UsageError, match=r"Level: no values, .* --knob Level=5\.\.400"):
         searched_knob(knob(tmp_path), "", "5")
     with pytest.raises(UsageError, match="Level=9: is out of range; allowed: 1 to 8"):
         searched_knob(knob(tmp_path, min=1, max=8), "9,3", "5")
-    with pytest.raises(UsageError, match="Level has one value only"):
+    with pytest.raises(UsageError, match="Level: only one value to try"):
         searched_knob(knob(tmp_path), "5", "5")
-    with pytest.raises(UsageError, match="the first number must be the smaller one"):
+    with pytest.raises(UsageError, match="empty range; write the smaller number first"):
         searched_knob(knob(tmp_path), "5..2", "5")
     with pytest.raises(UsageError, match="secret"):
         searched_knob(knob(tmp_path, secret=True), "1..4", "5")
@@ -146,6 +146,6 @@ def test_unsearchable_knobs_are_refused(tmp_path: Path) -> None:
 
 async def test_too_small_budget_is_refused(tmp_path: Path) -> None:
     async with live(tmp_path) as session:
-        with pytest.raises(UsageError, match="0:05 are too short for the 4 first evaluations of 1 knobs and the proof"):
+        with pytest.raises(UsageError, match="budget 0:05: too short for the first 4 evaluations of 1 knob and the"):
             await run_search(session, plan(tmp_path, budget=5.0))
         assert session.state.autopilot is None and session.state.runs == 0

@@ -117,7 +117,7 @@ async def test_knobs_of_limits_are_proposed_and_others_selectable(
         app = AutopilotApp(live.session, search)
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, KnobsScreen))
-            assert "limit: web1: all workers are busy: 150 busy" in str(app.screen.query(Static).first().content)
+            assert "bottleneck: web1: all workers are busy (150 busy" in str(app.screen.query(Static).first().content)
             await press(pilot, *keys)
             await until(pilot, lambda: app.found is not None)
         assert app.failure is None and answers == [chosen]

@@ -11,7 +11,7 @@ BEGUN = AutopilotBegun(
     t=0.0,
     plan=SearchPlan(metric="rate", maximize=True, knobs=KNOBS, budget=660.0, seed=1),
     original={"KeepAlive": "Off"},
-    limits=("limit: web1: all CPUs are busy: 97% busy",),
+    limits=("bottleneck: web1: all CPUs are busy (97% busy)",),
 )
 VERDICT = Verdict(
     outcome=Outcome.BETTER,
@@ -31,11 +31,11 @@ def test_claim_lists_cost_in_errors_latency_and_memory() -> None:
     line = claim(AutopilotState(begun=BEGUN, ended=ended), VERDICT)
     assert line.startswith("better: KeepAlive On: rate better +23% (+18 to +29%)")
     assert "p99" in line and "web1 memory worse +12%" in line and "CPU" not in line
-    assert line.endswith("0 evaluations, 6 rounds, 9:00; not active; the original values are")
+    assert line.endswith("0 evaluations, 6 rounds, 9:00; not applied, the original values are active")
 
 
 def test_plan_starts_with_server_limits() -> None:
     first, second, third = plan_lines(BEGUN)
-    assert first == "limit: web1: all CPUs are busy: 97% busy"
-    assert second == "largest rate; at most 11:00, the proof included; seed 1"
+    assert first == "bottleneck: web1: all CPUs are busy (97% busy)"
+    assert second == "maximize rate; budget 11:00 including the proof; seed 1"
     assert third == "  KeepAlive: On, Off (now Off)"

@@ -26,7 +26,7 @@ def file(state_home: Path) -> str:
 
 def test_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "list"]) == 0
-    assert "no baseline in " in capsys.readouterr().out
+    assert "no baselines in " in capsys.readouterr().out
     assert main(["baseline", "set", "spring", f"{file}#1"]) == 0
     assert main(["baseline", "set", "spring", file]) == 0
     assert oct(baselines.folder().joinpath("spring.json").stat().st_mode & 0o777) == "0o600"

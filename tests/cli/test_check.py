@@ -178,7 +178,7 @@ def test_exit_codes(ended: tuple[Path, dict[str, int]]) -> None:
 def test_problem_is_one_error_line(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     for name, message in (
-        ("other-load", "baseline before: was made under a different load: concurrency 1 → 2; compare with --anyway"),
+        ("other-load", "baseline before: different load (concurrency 1 → 2); compare with --anyway"),
         ("no-baseline", "gone: no such baseline; saved: before"),
         ("unknown", "unknown metric 'speed'"),
         ("refused", "127.0.0.1 port 1"),
@@ -244,7 +244,7 @@ def test_a_run_without_a_response_is_no_baseline(
     ]
     file = str(recorded(tmp_path / "down.cockpit", events))
     assert main(["check", file, "--save-baseline", "down"]) == 99
-    assert "cockpit: baseline down: not saved: a run without any response\n" in capsys.readouterr().err
+    assert "cockpit: baseline down: not saved: a run has no response\n" in capsys.readouterr().err
     assert baselines.names() == []
 
 
@@ -262,7 +262,7 @@ def test_runs_of_different_loads_are_not_checked_as_one(tmp_path: Path, capsys: 
     file = str(recorded(tmp_path / "two.cockpit", [*events, SessionEnded(t=31)]))
     assert main(["check", file]) == 0
     assert main(["check", file, "--runs", "2"]) == 2
-    assert "its runs 1 and 2 are not one load (concurrency 10 → 20); name one as FILE#2" in capsys.readouterr().err
+    assert "runs 1 and 2 have different loads (concurrency 10 → 20); choose one as FILE#2" in capsys.readouterr().err
 
 
 def test_junit_has_one_case_per_threshold(ended: tuple[Path, dict[str, int]]) -> None:

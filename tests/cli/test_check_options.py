@@ -39,7 +39,7 @@ def file(state_home: Path) -> str:
         (("-c", "3"), "-c: load flags do not apply to a recording"),
         (("--seed", "3", "--disable-keepalive"), "--disable-keepalive, --seed: load flags do not apply to a recording"),
         (("--abort-on", "p99 < 1s"), "--abort-on: load flags do not apply"),
-        (("--threshold", "rate > 90% of baseline"), "name the baseline with --baseline NAME"),
+        (("--threshold", "rate > 90% of baseline"), "no baseline is given; add --baseline NAME"),
         (("--threshold", "web9.cpu.idle > 3"), "no host 'web9' is watched"),
     ],
 )

@@ -122,7 +122,7 @@ def test_help_lists_exactly_the_profile_keys() -> None:
 
 
 def test_metrics_in_help_exist() -> None:
-    of_load, of_hosts = text("expressions").split("Of a host")
+    of_load, of_hosts = text("expressions").split("Metrics of a host")
     cells = re.compile(r"^\| (`[^|]*) \|", re.MULTILINE)
     named = [re.findall(r"`([^`]+)`", " ".join(cells.findall(part))) for part in (of_load, of_hosts)]
     assert len(named[0]) > 10 and len(named[1]) > 40

@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from cockpit.cli.run import _check_first
+from cockpit.cli.run import _check_target_and_hosts
 from cockpit.model.errors import AuthRefused, HostKeyChanged
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
@@ -82,14 +82,14 @@ async def test_interactive_ssh_questions_are_left_to_screen(url: str, sshd: Sshd
     host = HostConfig(name="web1", ssh="web")
     profile = Profile(name="x", plan=LoadPlan(url=url, requests=1), hosts=(host,))
     sshd.known_hosts.unlink()
-    await _check_first(profile, sshd.ssh_config)
+    await _check_target_and_hosts(profile, sshd.ssh_config)
     sshd.trust(asyncssh.generate_private_key("ssh-ed25519"))
     with pytest.raises(HostKeyChanged):
-        await _check_first(profile, sshd.ssh_config)
+        await _check_target_and_hosts(profile, sshd.ssh_config)
     sshd.trust(sshd.host_key)
     key = asyncssh.read_private_key(sshd.client_key)
     sshd.client_key.write_bytes(locked(key, "secret"))
-    await _check_first(profile, sshd.ssh_config)
+    await _check_target_and_hosts(profile, sshd.ssh_config)
     sshd.client_key.unlink()
     with pytest.raises(AuthRefused):
-        await _check_first(profile, sshd.ssh_config)
+        await _check_target_and_hosts(profile, sshd.ssh_config)

@@ -41,7 +41,7 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "--order", "shufle"), "invalid choice: 'shufle'; did you mean shuffle?; see cockpit run"),
         (("run", NOWHERE, "-m", "G T"), "-m: found 'G T'"),
         (("run", NOWHERE, "--urls", "/a{1.."), "--urls: found '/a{1..'"),
-        (("run", NOWHERE, "--ladder", "1,2:1s", "-q", "5"), "leave -q out"),
+        (("run", NOWHERE, "--ladder", "1,2:1s", "-q", "5"), "leave out -q"),
         (("run", NOWHERE, "--think-time", "1s", "-q", "5"), "--think-time: found beside a rate or a log; allowed"),
         (("run", NOWHERE, "--replay-log", "none"), "--replay-log: none: no such file"),
         (("run", NOWHERE, "--replay-log", "/etc/passwd"), "formats are common or combined"),
@@ -63,8 +63,8 @@ def url() -> Iterator[str]:
         (("ab", "-H", "Authorization: x", "-A", "me:sesame", NOWHERE), "-A: found beside a header Authorization"),
         (("run", LONG), "aaa…: no such profile"),
         (("replay", LONG), "aaa: no such recording"),
-        (("replay", RECORDING, "--at", "-30s"), "replay needs a terminal"),
-        (("replay", RECORDING, "--at=-30s"), "replay needs a terminal"),
+        (("replay", RECORDING, "--at", "-30s"), "replay: needs a terminal"),
+        (("replay", RECORDING, "--at=-30s"), "replay: needs a terminal"),
         (("replay", RECORDING, "--at", "-soon"), "--at: expected one argument"),
         (("replay", RECORDING, "--", "--at", "-3"), "unrecognized arguments: --at"),
         (("run", NOWHERE, "-D", LONG), "File name too long"),
@@ -204,11 +204,11 @@ reload = "true"
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "knobs of several hosts (a, b): name those of one with --knob"),
+        ((), "knobs of several hosts (a, b); choose those of one host with --knob"),
         (("--knob", "Three"), "unknown knob 'Three'; the profile has: One, Two"),
         (
             ("--knob", "One", "--no-restart"),
-            "no knob is left: each needs a restart, or is only written and never active",
+            "no knobs to search: each needs a restart, or is written without becoming active",
         ),
         (("--knob", "Two", "--where", "p99 < 5"), "a time needs a unit; write 5ms or 5s"),
         (("--maximize", "rate", "--minimize", "p99"), "not allowed with"),
@@ -226,4 +226,4 @@ def test_search_without_knobs_is_refused(tmp_path: Path) -> None:
     profile = tmp_path / "plain.toml"
     profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
     done = cockpit("autopilot", str(profile))
-    assert done.returncode == 2 and "plain: has no knobs to search" in done.stderr
+    assert done.returncode == 2 and "plain: no knobs to search" in done.stderr

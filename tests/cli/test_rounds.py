@@ -109,7 +109,7 @@ def test_rounds_print_verdict_and_active_values(
     assert asyncio.run(command.measure_rounds(options, read_profile(profile))) == 0
     out, err = capsys.readouterr()
     assert "round 1 of 2: old values" in err and "round 2 of 2: old values" in err
-    assert f"cockpit: recorded in {record}\nsee it again: cockpit replay {record}\n" in err
+    assert f"cockpit: recorded in {record}\nreplay it: cockpit replay {record}\n" in err
     if keep:
         assert out.startswith("Level 5 → 7: ") and "2 rounds" in out
         assert "the new values are active: the rounds do not show that they are worse" in err

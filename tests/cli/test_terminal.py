@@ -37,10 +37,10 @@ def test_recording_and_replay_command_are_printed_after_screen(tmp_path: Path, k
     output = screen.shown.decode()
     assert ("cockpit: recorded in" in output) is (kept != "nowhere")
     if kept == "in the library":
-        name = output.partition("see it again: cockpit replay ")[2].split()[0]
+        name = output.partition("replay it: cockpit replay ")[2].split()[0]
         assert (tmp_path / "cockpit/recordings" / f"{name}.cockpit").is_file()
     if kept == "in a file":
-        assert f"see it again: cockpit replay '{file}'" in output and file.is_file()
+        assert f"replay it: cockpit replay '{file}'" in output and file.is_file()
 
 
 def test_replay_command_is_printed_after_demo(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_replay_command_is_printed_after_demo(tmp_path: Path) -> None:
         assert screen.end() == 0
         while screen.read():
             pass
-    assert b"see it again: cockpit replay demo-" in screen.shown
+    assert b"replay it: cockpit replay demo-" in screen.shown
 
 
 @pytest.mark.parametrize("command", ["demo", "run"])

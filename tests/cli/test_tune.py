@@ -127,7 +127,7 @@ def test_repeated_undo_restores_original_bytes(tuned: TunedHost) -> None:
     assert [row["undone_by"] for row in rows[4:]] == [row["name"] for row in reversed(rows[:4])]
     for _ in range(2):
         done = tuned.run("undo", code=5)
-        assert done.stderr == "cockpit: nothing to undo: no change of this user is applied on web1\n"
+        assert done.stderr == "cockpit: nothing to undo: this user has no applied change on web1\n"
     assert tuned.files == (LEVEL, MODE)
 
 
@@ -197,7 +197,7 @@ def test_value_without_reload_is_reported_as_written(tuned: TunedHost) -> None:
     assert result["stages"] == ["armed", "written", "not yet active", "confirmed"]
     *lines, recorded, replay = done.stderr.splitlines()
     assert lines == [*result["stages"], inactive]
-    assert recorded.startswith("cockpit: recorded in ") and replay.startswith("see it again: cockpit replay ")
+    assert recorded.startswith("cockpit: recorded in ") and replay.startswith("replay it: cockpit replay ")
     assert tuned.run("history").stdout.endswith("Limit 1 → 2  written without a reload: Limit\n")
     assert tuned.history()[0]["inactive"] == ["Limit"]
     (mixed,) = json.loads(tuned.run("set", "Limit=3", "Level=2", "--json").stdout)

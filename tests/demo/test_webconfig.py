@@ -92,7 +92,7 @@ def test_max_spare_is_raised_above_min_spare(tmp_path: Path) -> None:
         ("Listen 80\nDocumentRoot /no/such/place\n", 2, "takes a directory that exists"),
         ("Listen 80\n<IfModule prefork>\nMaxClients 3\n", 2, "never closed"),
         ("Listen 80\n</IfModule>\n", 2, "closes no open section"),
-        ("Listen 80\n<Directory />\n</Directory>\n", 2, "the one section known here is <IfModule NAME>"),
+        ("Listen 80\n<Directory />\n</Directory>\n", 2, "use <IfModule NAME>"),
     ],
 )
 def test_error_has_file_line_and_allowed_values(tmp_path: Path, text: str, line: int, message: str) -> None:
@@ -104,7 +104,7 @@ def test_error_has_file_line_and_allowed_values(tmp_path: Path, text: str, line:
 
 
 def test_missing_listen_and_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(WebConfigError, match="has no Listen directive"):
+    with pytest.raises(WebConfigError, match="no Listen directive"):
         read(tmp_path, "MaxClients 3\n")
     with pytest.raises(WebConfigError, match=r"absent\.conf: cannot be read: No such file"):
         load(tmp_path / "absent.conf")

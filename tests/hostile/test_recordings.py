@@ -234,12 +234,12 @@ def test_links_in_study_folder_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_results_replace_links_in_study_folder(tmp_path: Path) -> None:
-    from cockpit.cli.study import _replace
+    from cockpit.cli.study import _write_result
 
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "result.txt").symlink_to(victim)
-    _replace(tmp_path / "result.txt", "done\n")
+    _write_result(tmp_path / "result.txt", "done\n")
     assert victim.read_text() == "precious" and (tmp_path / "result.txt").read_text() == "done\n"
 
 

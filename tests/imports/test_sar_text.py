@@ -236,7 +236,7 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "sar.txt").write_text(TEXT)
     done = cockpit("import", "sar.txt", "-o", "x.cockpit", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "sar.txt: text of sar, from 2026-11-24 on, times taken as UTC (--utc-offset)" in done.stderr
+    assert "sar.txt: text of sar, from 2026-11-24 on, times read as UTC (--utc-offset)" in done.stderr
     # A run of 10 s, an hour ahead of UTC.
     hits = "response-time,offset,status-code\n" + "".join(f"0.5,{n},200\n" for n in range(10))
     (tmp_path / "hey.csv").write_text(hits)
@@ -244,7 +244,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = cockpit("import", "hey.csv", *flags, cwd=tmp_path)
     assert done.returncode == 2 and "the load was at another time" in done.stderr
     done = cockpit("import", "hey.csv", *flags, "--utc-offset", "+01:00", cwd=tmp_path)
-    assert done.returncode == 0 and "times taken as UTC+1 h" in done.stderr, done.stderr
+    assert done.returncode == 0 and "times read as UTC+1 h" in done.stderr, done.stderr
     [found] = json.loads(cockpit("report", "both.cockpit", "--json", cwd=tmp_path).stdout)
     host = found["hosts"]["web1"]
     assert host["cpu.idle"] == pytest.approx(55, abs=6) and host["memory.total"] == 1_000_000 * 1024

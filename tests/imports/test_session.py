@@ -104,7 +104,7 @@ def test_a_result_of_ab_has_its_latencies(tmp_path: Path) -> None:
             ["ab", "-q", "-n", "500", "-c", "4", "-g", str(file), f"{url}/"], capture_output=True, text=True, check=True
         )
     told = cockpit("import", file, "-o", recorded, "--target", url, "-c", "4")
-    assert told.returncode == 0 and "ab.tsv: ab -g" in told.stderr and "see it again: cockpit replay" in told.stderr
+    assert told.returncode == 0 and "ab.tsv: ab -g" in told.stderr and "replay it: cockpit replay" in told.stderr
     [result] = json.loads(cockpit("report", recorded, "--json").stdout)
     assert result["completed"] == 500 and result["url"] == f"{url}/"
     took = sorted(float(line.split("\t")[4]) for line in file.read_text().splitlines()[1:])

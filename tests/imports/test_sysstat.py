@@ -308,14 +308,14 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["hey.csv", "--host", "web1=sa.json"], "hey.csv: does not say when the load began; add it: --start 2026"),
+        (["hey.csv", "--host", "web1=sa.json"], "hey.csv: the start of the load is missing; add --start 2026"),
         (["hey.csv", "--host", "web1=sa.json", "--start", "now"], "--start now: write it as 2026-11-24T14:05:00Z"),
-        (["hey.csv", "--host", "web1=hey.csv"], "--host web1=hey.csv: is no file of sysstat"),
+        (["hey.csv", "--host", "web1=hey.csv"], "--host web1=hey.csv: not a sysstat file"),
         (["hey.csv", "--host", "web1=none.json"], "none.json: cannot be read: No such file"),
         (["hey.csv", "--host", "web.1=sa.json"], "write NAME=FILE, e.g. web1=sadf.json"),
-        (["sa.json", "--host", "web1=sa.json"], "there are two hosts of that name"),
-        (["sa.json", "--target", "http://web1/"], "--target: of load; sa.json has none"),
-        (["sa.json", "--utc-offset", "+01:00"], "--utc-offset: of text of sar; sa.json has its times in UTC"),
+        (["sa.json", "--host", "web1=sa.json"], "two hosts have this name"),
+        (["sa.json", "--target", "http://web1/"], "--target: only for load; sa.json has samples of a host only"),
+        (["sa.json", "--utc-offset", "+01:00"], "--utc-offset: only for text of sar; sa.json has times in UTC"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(tmp_path: Path, flags: list[str], said: str) -> None:

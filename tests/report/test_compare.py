@@ -212,7 +212,7 @@ def test_different_loads_are_refused(file: Path, doubled_load: Path, capsys: pyt
     assert main(["compare", *sides]) == 2
     refused = capsys.readouterr()
     assert refused.out == ""
-    assert "different load: concurrency 20 → 40; compare them with --anyway" in refused.err
+    assert "different load (concurrency 20 → 40); compare with --anyway" in refused.err
     assert main(["compare", *sides, "--anyway", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["load"] == ["concurrency 20 → 40"]

@@ -225,7 +225,7 @@ def test_hlog_has_histograms_of_single_run(file: Path, tmp_path: Path) -> None:
 
 def test_hlog_of_several_runs_requires_run_number(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(file), "--format", "hlog"]) == 2
-    assert "has 2 runs; name one as FILE#1" in capsys.readouterr().err
+    assert "has 2 runs; choose one as FILE#1" in capsys.readouterr().err
     assert main(["export", f"{file}#3", "--format", "hlog"]) == 2
     assert "no run 3; the recording has 2" in capsys.readouterr().err
 
@@ -266,15 +266,15 @@ def test_cast_covers_idle_time_range(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), f"which format? --format {'|'.join(EXPORT_FORMATS)}, or"),
-        (("--format", "parquet"), "--format parquet: is binary; name a file: -o FILE.parquet"),
-        (("--format", "openmetrics", "--keys", "p"), "--keys: is an option of cast, svg, not of openm"),
-        (("--format", "csv", "--at", "3s"), "--at: is an option of cast, svg, not of csv"),
+        ((), f"no format; add --format {'|'.join(EXPORT_FORMATS)}, or"),
+        (("--format", "parquet"), "--format parquet: binary; write to a file: -o FILE.parquet"),
+        (("--format", "openmetrics", "--keys", "p"), "--keys: only for cast, svg, not for openm"),
+        (("--format", "csv", "--at", "3s"), "--at: only for cast, svg, not for csv"),
         (("--format", "svg", "--at", "2h"), "--at: outside the recording, which is 60 s long"),
         (("--format", "svg", "--size", "9x9"), "--size 9x9: allowed: 20x5 to 500x200"),
         (("--format", "svg", "--size", "big"), "--size 'big': write it as 120x40"),
-        (("--format", "cast", "--at", "9s", "--until", "5s"), "is not after the beginning"),
-        (("--format", "cast", "--every", "1ms"), "--every: makes more than 20000 pictures"),
+        (("--format", "cast", "--at", "9s", "--until", "5s"), "must be after the start"),
+        (("--format", "cast", "--every", "1ms"), "--every: more than 20000 frames"),
     ],
 )
 def test_invalid_flags_are_refused_with_single_line(

@@ -369,7 +369,7 @@ def test_study_folder_is_reported_in_each_format(
 
 def test_folder_without_study_is_refused_with_single_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
-    assert "holds no study with runs; name a recording, or the folder of a study" in capsys.readouterr().err
+    assert "contains no study with runs; choose a recording, or the folder of a study" in capsys.readouterr().err
 
 
 def test_folder_of_studies_is_refused_with_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -377,7 +377,7 @@ def test_folder_of_studies_is_refused_with_their_names(tmp_path: Path, capsys: p
         (tmp_path / name).mkdir()
         (tmp_path / name / "study.json").write_text("{}")
     assert main(["report", str(tmp_path)]) == 2
-    assert f"holds the studies one, two; use: cockpit report {tmp_path / 'one'}" in capsys.readouterr().err
+    assert f"contains the studies one, two; use: cockpit report {tmp_path / 'one'}" in capsys.readouterr().err
 
 
 def test_csv_of_recording_suggests_export_command(capsys: pytest.CaptureFixture[str]) -> None:

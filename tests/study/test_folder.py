@@ -62,14 +62,14 @@ def test_changed_plan_gets_new_folder_and_rolls_back_old_study() -> None:
 
 
 def test_unusable_folders_are_refused() -> None:
-    with pytest.raises(UsageError, match="--resume: found no unfinished study"):
+    with pytest.raises(UsageError, match="no unfinished study of this profile; leave out --resume"):
         place_for(resume=True)
     folder = Path("out")
     leave_journal(folder)
     with pytest.raises(UsageError, match="another plan; --fresh restores its settings"):
         place_for(OTHER, output=folder)
     leave_journal(folder, finished=True)
-    with pytest.raises(UsageError, match="holds a study already"):
+    with pytest.raises(UsageError, match="already contains a study"):
         place_for(output=folder)
     (folder / "study.json").write_text("{")
     with pytest.raises(UsageError, match="invalid journal"):
@@ -92,7 +92,7 @@ def test_folder_is_locked_by_a_single_study() -> None:
     folder.mkdir()
     lock = FolderLock(folder)
     assert lock.take(LockRole.STUDY) is None
-    with pytest.raises(UsageError, match="is in use by a study, process "):
+    with pytest.raises(UsageError, match="in use by a study, process "):
         place_for(output=folder)
     lock.release()
     place_for(output=folder)

@@ -67,7 +67,7 @@ async def test_study_runs_from_plan_to_verdicts(demo_study: DemoStudy) -> None:
 
     # A finished study is not repeated, a named folder is not overwritten, and the spread is kept.
     assert {path.name for path in demo_study.folder.iterdir()} >= {"1.cockpit", "study.json", *RESULTS}
-    assert "holds a study already" in (await demo_study.run())[2]
+    assert "already contains a study" in (await demo_study.run())[2]
     assert "1 earlier A/A control, 1 degrees of freedom" in (await demo_study.run("--dry-run"))[1]
 
 
@@ -101,7 +101,7 @@ async def test_killed_study_is_rolled_back_and_continued(demo_study: DemoStudy) 
     await until(lambda: not demo_study.journal().touched, "the end of the keeper's rollback")
 
     seed = demo_study.journal().seed
-    assert f"its unfinished study has seed {seed}" in (await demo_study.run("--seed", "1000001"))[2]
+    assert f"the unfinished study has seed {seed}" in (await demo_study.run("--seed", "1000001"))[2]
     code, out, err = await demo_study.run("--json")
     assert code in (0, 4), err
     assert "continuing the unfinished study" in err and demo_study.is_original()
@@ -125,7 +125,7 @@ async def test_study_killed_with_keeper_is_rolled_back_at_next_start(demo_study:
 
     demo_study.write(rule="runs = 2", short=QUICK)
     code, _, err = await demo_study.run()
-    assert code == 2 and "holds an unfinished study with another plan; --fresh" in err
+    assert code == 2 and "contains an unfinished study with another plan; --fresh" in err
     code, _, err = await demo_study.run("--fresh")
     assert code == 0, err
     assert "restoring the settings of a killed study" in err

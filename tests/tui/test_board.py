@@ -50,12 +50,12 @@ async def test_board_lists_evaluations_best_and_knob_effects() -> None:
         assert isinstance(pilot.app.screen, BoardScreen)
         text = str(pilot.app.screen.query_one("#text", Static).content)
         lines = [line.strip() for line in text.splitlines()]
-        assert lines[0] == "largest rate where p99 < 20ms; at most 10:00, the proof included; seed 1"
+        assert lines[0] == "maximize rate subject to p99 < 20ms; budget 10:00 including the proof; seed 1"
         assert "Level: 1, 2, 4, 8 (now 1)" in lines and "Mode: on, off (now on)" in lines
         assert "best so far, by the fitted mean: Level 4" in lines
         assert "1 original  the original values: rate 1k/s" in lines
         assert "▸   2 spread    Level 4: rate 2k/s" in lines
-        assert "4 spread    Level 8: rate 2.5k/s, broken: p99 < 20ms" in lines
+        assert "4 spread    Level 8: rate 2.5k/s, constraint failed: p99 < 20ms" in lines
         assert "5 spread    Level 8, Mode off: failed: the server·[2J refused it" in lines
         assert sum("of what the knobs explain" in line for line in lines) == 2 and "\x1b" not in text
         await press(pilot, "escape")

@@ -233,7 +233,7 @@ async def test_new_command_writes_tunable_profile(workdir: Path) -> None:
         assert len(read_profile(Path(result.stdout.strip())).knobs) == 4
         refused = await asyncio.to_thread(cockpit, *arguments, "-o", result.stdout.strip())
         assert refused.returncode == 2
-        assert "exists already; --force replaces it" in refused.stderr
+        assert "exists already; replace it with --force" in refused.stderr
     assert os.fspath(workdir) in result.stdout
 
 
