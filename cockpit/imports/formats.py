@@ -70,12 +70,12 @@ def format_of(first: str) -> ForeignFormat:
         return found
     for sign, instead in _SUMMARIES.items():
         if first.lstrip().startswith(sign):
-            raise ValueError(f"a summary, without single requests: {instead}")
+            raise ValueError(f"a summary without single requests; {instead}")
     if _SYSSTAT.match(first):
-        raise ValueError("a file of sysstat, but not as JSON; write it with sadf -j FILE -- -A")
+        raise ValueError("a sysstat file that is not JSON; convert it with sadf -j FILE -- -A")
     known = ", ".join(each.tool for each in FORMATS)
     others = "summaries of wrk and oha --output-format json; HdrHistogram logs; sadf -j FILE -- -A; text of sar"
-    raise ValueError(f"unknown format; known are, one line per request: {known}; {others}")
+    raise ValueError(f"unknown format; supported with one line per request: {known}; others: {others}")
 
 
 def _table(parse: Callable[[Mapping[str, str]], ForeignRequest | None], delimiter: str = ",") -> Any:
@@ -113,10 +113,10 @@ def _lines(parse: Callable[[str], ForeignRequest | None]) -> Any:
 
 
 def _at(line: int, error: Exception) -> ValueError:
-    """A cell that is missing is None in a table."""
+    """Return the error with its line. csv.DictReader fills missing cells with None, which raises other exceptions."""
     if isinstance(error, KeyError):
-        return ValueError(f"line {line}: no {error.args[0]!r}")
-    return ValueError(f"line {line}: {error if isinstance(error, ValueError) else 'has too few columns'}")
+        return ValueError(f"line {line}: {error.args[0]!r} is missing")
+    return ValueError(f"line {line}: {error if isinstance(error, ValueError) else 'too few columns'}")
 
 
 def bounded(word: str | float, most: float, factor: float = 1.0) -> float:
@@ -303,8 +303,8 @@ FORMATS: Iterable[ForeignFormat] = (
 _SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")
 # How a summary begins, and how to get the requests instead.
 _SUMMARIES = {
-    "This is ApacheBench": "repeat it with ab -g FILE",
-    "starting benchmark": "repeat it with h2load --log-file=FILE",
-    "Summary:": "repeat it with hey -o csv, or oha --output-format csv",
-    "{": "of k6 repeat it with --out csv=FILE, of vegeta use vegeta encode; of oha use --output-format json",
+    "This is ApacheBench": "rerun it with ab -g FILE",
+    "starting benchmark": "rerun it with h2load --log-file=FILE",
+    "Summary:": "rerun it with hey -o csv, or oha --output-format csv",
+    "{": "rerun k6 with --out csv=FILE, or oha with --output-format json; convert results of vegeta with vegeta encode",
 }

@@ -37,7 +37,7 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
     lower, width = _bounds(indices, half, max(1, lowest).bit_length() - 1, unit)
     middles = [low + (wide - unit) // 2 for low, wide in zip(lower, width, strict=True)]
     if middles[-1] >= _HIGHEST or sum(counts) * middles[-1] >= SUM:
-        raise ValueError("a histogram has values that are too large; is it --unit ns, us or ms?")
+        raise ValueError("values of the histogram are too large; choose their unit with --unit ns, us or ms")
     ours, places = np.unique(indices_of(np.array(middles, dtype=np.int64)), return_inverse=True)
     sums = np.zeros(len(ours), dtype=np.int64)
     np.add.at(sums, places, np.array(counts, dtype=np.int64))
@@ -49,19 +49,19 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
 def _parts(text: str) -> tuple[int, int, bytes]:
     """Return the digits, the lowest value and the encoded counts."""
     if not text.isascii():
-        raise ValueError("is no compressed histogram of version 2")
+        raise ValueError("not a compressed histogram of version 2")
     try:
         packed = base64.b64decode(text, validate=True)
         cookie, length = _OUTER.unpack_from(packed)
         if cookie & ~_WORD != _COMPRESSED or length != len(packed) - _OUTER.size:
-            raise ValueError("is no compressed histogram of version 2")
+            raise ValueError("not a compressed histogram of version 2")
         plain = zlib.decompressobj().decompress(packed[_OUTER.size :], _MOST_BYTES)
         cookie, length, offset, digits, lowest, _, _ = _INNER.unpack_from(plain)
     except (binascii.Error, struct.error, zlib.error):
-        raise ValueError("is no compressed histogram of version 2") from None
+        raise ValueError("not a compressed histogram of version 2") from None
     body = plain[_INNER.size :]
     if cookie & ~_WORD != _COUNTS or length > len(body) or offset or digits > 5 or lowest >= _HIGHEST:
-        raise ValueError("a histogram is damaged")
+        raise ValueError("damaged histogram")
     return digits, lowest, body[:length]
 
 
@@ -74,7 +74,7 @@ def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
         while True:
             byte = body[at] if at < len(body) else -1
             if byte < 0:
-                raise ValueError("a histogram is damaged")
+                raise ValueError("damaged histogram")
             at += 1
             number |= (byte if shift == 56 else byte & 0x7F) << shift
             if byte < 0x80 or shift == 56:
@@ -86,7 +86,7 @@ def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
             counts.append(count)
         index += -count if count < 0 else 1
         if index > _MOST_INDEX or count >= _MOST:
-            raise ValueError("a histogram is damaged")
+            raise ValueError("damaged histogram")
     return indices, counts
 
 

@@ -58,9 +58,9 @@ def hlog_run(
     ticks = sorted((_tick(one, first, service) for one in chosen), key=lambda tick: tick.t)
     values = sum(one.latency.count for one in chosen)
     if not values:
-        raise ValueError("has no values")
+        raise ValueError("no values")
     if sum(one.latency.total_ns for one in log.intervals) >= SUM:
-        raise ValueError("its values add up to decades; is it --unit ns, us or ms?")
+        raise ValueError("values add up to decades; choose their unit with --unit ns, us or ms")
     # Little's law: the mean number of requests in flight.
     in_flight = sum(tick.service.total_ns for tick in ticks) / 1e9 / max(span, 1e-3)
     plan = LoadPlan(url=target_of(url), concurrency=concurrency or max(1, round(in_flight)), requests=values)
@@ -68,9 +68,9 @@ def hlog_run(
 
 
 def _warnings(unit: str, tag: str) -> tuple[str, ...]:
-    of = f"lines with Tag={tag} of an {TOOL}" if tag else f"an {TOOL}"
-    lacks = "statuses, errors, bytes, connections, CPU and lag of the generator"
-    return (f"imported from {of}, values in {unit}; unknown, and shown as 0 or none: {lacks}",)
+    lines = f"lines with Tag={tag} of an {TOOL}" if tag else f"an {TOOL}"
+    missing = "statuses, errors, bytes, connections, CPU and lag of the generator"
+    return (f"imported from {lines}, values in {unit}; not in the file, shown as 0 or none: {missing}",)
 
 
 def _read(lines: Iterable[str], unit: int) -> _Log:
@@ -85,7 +85,7 @@ def _read(lines: Iterable[str], unit: int) -> _Log:
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
     if not intervals:
-        raise ValueError("has no intervals")
+        raise ValueError("no intervals")
     return _Log(sorted(intervals, key=lambda one: one.start), times)
 
 
@@ -95,7 +95,7 @@ def _interval(line: str, unit: int) -> _Interval:
         tag, _, line = line.removeprefix("Tag=").partition(",")
     cells = line.split(",")
     if len(cells) != 4:
-        raise ValueError(f"has {len(cells)} columns, not 4")
+        raise ValueError(f"{len(cells)} columns instead of 4")
     start, length, longest = bounded(cells[0], LATEST), duration(cells[1]), bounded(cells[2], 1e12)
     return _Interval(start, length, tag, decode(cells[3], unit, longest * _SCALE * unit))
 
@@ -103,10 +103,10 @@ def _interval(line: str, unit: int) -> _Interval:
 def _chosen(intervals: list[_Interval], tag: str | None) -> list[_Interval]:
     tags = list(dict.fromkeys(one.tag for one in intervals))
     if tag is None and "" not in tags and len(tags) > 1:
-        raise ValueError(f"has several tags; choose one with --tag: {', '.join(each[:40] for each in tags[:10])}")
+        raise ValueError(f"several tags; choose one with --tag: {', '.join(each[:40] for each in tags[:10])}")
     wanted = tag if tag is not None else "" if "" in tags else tags[0]
     if wanted not in tags:
-        raise ValueError(f"--tag {wanted}: there is none; tags are: {', '.join(each[:40] for each in tags[:10])}")
+        raise ValueError(f"--tag {wanted}: unknown tag; choose one of: {', '.join(each[:40] for each in tags[:10])}")
     return [one for one in intervals if one.tag == wanted]
 
 

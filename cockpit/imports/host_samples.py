@@ -39,7 +39,7 @@ _SLACK = 1.0
 # Samples this long (s) before and after the load are kept, and the next one on either side.
 _AROUND = 10.0
 _MISSING = "no samples in the file"
-_LACKS = "processes, shared memory, reclaimable slab, accept queues"
+_NOT_IN_SYSSTAT = "processes, shared memory, reclaimable slab, accept queues"
 # Activities without which levels are 0, or none; the option of sar.
 _ACTIVITIES = {
     "process_and_context_switch": "tasks (-w)",
@@ -90,7 +90,7 @@ def around(host: SysstatHost, begin: float, end: float) -> Sequence[Statistics]:
     found = host.statistics
     first, last = found[0].epoch, found[-1].epoch
     if end < first or last < begin:
-        raise ValueError(f"has samples of {_times(found[0], found[-1])}; the load was at another time")
+        raise ValueError(f"samples of {_times(found[0], found[-1])}; the load was at another time")
     earlier = [at for at, one in enumerate(found) if one.epoch <= begin - _AROUND]
     later = [at for at, one in enumerate(found) if one.epoch >= end + _AROUND]
     return found[earlier[-1] if earlier else 0 : (later[0] if later else len(found) - 1) + 1]
@@ -114,8 +114,8 @@ def host_events(
     Raises ValueError.
     """
     begin = intervals[0].epoch - wall
-    lacks = [name for part, name in _ACTIVITIES.items() if any(getattr(one, part) is None for one in intervals)]
-    unknown = f"unknown, and shown as 0 or none: {', '.join((*lacks, _LACKS))}"
+    missing = [name for part, name in _ACTIVITIES.items() if any(getattr(one, part) is None for one in intervals)]
+    unknown = f"not in the file, shown as 0 or none: {', '.join((*missing, _NOT_IN_SYSSTAT))}"
     yield Note(t=begin, text="; ".join((f"{config.name}: {len(intervals)} samples of {config.via}", *assumed, unknown)))
     facts = HostFacts(
         hostname=host.nodename, kernel=host.release, cpus=host.number_of_cpus, hz=_HZ, page=0, clock_offset=None
@@ -155,7 +155,7 @@ class _Counters:
         queue, tasks = one.queue, one.process_and_context_switch
         cpu = {load.cpu: load for load in one.cpu_load}
         if "all" not in cpu:
-            raise ValueError(f"{one.timestamp.time[:24]}: has no CPU 'all'")
+            raise ValueError(f"{one.timestamp.time[:24]}: CPU 'all' is missing")
         return HostReading(
             uptime=self._sums["uptime"],
             wall=one.epoch,

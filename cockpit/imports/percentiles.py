@@ -91,5 +91,5 @@ def _total(histogram: Histogram, mean: float | None) -> int:
             raise ValueError("the mean latency is above the maximum")
         total = min(mean * _NS, histogram.max_ns) * histogram.count
     if total >= SUM:
-        raise ValueError("its latencies add up to decades")
+        raise ValueError("latencies add up to decades")
     return round(total)

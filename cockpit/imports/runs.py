@@ -55,7 +55,7 @@ def run_of(
     """
     found = sorted(requests, key=attrgetter("start"))
     if not found:
-        raise ValueError("has no requests")
+        raise ValueError("no requests")
     first = found[0].start
     span = max(request.start + request.seconds for request in found) - first
     check_span(span)
@@ -71,7 +71,7 @@ def run_of(
 def check_span(seconds: float) -> None:
     """Raises ValueError for a session that is too long."""
     if seconds > LONGEST:
-        raise ValueError(f"lasts {seconds / 86_400:.0f} days; at most {LONGEST // 86_400}")
+        raise ValueError(f"lasts {seconds / 86_400:.0f} days; the maximum is {LONGEST // 86_400}")
 
 
 def target_of(url: str, named: Iterable[str] = ()) -> str:
@@ -108,13 +108,13 @@ def _plain_url(url: str) -> str:
 
 
 def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str, ...]:
-    lacks = ["CPU and lag of the generator"]
-    lacks += [] if any(request.size for request in found) else ["bytes"]
-    lacks += [] if any(request.status for request in found) else ["statuses"]
-    lacks += [] if form.failures else ["requests without a response"]
-    warnings = [f"imported from {form.tool}; unknown, and shown as 0 or none: {', '.join(lacks)}"]
+    missing = ["CPU and lag of the generator"]
+    missing += [] if any(request.size for request in found) else ["bytes"]
+    missing += [] if any(request.status for request in found) else ["statuses"]
+    missing += [] if form.failures else ["requests without a response"]
+    warnings = [f"imported from {form.tool}; not in the file, shown as 0 or none: {', '.join(missing)}"]
     if form.granular:
-        warnings.append(f"{form.tool} has whole seconds only: what is in which second, and the rate, is inexact")
+        warnings.append(f"{form.tool} records whole seconds only; counts per second and the rate are inexact")
     return tuple(warnings)
 
 

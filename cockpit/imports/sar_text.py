@@ -103,7 +103,7 @@ def parse_sar(lines: Iterable[str], offset: float = 0.0) -> SysstatHost:
     for number, line in enumerate(lines, 1):
         size += len(line)
         if size > _LARGEST:
-            raise ValueError(f"is larger than {_LARGEST >> 20} MiB; choose a time range with -s and -e")
+            raise ValueError(f"larger than {_LARGEST >> 20} MiB; choose a time range with -s and -e")
         try:
             reader.take(line)
         except ValueError as error:
@@ -128,7 +128,7 @@ class _Reader:
         """Raises ValueError for a row of a known table that does not fit."""
         if head := _HEAD.match(line):
             if self._head is not None:
-                raise ValueError("a second file begins; import each by itself")
+                raise ValueError("a second file starts here; import each file separately")
             self._head = head
             return
         words = line.split()
@@ -155,7 +155,7 @@ class _Reader:
 
     def _row(self, table: _Table, cells: list[str], seconds: int) -> None:
         if len(cells) != len(self._titles):
-            raise ValueError(f"has {len(cells)} columns, not {len(self._titles)}")
+            raise ValueError(f"{len(cells)} columns instead of {len(self._titles)}")
         before = self._before[table]
         t = self._before[table] = _later(seconds, before)
         if table is _CPU and t > before:
@@ -166,17 +166,17 @@ class _Reader:
                 _put(row, table.columns[title], cell if title == table.name else _value(cell))
         at = self._rows.setdefault(table, {}).setdefault(t, [])
         if at and not table.name:
-            raise ValueError("has a second row of one time")
+            raise ValueError("two rows have the same time")
         at.append(row)
 
     def host(self, offset: float) -> SysstatHost:
         """Return what was read. Raises ValueError."""
         if self._head is None:
-            raise ValueError("does not begin as text of sar")
+            raise ValueError("not text of sar")
         release, node, date, cpus = self._head.groups()
         midnight = datetime(*_date(date, self._half_days), tzinfo=UTC) - timedelta(seconds=offset)
         if not self._starts:
-            raise ValueError(f"has no CPU utilization (sar -u); {INSTEAD}")
+            raise ValueError(f"no CPU utilization (sar -u); {INSTEAD}")
         tables = {table: rows for table, rows in self._rows.items() if all(t in rows for t in self._starts)}
         if _MEMORY in tables:
             _add_slab([rows[0] for rows in tables[_MEMORY].values()])
@@ -221,7 +221,7 @@ def _seconds(time: re.Match[str], half: str) -> int:
     """Return the seconds since midnight; `half` is AM, PM or ""."""
     hours, minutes, seconds = map(int, time.groups())
     if hours > (12 if half else 23) or minutes > 59 or seconds > 59:
-        raise ValueError(f"{time[0]!r} is no time")
+        raise ValueError(f"{time[0]!r} is not a time")
     return 3600 * (hours % 12 + 12 * (half == "PM") if half else hours) + 60 * minutes + seconds
 
 
@@ -233,7 +233,7 @@ def _later(seconds: int, before: int | None) -> int:
     if t < before - _DAY // 2:
         t += _DAY
     if t < before:
-        raise ValueError("the time goes back; write it with TZ=UTC sar")
+        raise ValueError("the time jumps back; write it with TZ=UTC sar")
     return t
 
 
@@ -242,7 +242,7 @@ def _date(text: str, half_days: bool) -> tuple[int, int, int]:
     beside AM and PM. Raises ValueError."""
     numbers = re.findall(r"\d+", text)
     if len(numbers) != 3 or max(map(len, numbers)) > 4:
-        raise ValueError(f"the date {text!r} is unknown; write it with S_TIME_FORMAT=ISO sar")
+        raise ValueError(f"unknown date format {text!r}; write it with S_TIME_FORMAT=ISO sar")
     one, two, three = map(int, numbers)
     if len(numbers[0]) == 4:
         return one, two, three
@@ -255,7 +255,7 @@ def _date(text: str, half_days: bool) -> tuple[int, int, int]:
 
 def _value(cell: str) -> int | float:
     if not _NUMBER.fullmatch(cell):
-        raise ValueError(f"{cell[:24]!r} is no number; write it without --human")
+        raise ValueError(f"{cell[:24]!r} is not a number; write it without --human")
     return float(cell.replace(",", ".")) if "." in cell or "," in cell else int(cell)
 
 
@@ -282,7 +282,7 @@ def _add_slab(rows: Iterable[dict[str, Any]]) -> None:
         low = max(low, 100 * row["memused"] / (share + _HALF))
         high = min(high, 100 * row["memused"] / (share - _HALF)) if share > _HALF else high
     if not low <= high < float("inf"):
-        raise ValueError("the total of its memory is unclear; write it with sar -r ALL")
+        raise ValueError("the total memory is ambiguous; write it with sar -r ALL")
     for row in lacking:
         known = row["memused"] + row["memfree"] + row["buffers"] + row["cached"]
         row["slab"] = round((low + high) / 2) - known

@@ -74,9 +74,9 @@ def is_oha(head: str) -> bool:
 def run_of_summary(summary: Summary, url: str = "", concurrency: int | None = None) -> ForeignRun:
     """Return the run; `url` and `concurrency` replace those of the file. Raises ValueError."""
     if summary.completed + sum(summary.errors.values()) < 1:
-        raise ValueError("has no requests")
+        raise ValueError("no requests")
     if summary.seconds <= 0:
-        raise ValueError("its duration is 0")
+        raise ValueError("the duration is 0")
     check_span(summary.seconds)
     histogram = histogram_of(summary.points.items(), summary.counted, summary.mean)
     # Little's law: the mean number of requests in flight.
@@ -104,8 +104,8 @@ def run_of_summary(summary: Summary, url: str = "", concurrency: int | None = No
         body_bytes=summary.body,
     )
     known = tuple(sorted(summary.points)) if histogram.count else ()
-    lacks = ", ".join((*summary.lacks, "CPU and lag of the generator"))
-    warnings = (f"imported from {summary.tool}; unknown, and shown as 0 or none: {lacks}", *summary.warnings)
+    missing = ", ".join((*summary.lacks, "CPU and lag of the generator"))
+    warnings = (f"imported from {summary.tool}; not in the file, shown as 0 or none: {missing}", *summary.warnings)
     return ForeignRun(None, summary.seconds, plan, warnings, [tick], RunTotals(tool=summary.tool, percentiles=known))
 
 
@@ -133,7 +133,7 @@ class _Found:
 
     def running(self, url: str) -> None:
         if self.url:
-            raise ValueError("has several results; write each into a file of its own")
+            raise ValueError("several results; save each in its own file")
         self.url = url
 
     def latency(self, mean: str, unit: str, most: str, most_unit: str) -> None:
@@ -149,7 +149,7 @@ class _Found:
         # A script prints after wrk. wrk2 rounds several percentiles to 1.000000; the last is the maximum.
         to[percent] = max(seconds, to.get(percent, 0.0)) if percent == 100 else to.get(percent, seconds)
         if len(to) > _PERCENTILES:
-            raise ValueError(f"has more than {_PERCENTILES} percentiles")
+            raise ValueError(f"more than {_PERCENTILES} percentiles")
 
     def requests(self, count: str, seconds: str, unit: str, size: str, size_unit: str) -> None:
         self.numbers |= {"requests": bounded(count, _MOST), "seconds": duration(seconds, _TIMES[unit])}
@@ -227,7 +227,7 @@ def _wrk_summary(found: _Found) -> Summary:
     missing = {"requests": "N requests in T", "rate": "Requests/sec"}
     for name, words in missing.items():
         if name not in numbers:
-            raise ValueError(f"has no line {words!r}; is it all that wrk printed?")
+            raise ValueError(f"no line {words!r}; save the complete output of wrk")
     requests, bad, timeouts = (int(numbers.get(name, 0)) for name in ("requests", "statuses", "timeout"))
     version, points = ("wrk2" if "wrk2" in numbers or found.spectrum else "wrk"), found.spectrum or found.points
     errors = {kind: int(numbers[kind]) for kind in ("connect", "read", "write") if numbers.get(kind)}
@@ -235,7 +235,7 @@ def _wrk_summary(found: _Found) -> Summary:
     late = timeouts if version == "wrk" else 0
     errors |= {"timeout": timeouts - late} if timeouts > late else {}
     if max(late, bad) > requests:
-        raise ValueError("has more failed responses than requests")
+        raise ValueError("more failed responses than requests")
     seconds = _wrk_seconds(requests, numbers)
     mean = numbers.get("spectrum mean", numbers.get("mean"))
     if points and 100.0 not in points and "max" in numbers:
@@ -264,9 +264,9 @@ def _wrk_summary(found: _Found) -> Summary:
     )
 
 
-_TIMEOUTS = "{} responses took longer than wrk's --timeout: they are in no percentile"
+_TIMEOUTS = "{} responses took longer than wrk's --timeout and are not in the percentiles"
 _NO_PERCENTILES = (
-    "no percentiles, mean {:.4g} ms, maximum {:.4g} ms: latencies are not recorded; repeat it with wrk --latency"
+    "no percentiles, only mean {:.4g} ms and maximum {:.4g} ms; latencies are not recorded; rerun with wrk --latency"
 )
 
 
@@ -276,7 +276,7 @@ def _wrk_seconds(requests: int, numbers: Mapping[str, float]) -> float:
     if not requests or not rate:
         return seconds
     if abs(requests / rate - seconds) > max(_ROUNDED * seconds, 0.01):
-        raise ValueError("its requests, duration and Requests/sec do not fit together")
+        raise ValueError("requests, duration and Requests/sec contradict each other")
     return requests / rate
 
 
@@ -309,7 +309,7 @@ def parse_oha(pieces: Iterable[str]) -> Summary:
     for piece in pieces:
         text += piece
         if len(text) > _LARGEST:
-            raise ValueError(f"is larger than {_LARGEST >> 10} KiB")
+            raise ValueError(f"larger than {_LARGEST >> 10} KiB")
     try:
         return _oha_summary(msgspec.json.decode(text, type=_Oha))
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:

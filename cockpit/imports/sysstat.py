@@ -104,7 +104,7 @@ class Memory(_Part, frozen=True, kw_only=True):
         for total in (some + self.buffers + self.cached + self.slab, some):
             if abs(100 * self.memused - self.memused_percent * total) <= 0.006 * total:
                 return total
-        raise ValueError("the total of its memory is unclear: memused-percent does not fit")
+        raise ValueError("the total memory is ambiguous: memused-percent does not match")
 
 
 class Queue(_Part, frozen=True, kw_only=True):
@@ -190,7 +190,7 @@ class Statistics(_Part, frozen=True, kw_only=True):
         """The end of the interval. Raises ValueError."""
         stamp = self.timestamp
         if stamp.utc != 1:
-            raise ValueError(f"its times are local; {AGAIN}, without -T and -U")
+            raise ValueError(f"times are local; {AGAIN}, without -T and -U")
         # Older versions write 14-05-00.
         when = f"{stamp.date}T{stamp.time.replace('-', ':')}+00:00"
         epoch = datetime.fromisoformat(when).timestamp()
@@ -225,7 +225,7 @@ def is_sysstat(head: str) -> bool:
 def parse_sysstat(pieces: list[str]) -> SysstatHost:
     """Return the host of a file, with at least two intervals in the order of time. Raises ValueError."""
     if sum(map(len, pieces)) > _LARGEST:
-        larger = f"is larger than {_LARGEST >> 20} MiB"
+        larger = f"larger than {_LARGEST >> 20} MiB"
         raise ValueError(f"{larger}; choose a time range: sadf -j FILE -s 14:00:00 -e 15:00:00 -- -A")
     try:
         host = _decoder.decode("".join(pieces)).sysstat.hosts[0]
@@ -237,8 +237,8 @@ def parse_sysstat(pieces: list[str]) -> SysstatHost:
 def checked_host(host: SysstatHost) -> SysstatHost:
     """Return the host. Raises ValueError if its intervals are too few or not in order."""
     if len(host.statistics) < 2:
-        raise ValueError("has fewer than two intervals; the first is where counting begins")
+        raise ValueError("fewer than two intervals; the first one is only the start of the counters")
     epochs = [one.epoch for one in host.statistics]
     if any(later <= earlier for earlier, later in pairwise(epochs)):
-        raise ValueError("its intervals are not in the order of time")
+        raise ValueError("intervals are not in chronological order")
     return host
