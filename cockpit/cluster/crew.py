@@ -90,7 +90,7 @@ class DaskCrew:
     def _left(self) -> list[Machine]:
         machines = [machine for machine in self.generators if not machine.lost]
         if not machines:
-            raise CockpitError("every generator is lost")
+            raise CockpitError("all generators are lost")
         return machines
 
     async def workers(self, assigned: Assigned) -> Sequence[WorkerHandle]:
@@ -130,11 +130,11 @@ class DaskCrew:
         from distributed.security import Security
 
         if self._scheduler.startswith("tcp://") and not self._scheduler.startswith(("tcp://127.", "tcp://localhost:")):
-            raise HostError("tcp:// is not encrypted: use tls://", subject=self._scheduler)
+            raise HostError("tcp:// is not encrypted; use tls://", subject=self._scheduler)
         security = self._security or Security()
         if self._scheduler.startswith("tls://") and not security.tls_client_cert:
-            lacking = "tls:// needs certificates: name them in Dask's configuration, under distributed.comm.tls"
-            raise HostError(lacking, subject=self._scheduler)
+            problem = "tls:// needs certificates; set them in Dask's configuration under distributed.comm.tls"
+            raise HostError(problem, subject=self._scheduler)
         self.client = Client(self._scheduler, asynchronous=True, security=security, timeout=_CONNECT)
         try:
             with warnings.catch_warnings():

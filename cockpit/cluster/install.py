@@ -68,7 +68,7 @@ async def _install(shell: Shell, name: str) -> None:
     file, content = wheel()
     done = await shell.run(_INSTALL.replace("@WHEEL@", file), input=content, timeout=_TIMEOUT)
     if done.exit_status:
-        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no output"]
         raise HostError(f"the installation failed: {neutral(lines[-1], 300)}", subject=name)
 
 

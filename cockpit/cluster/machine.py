@@ -74,10 +74,10 @@ class Machine:
         try:
             facts = msgspec.json.decode(await self.carrier.facts(), type=GeneratorFacts)
         except (msgspec.MsgspecError, TypeError):
-            raise HostError("its answer is not cockpit's", subject=self.name) from None
+            raise HostError("invalid answer about its version and limits", subject=self.name) from None
         if facts.version != version:
             other = neutral(facts.version, REASON)
-            raise HostError(f"cockpit {other} there, {version} here: install the same one", subject=self.name)
+            raise HostError(f"cockpit {other} there, {version} here; install the same version", subject=self.name)
         self.files, self.ports = facts.files, facts.ports
 
     async def ping(self) -> None:
@@ -85,7 +85,7 @@ class Machine:
         there = await self.carrier.moment()
         self._heard = monotonic()
         if not isinstance(there, float) or not 0 <= there < _UPTIME_LIMIT:
-            raise HostError("its answer is no instant", subject=self.name)
+            raise HostError("invalid clock reading", subject=self.name)
         self.clock.take(Ping(sent, there, self._heard))
 
     def expect(self, workers: Sequence[RemoteWorker]) -> None:
@@ -112,7 +112,7 @@ class Machine:
             self._endings[told.number] = neutral(told.ending, REASON)
         self._unread += len(told.line) + _LINE_COST
         if self._unread > _BACKLOG:
-            raise HostError("it sends more than can be read", subject=self.name)
+            raise HostError("sends messages faster than they can be read", subject=self.name)
         self._lines[told.number].put_nowait(told.line)
 
     def send(self, worker: int, line: bytes) -> None:
@@ -144,7 +144,7 @@ class Machine:
         return line
 
     def ending(self, worker: int) -> str:
-        reason = self._endings.get(worker) or self.lost or "it sent a line that is no message of its run"
+        reason = self._endings.get(worker) or self.lost or "sent an invalid message"
         return f"{self.name}: {reason}"
 
     async def close(self) -> None:

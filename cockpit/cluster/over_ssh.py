@@ -182,9 +182,9 @@ def _decoded(line: bytes, answer: type[_Answer], config: GeneratorConfig, channe
         return msgspec.json.decode(line, type=answer)
     except msgspec.MsgspecError:
         words = channel.stderr.decode(errors="replace").strip().splitlines()
-        reason = neutral(words[-1], 200) if words else "it printed nothing"
+        reason = neutral(words[-1], 200) if words else "no output"
         way_out = f"install cockpit[cluster] {__version__} there"
-        raise NotInstalled(f"the load program does not start ({reason}): {way_out}", subject=config.name) from None
+        raise NotInstalled(f"the load program does not start ({reason}); {way_out}", subject=config.name) from None
 
 
 def _check(offer: Offer, config: GeneratorConfig) -> None:
@@ -193,8 +193,8 @@ def _check(offer: Offer, config: GeneratorConfig) -> None:
     there = (offer.version, ".".join(offer.python.split(".")[:2]), offer.dask)
     for name, mine, other in zip(("cockpit", "Python", "Dask"), here, there, strict=True):
         if mine != other:
-            said = neutral(other, 40)
-            raise NotInstalled(f"{name} {said} there, {mine} here: install the same version", subject=config.name)
+            theirs = neutral(other, 40)
+            raise NotInstalled(f"{name} {theirs} there, {mine} here; install the same version", subject=config.name)
 
 
 def _started(line: bytes, name: str) -> int:

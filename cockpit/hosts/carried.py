@@ -27,7 +27,7 @@ _HOST = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*")
 _NO_SH = re.compile(
     r"""exec: "sh"|executable file [`'"]?sh\b|failed to execute sh\b|['‘`"]sh['’"]: No such file|Command not found"""
 )
-_WITHOUT_SH = "there is no sh in it; `cockpit help hosts` has the way around it"
+_WITHOUT_SH = "it has no sh; `cockpit help hosts` has a workaround"
 
 # A connection to $1 port $2, by what the host has; it prints to standard error only if there is none.
 _CONNECT = r"""
@@ -40,7 +40,7 @@ connect() {
   elif command -v bash; then
     bash -c 'exec 6<>"/dev/tcp/$1/$2" || exit 1; cat >&6 <&5 & cat <&6 >&3; kill $!' bash "$1" "$2" 2>&4
   else
-    echo "there is neither socat, nc nor bash to connect with" >&4
+    echo "no program to connect with; install socat, nc or bash" >&4
   fi
 }
 """
@@ -68,7 +68,7 @@ class CarriedShell:
         status, ended, _ = rest.partition(b"\n")
         status = status.strip()
         if not (found and ended and status.isdigit()) or len(status) > 3:
-            raise HostError("the way there was cut while a command ran", subject=self._name)
+            raise HostError("connection lost while a command ran", subject=self._name)
         return Completed(int(status), done.stdout, stderr)
 
     async def open(self, program: str, interpreter: str = SH) -> Channel:
@@ -77,13 +77,13 @@ class CarriedShell:
 
     async def open_stream(self, host: str, port: int) -> ProgramWire:
         if not _HOST.fullmatch(host):
-            raise HostError(f"{neutral(host, 80)!r} is no host name", subject=self._name)
-        refused = "|| echo 'unreachable from there' >&2"
+            raise HostError(f"invalid host name {neutral(host, 80)!r}", subject=self._name)
+        refused = "|| echo 'unreachable from this host' >&2"
         program = f"{_CONNECT}connect {shlex.quote(host)} {port:d} 3>&1 4>&2 5<&0 >/dev/null {refused}"
         return ProgramWire(self._name, f"{host}:{port}", await self.open(_limited(program, IDLE)))
 
     async def forward_back(self, port: int) -> int:
-        raise HostError("no port leads back from a host that is reached by a command", subject=self._name)
+        raise HostError("no ports can be forwarded from a host that is reached by a command", subject=self._name)
 
     async def wait_closed(self) -> None:
         await self._outer.wait_closed()

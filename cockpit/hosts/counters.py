@@ -128,7 +128,7 @@ def _based(word: bytes, base: int, limit: int) -> int:
         number = int(word, base) if len(word) <= 10 and word.isalnum() else limit
         if number < limit:
             return number
-    raise ValueError(f"/proc/net/tcp: {shown(word)} is no number below {limit}")
+    raise ValueError(f"/proc/net/tcp: {shown(word)} is not a number below {limit}")
 
 
 def _text(word: bytes) -> str:

@@ -228,7 +228,7 @@ class HostFeed:
         await asyncio.wait([waited_for], timeout=max(0.0, min(CHECK_INTERVAL, left)))
         paused = self._pauses.paused_seconds()
         if paused:
-            self._report("lost", f"cockpit itself did not run for {paused:.0f} s")
+            self._report("lost", f"cockpit itself was paused for {paused:.0f} s")
         return paused > 0
 
     async def _pause_after_refusal(self, error: CockpitError, seconds: float) -> None:
@@ -244,7 +244,7 @@ class HostFeed:
 
     def _see_restart(self, reading: HostReading) -> None:
         if reading.uptime < self._uptime:
-            self._report("lost", f"it was rebooted {reading.uptime:.0f} s ago")
+            self._report("lost", f"rebooted {reading.uptime:.0f} s ago")
         self._uptime = reading.uptime
 
     def _was_up(self) -> bool:
@@ -274,7 +274,7 @@ def retries() -> Iterator[float]:
 
 def _slow(waited: float) -> str:
     """A dead connection is closed by its keepalives after SILENCE; before, it may be either."""
-    return "connected, but the probe does not answer" if waited > SILENCE else "its answer is overdue"
+    return "connected, but the probe does not answer" if waited > SILENCE else "answer overdue"
 
 
 async def _drop(future: asyncio.Future[Any]) -> None:

@@ -78,9 +78,9 @@ def read_revoked(host: str, file: Path) -> Keys:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise UsageError(f"{subject}: {error.strerror}; ssh refuses every host key then") from None
+        raise UsageError(f"{subject}: {error.strerror}; ssh refuses every host key without it") from None
     if data.startswith(_KRL):
-        raise UsageError(f"{subject}: cockpit reads no binary KRL; list the public keys, one per line")
+        raise UsageError(f"{subject}: binary KRLs are not supported; list the public keys, one per line")
     keys: Keys = []
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith(b"#"):
@@ -122,7 +122,7 @@ def accept(key: OfferedKey) -> None:
             begun = file.seek(0, os.SEEK_END) == 0 or _ends_a_line(file.fileno())
             file.write(f"{'' if begun else chr(10)}{key.line}\n".encode())
     except OSError as error:
-        raise HostError(f"its key cannot be written to {key.file}: {error.strerror}", subject=key.where) from None
+        raise HostError(f"the host key cannot be written to {key.file}: {error.strerror}", subject=key.where) from None
 
 
 def _ends_a_line(descriptor: int) -> bool:

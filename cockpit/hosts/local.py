@@ -116,7 +116,7 @@ class LocalShell:
         if self._closed.is_set():
             channel.close()
             await channel.wait_closed()
-            raise HostError("its shell was closed", subject=self._name)
+            raise HostError("the shell was closed", subject=self._name)
         self._channels = [*(known for known in self._channels if not known.gone), channel]
         return channel
 
@@ -143,5 +143,5 @@ class LocalShell:
 
     async def _start(self, interpreter: str) -> _Command:
         if self._closed.is_set():
-            raise HostError("its shell was closed", subject=self._name)
+            raise HostError("the shell was closed", subject=self._name)
         return await _Command.start(self._name, f"exec {interpreter}")

@@ -119,7 +119,7 @@ class Probe:
             if line.startswith(_AGAIN):
                 retries += 1
                 if retries > AGAIN:
-                    raise HostError(f"the probe cannot read{self._stderr()}", subject=self._name)
+                    raise HostError(f"the probe cannot read /proc{self._stderr()}", subject=self._name)
                 await self._tick()
             try:
                 frame = self._frames.take(line)
@@ -188,7 +188,7 @@ async def _read_facts(name: str, channel: Channel) -> HostFacts:
         noise += len(line)
         if noise > NOISE_LIMIT:
             raise HostError(
-                f"its login shell printed more than {NOISE_LIMIT // 1024} KiB; have it print less", subject=name
+                f"the login shell printed more than {NOISE_LIMIT // 1024} KiB; reduce its output", subject=name
             )
         text = line.decode("utf-8", "replace").strip()
         if not line.startswith(MARK):
@@ -199,11 +199,12 @@ async def _read_facts(name: str, channel: Channel) -> HostFacts:
                 found[key] = value
             case ["foreign", *system]:
                 named = neutral(" ".join(system), 80) or "unknown system"
-                raise HostError(f"no /proc there ({named}); hosts must run Linux", subject=name)
+                raise HostError(f"no /proc ({named}); hosts must run Linux", subject=name)
             case ["ready"]:
                 return _facts(name, found)
     text = last or channel.stderr.decode("utf-8", "replace").strip()
-    raise HostError(f"its shell ended before the probe began{': ' + neutral(text, 200) if text else ''}", subject=name)
+    why = f": {neutral(text, 200)}" if text else ""
+    raise HostError(f"the shell ended before the probe started{why}", subject=name)
 
 
 def _facts(name: str, found: dict[str, str]) -> HostFacts:

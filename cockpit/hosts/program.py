@@ -171,7 +171,7 @@ async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
         channel.close()
         await channel.wait_closed()
         if isinstance(error, TimeoutError):
-            raise HostError(f"its login shell did not start `{SH}` within {START_TIMEOUT:g} s", subject=name) from None
+            raise HostError(f"the login shell did not start `{SH}` within {START_TIMEOUT:g} s", subject=name) from None
         raise
     return channel
 
@@ -192,7 +192,7 @@ class NotStarted(HostError):
     """The program did not start. `reason` is the last line of the login shell, or of the command in its place."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"its login shell ended before `{SH}` began{': ' if reason else ''}{reason}", subject=name)
+        super().__init__(f"the login shell ended before `{SH}` started{': ' if reason else ''}{reason}", subject=name)
         self.reason = reason
 
 

@@ -107,9 +107,9 @@ class SshShell:
             reader, writer = await self._connection.open_connection(host, port)
         except asyncssh.ChannelOpenError as error:
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
-                forbidden = f"{address}: its sshd forbids this; allow it with AllowTcpForwarding local"
+                forbidden = f"{address}: sshd forbids forwarding; set AllowTcpForwarding local"
                 raise HostError(forbidden, subject=self._name) from None
-            why = f"{address}: unreachable from there: {neutral(error.reason, 200)}"
+            why = f"{address}: unreachable from this host: {neutral(error.reason, 200)}"
             raise HostError(why, subject=self._name) from None
         except (asyncssh.Error, OSError) as error:
             raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
@@ -119,7 +119,7 @@ class SshShell:
         try:
             listener = await self._connection.forward_remote_port("127.0.0.1", 0, "127.0.0.1", port)
         except asyncssh.ChannelListenError:
-            forbidden = "its sshd forwards no ports back: allow it with AllowTcpForwarding yes"
+            forbidden = "sshd forbids remote forwarding; set AllowTcpForwarding yes"
             raise HostError(forbidden, subject=self._name) from None
         except (asyncssh.Error, OSError) as error:
             raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
@@ -147,7 +147,7 @@ class SshShell:
                 if not isinstance(error, asyncssh.ChannelOpenError) or self._connection.is_closed():
                     raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
                 if error.code != asyncssh.OPEN_REQUEST_SESSION_FAILED or monotonic() > deadline:
-                    why = f"its sshd opens no further channel ({reason(error)}): fewer tails, or raise its MaxSessions"
+                    why = f"sshd refused another channel ({reason(error)}); use fewer tails or raise MaxSessions"
                     raise HostError(why, subject=self._name) from None
                 await asyncio.sleep(_RETRY_PAUSE)
 
@@ -182,7 +182,7 @@ class _Way:
     async def open(self, name: str, destination: Destination, trail: tuple[Destination, ...] = ()) -> None:
         """Open the connection; `trail` are the destinations behind this jump host."""
         if destination in trail:
-            raise UsageError("ProxyJump goes round in a circle", subject=name)
+            raise UsageError("ProxyJump is circular; correct ssh_config", subject=name)
         settings = await asyncio.to_thread(read_settings, destination, self._ssh_config)
         if not self.opened:
             for jump in settings.jumps:

@@ -118,11 +118,11 @@ async def explain(attempt: Attempt, error: Exception) -> CockpitError:
     if was_denied(error):
         return await _auth_error(attempt)
     if isinstance(error, TimeoutError):
-        silence = f"{settings.where} does not answer within {attempt.witness.seconds:.3g} s"
+        silence = f"no answer from {settings.where} within {attempt.witness.seconds:.3g} s"
         return HostError(f"{silence}; is it up, and does a firewall allow ssh?", subject=name)
     if isinstance(error, socket.gaierror | UnicodeError):
-        why = neutral((isinstance(error, OSError) and error.strerror) or "no host has such a name")
-        return HostError(f"the name {settings.host} is not known ({why}); check `ssh` or ssh_config", subject=name)
+        why = neutral((isinstance(error, OSError) and error.strerror) or "invalid name")
+        return HostError(f"cannot resolve {settings.host} ({why}); check `ssh` or ssh_config", subject=name)
     if isinstance(error, asyncssh.KeyImportError) or not isinstance(error, asyncssh.Error | OSError):
         return UsageError(f"invalid ssh_config or key file: {neutral(str(error), 200)}", subject=name)
     return HostError(f"{settings.where}: {reason(error)}", subject=name)
@@ -141,7 +141,7 @@ def reason(error: BaseException) -> str:
     if number is None and (found := re.search(r"\[Errno (\d{1,4})\]", text)):
         number = int(found[1])
     if number == errno.ECONNREFUSED or text == "Connection refused":
-        return "connection refused: nothing listens on that port; is sshd running there, and on which port?"
+        return "connection refused; is sshd running there, and on this port?"
     return os.strerror(number).lower() if number else neutral(text, 200) or type(error).__name__
 
 
@@ -151,27 +151,28 @@ def _key_error(
     files = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
     if witness.authority:
         return HostKeyUnknown(
-            f"{settings.where} shows a certificate signed by {_named(witness.authority)}, which is no"
-            f" @cert-authority for it in {files}",
+            f"the host certificate of {settings.where} is signed by {_named(witness.authority)}, which is not a"
+            f" @cert-authority in {files}",
             subject=name,
         )
     shown = witness.shown
     if shown is None:
         # A revoked key, or a certificate that is expired or for another host.
-        return HostKeyChanged(f"the key of {settings.where} is refused: {reason(error)}", subject=name)
+        return HostKeyChanged(f"the host key of {settings.where} was refused: {reason(error)}", subject=name)
     if known.expected:
-        wanted = ", ".join(f"{_named(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
+        expected = ", ".join(f"{_named(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
         changed = dict.fromkeys(entry.file for entry in known.expected)
         remedy = "; ".join(f"ssh-keygen -R {shlex.quote(known.lookup)} -f {shlex.quote(str(file))}" for file in changed)
         return HostKeyChanged(
-            f"the key of {settings.where} has CHANGED: it shows {_named(shown)}, known is {wanted}; somebody"
-            f" may be in between. Refused. If you know why it changed, forget the old key: {remedy}",
+            f"the host key of {settings.where} has CHANGED and was refused. Offered: {_named(shown)}."
+            f" Known: {expected}. Someone may intercept the connection."
+            f" If you know why the key changed, remove the old key: {remedy}",
             subject=name,
         )
     if settings.options.value("knownhostscommand"):
         files += " (KnownHostsCommand is not run by cockpit)"
     return HostKeyUnknown(
-        f"the key of {settings.where}, {_named(shown)}, is not in {files}; compare the fingerprint with the"
+        f"the host key of {settings.where}, {_named(shown)}, is not in {files}; compare the fingerprint with the"
         f" server's and accept it with: {_accept(settings)}",
         subject=name,
     )
@@ -198,25 +199,25 @@ async def _auth_error(attempt: Attempt) -> AuthRefused:
     wanted = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
     tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.wanted)]
     name = attempt.name
-    refusal = f"{settings.where} does not let {settings.user} in"
-    wrong = f" ({attempt.wrong} wrong ones were given)" if attempt.wrong else ""
+    refusal = f"login as {settings.user} on {settings.where} failed"
+    wrong = f" ({counted(attempt.wrong, 'wrong attempt')})" if attempt.wrong else ""
     if wanted:
         files = ", ".join(wanted)
-        way_out = "give it on the screen, or ssh-add the key"
-        return Unanswered(f"{refusal} without the passphrase of {files}{wrong}: {way_out}", subject=name)
+        way_out = "enter it on the screen or add the key with ssh-add"
+        return Unanswered(f"{refusal}: no passphrase for {files}{wrong}; {way_out}", subject=name)
     refusal += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
     if keys.broken:
         refusal += f"; invalid key: {', '.join(map(str, keys.broken))}"
     if attempt.witness.wants_password:
-        way_out = "give it on the screen, or put a public key there: ssh-copy-id"
-        return Unanswered(f"{refusal}. It takes a password too{wrong}: {way_out}", subject=name)
-    way_out = f"Put the public key into {settings.user}'s authorized_keys there, or load another key"
+        way_out = "enter it on the screen or install a public key with ssh-copy-id"
+        return Unanswered(f"{refusal}. It also accepts a password{wrong}; {way_out}", subject=name)
+    way_out = f"Add the public key to {settings.user}'s authorized_keys there, or load another key"
     return AuthRefused(f"{refusal}. {way_out}", subject=name)
 
 
 async def _agent_keys(settings: SshSettings) -> str:
     if not settings.agent:
-        return "no ssh agent (none is running)"
+        return "no ssh agent (not running)"
     with suppress(OSError, asyncssh.Error, ValueError):
         async with asyncssh.connect_agent(settings.agent) as agent:
             count = len(await agent.get_keys())

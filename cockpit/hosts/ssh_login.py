@@ -23,7 +23,7 @@ from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh_errors import Attempt, Witness, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock
 from cockpit.hosts.ssh_settings import SshSettings, public_half
-from cockpit.model.text import neutral
+from cockpit.model.text import counted, neutral
 
 # Timeouts (s): for name lookup and connect, short so that a host that is back is soon found; then for key exchange and
 # login together.
@@ -145,7 +145,7 @@ class Login:
                     self._keyring.keys[path] = key
                     return True
                 self._wrong += 1
-                question = f"passphrase of {path} (that was wrong; {TRIES - attempt} more)"
+                question = f"passphrase of {path} (wrong; {counted(TRIES - attempt, 'attempt')} left)"
         self._given_up.add(path)
         return True
 
@@ -154,7 +154,7 @@ class Login:
         left = TRIES - self._passwords_tried
         if left <= 0:
             return False
-        wrong = f" (that was wrong; {left} more)" if self._passwords_tried else ""
+        wrong = f" (wrong; {counted(left, 'attempt')} left)" if self._passwords_tried else ""
         who = f"{self._settings.user}@{self._settings.where}"
         self._password = await asker.secret(self._name, f"password of {who}{wrong}")
         self._passwords_tried += 1

@@ -79,9 +79,9 @@ def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
 def _refused(page: StatusPage, fetched: HttpPage) -> str:
     match fetched.status:
         case 401 if page.auth:
-            return "401: the server does not take this user and password"
+            return "401: wrong user or password; correct auth"
         case 401:
-            return '401: the server wants a user; give auth = "user:password"'
+            return '401: login required; set auth = "user:password"'
         case 403:
             return f"403: {STATUS_PAGES[page.kind].forbidden}"
         case 404:

@@ -53,11 +53,11 @@ async def fetch(
             async for data in response.aiter_stream():
                 body += data
                 if len(body) > MOST_BYTES:
-                    raise HostError(f"longer than {MOST_BYTES // 1024} KiB: no status page")
+                    raise HostError(f"longer than {MOST_BYTES // 1024} KiB; not a status page")
             location = next((value for name, value in response.headers if name.lower() == b"location"), b"")
             return HttpPage(response.status, location.decode("latin-1"), bytes(body))
     except TimeoutError:
-        raise HostError(f"no answer within {timeout:g} s") from None
+        raise HostError(f"no response within {timeout:g} s") from None
     except ssl.SSLError as error:
         why = getattr(error, "verify_message", "") or error.reason or str(error)
         raise HostError(f"TLS: {neutral(why, 200)}") from None

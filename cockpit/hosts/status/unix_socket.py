@@ -27,7 +27,7 @@ except OSError as error:
 elif command -v perl >/dev/null; then perl -MIO::Socket::UNIX -e '
 $s = IO::Socket::UNIX->new($ARGV[0]) or die "$!\\n";
 $s->autoflush(1); print $s "$ARGV[1]\\n"; print while <$s>;' "$1" "$2"
-else echo 'reading a socket needs socat, nc, python3 or perl there' >&2; exit 1
+else echo 'no program to read a socket; install socat, nc, python3 or perl' >&2; exit 1
 fi
 """
 
