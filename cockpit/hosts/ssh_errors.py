@@ -1,4 +1,4 @@
-"""Errors of a connection, as one line that names the host and the fix."""
+"""Connection errors as one line with the host, the problem and the fix."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from cockpit.model.text import counted, neutral
 
 
 class Witness(asyncssh.SSHClient):
-    """Keeps the key or the certificate's authority that a server showed and known_hosts lacks; accepts neither.
+    """Client callbacks of a login: records the host key (`shown`) or certificate authority that is not in known_hosts,
+    and rejects it.
 
-    Gives the password, if any, once; `ask` is for further questions of the server. `limit` is the timeout of the
-    attempt, which it moves: `seconds` for the connect, then `login_seconds`.
+    Answers with the password, if any, once; `ask` prompts for other questions of the server. `limit` is the timeout of
+    the attempt: `seconds` for the connect, then reset to `login_seconds`.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Witness(asyncssh.SSHClient):
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         self.seconds = self._login_seconds
-        self._limit_to(self.seconds)
+        self._set_timeout(self.seconds)
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         self.shown = key
@@ -71,10 +72,10 @@ class Witness(asyncssh.SSHClient):
     async def kbdint_challenge_received(
         self, name: str, instructions: str, lang: str, prompts: Sequence[tuple[str, bool]]
     ) -> list[str] | None:
-        """Give the password to the first hidden prompt; a person answers the others."""
+        """Answer the first hidden prompt with the password; the user answers the others."""
         answers = []
         for prompt, shown in prompts:
-            answer = await self._asked(prompt) if shown or self._password is None else self._take_password()
+            answer = await self._prompt(prompt) if shown or self._password is None else self._take_password()
             if answer is None:
                 return None
             answers.append(answer)
@@ -84,23 +85,23 @@ class Witness(asyncssh.SSHClient):
         password, self._password = self._password, None
         return password
 
-    async def _asked(self, prompt: str) -> str | None:
+    async def _prompt(self, prompt: str) -> str | None:
         if self._ask is None:
             return None
-        self._limit_to(None)
+        self._set_timeout(None)
         try:
             return await self._ask(prompt)
         finally:
-            self._limit_to(self._login_seconds)
+            self._set_timeout(self._login_seconds)
 
-    def _limit_to(self, seconds: float | None) -> None:
+    def _set_timeout(self, seconds: float | None) -> None:
         if self.limit is not None:
             self.limit.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A failed login, with its settings and observations; `wrong` is the number of wrong answers before."""
+    """A failed login, with its settings and observations. `wrong` is the number of wrong secrets so far."""
 
     name: str
     settings: SshSettings
@@ -111,7 +112,7 @@ class Attempt:
 
 
 async def explain(attempt: Attempt, error: Exception) -> CockpitError:
-    """The CockpitError for an error of asyncssh during the connect."""
+    """Return the CockpitError for an error of asyncssh during the connect."""
     name, settings = attempt.name, attempt.settings
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return _key_error(name, settings, attempt.known, attempt.witness, error)
@@ -133,7 +134,7 @@ def was_denied(error: Exception) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """The text of an error, without Python's additions."""
+    """Return the text of an error, without Python's additions."""
     text = error.reason if isinstance(error, asyncssh.Error) else str(error)
     if "not responding to keepalive" in text:
         return "keepalives were not answered"
@@ -183,7 +184,7 @@ def _named(key: asyncssh.SSHKey) -> str:
 
 
 def _accept(settings: SshSettings) -> str:
-    """The ssh command that shows the key and asks whether to accept it, whatever ssh_config sets."""
+    """Return the ssh command that prints the key and asks whether to accept it, also against ssh_config."""
     words = ["ssh"]
     if settings.explicit_config:
         words += ["-F", str(settings.explicit_config)]
@@ -196,13 +197,13 @@ def _accept(settings: SshSettings) -> str:
 
 async def _auth_error(attempt: Attempt) -> AuthRefused:
     settings, keys = attempt.settings, attempt.keys
-    wanted = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
+    need_passphrase = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
     tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.wanted)]
     name = attempt.name
     refusal = f"login as {settings.user} on {settings.where} failed"
     wrong = f" ({counted(attempt.wrong, 'wrong attempt')})" if attempt.wrong else ""
-    if wanted:
-        files = ", ".join(wanted)
+    if need_passphrase:
+        files = ", ".join(need_passphrase)
         way_out = "enter it on the screen or add the key with ssh-add"
         return Unanswered(f"{refusal}: no passphrase for {files}{wrong}; {way_out}", subject=name)
     refusal += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
