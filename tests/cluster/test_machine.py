@@ -127,7 +127,7 @@ async def test_commands_are_sent_after_one_that_failed(error: Exception) -> None
 @pytest.mark.parametrize("message", ["text", None, [1], {"action": 5}])
 def test_any_message_to_all_is_no_error(message: Any) -> None:
     events: list[AnyEvent] = []
-    crew_of(machine_with(Telling(1.0)), events)._note((0.0, message))
+    crew_of(machine_with(Telling(1.0)), events)._take_scheduler_event((0.0, message))
     assert not events
 
 
