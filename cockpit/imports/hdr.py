@@ -1,6 +1,7 @@
-"""A compressed histogram of an HdrHistogram log (V2, as Java, C, Go and Python write it). Pure.
+"""Decodes compressed histograms of HdrHistogram logs (V2, as written in Java, C, Go and Python). Pure.
 
-The library for it takes what it is given: it decompresses without a limit, and reads counts without looking at the end.
+The HdrHistogram library is not used, because it trusts its input: it decompresses without a limit and may read past the
+end of the counts.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ _COMPRESSED, _COUNTS = 0x1C849304, 0x1C849303
 _OUTER, _INNER = struct.Struct(">II"), struct.Struct(">IIIIQQd")
 # Bits of a cookie that hold the size of a word.
 _WORD = 0xF0
-# 5 digits over all of 64 bits have 7 million buckets; a histogram of latencies has thousands.
+# Maximum size of the decompressed counts (bytes) and maximum bucket index: 5 digits over all of 64 bits have 7 million
+# buckets; a histogram of latencies has thousands.
 _MOST_BYTES, _MOST_INDEX = 1 << 20, 1 << 23
-# The highest value, and the sum of all (ns); the most values.
+# Exclusive limits of a value (ns), of the sum of all values (ns), and of a count.
 _HIGHEST, SUM, _MOST = 1 << 53, 1 << 60, 1 << 53
 
 
 def decode(text: str, unit: int, longest: float) -> Histogram:
-    """Return the histogram of values in units of `unit` ns. `longest` (ns) is the maximum as the log states it.
+    """Decode a histogram of values in units of `unit` ns. `longest` (ns) is the maximum stated in the log.
 
     Raises ValueError.
     """
-    digits, lowest, body = _parts(text)
+    digits, lowest, body = _decompressed(text)
     indices, counts = _nonzero(body)
     if not indices:
         return EMPTY
@@ -46,8 +48,8 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
     return Histogram(ours, sums, total, lower[0], most)
 
 
-def _parts(text: str) -> tuple[int, int, bytes]:
-    """Return the digits, the lowest value and the encoded counts."""
+def _decompressed(text: str) -> tuple[int, int, bytes]:
+    """Return the significant digits, the lowest value and the encoded counts."""
     if not text.isascii():
         raise ValueError("not a compressed histogram of version 2")
     try:
@@ -66,7 +68,8 @@ def _parts(text: str) -> tuple[int, int, bytes]:
 
 
 def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
-    """Return the buckets with counts: zigzag LEB128 of at most 9 bytes, negative for a run of empty buckets."""
+    """Return the indices and counts of non-empty buckets. Numbers are zigzag LEB128 of at most 9 bytes; a negative one
+    is the length of a run of empty buckets."""
     indices, counts = [], []
     at = index = 0
     while at < len(body):
@@ -91,7 +94,7 @@ def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
 
 
 def _bounds(indices: list[int], half: int, magnitude: int, unit: int) -> tuple[list[int], list[int]]:
-    """Return the lowest value (ns) of each bucket, and the values in it. `half` is log2 of half the sub-buckets."""
+    """Return the lowest value and the width (ns) of each bucket. `half` is log2 of half the number of sub-buckets."""
     lower, width = [], []
     for index in indices:
         bucket = max(0, (index >> half) - 1)
