@@ -274,7 +274,7 @@ def retries() -> Iterator[float]:
 
 
 def _slow(waited: float) -> str:
-    """Describe a late answer. Keepalives close a dead connection after SILENCE, so from then on it is the probe."""
+    """Describe a late answer. After SILENCE, keepalives would have closed a dead connection, so the probe is late."""
     return "connected, but the probe does not answer" if waited > SILENCE else "answer overdue"
 
 

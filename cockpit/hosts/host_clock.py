@@ -19,7 +19,7 @@ class _Offset(NamedTuple):
 
 
 class HostClock:
-    """The offset between session time and a host's uptime over several readings: fast ones narrow it for slow ones."""
+    """The offset between session time and a host's uptime, from several readings; fast readings give narrow bounds."""
 
     def __init__(self) -> None:
         self._offsets: deque[_Offset] = deque(maxlen=KEPT)
