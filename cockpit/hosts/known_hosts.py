@@ -73,7 +73,7 @@ def _entries(files: Sequence[Path], name: str) -> Iterator[KnownKey]:
 
 
 def read_revoked(host: str, file: Path) -> Keys:
-    """The public keys of a RevokedHostKeys file, one per line. Raises UsageError."""
+    """Read the public keys of a RevokedHostKeys file, one per line. Raises UsageError."""
     subject = f"{host}: RevokedHostKeys {file}"
     try:
         data = file.read_bytes()

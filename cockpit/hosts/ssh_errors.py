@@ -184,7 +184,7 @@ def _named(key: asyncssh.SSHKey) -> str:
 
 
 def _accept(settings: SshSettings) -> str:
-    """Return the ssh command that prints the key and asks whether to accept it, also against ssh_config."""
+    """Return the ssh command that prints the key and asks whether to accept it, with any ssh_config."""
     words = ["ssh"]
     if settings.explicit_config:
         words += ["-F", str(settings.explicit_config)]

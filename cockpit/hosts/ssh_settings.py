@@ -26,7 +26,7 @@ _NOT_FOLLOWED = {
 }
 _WITHOUT_CLIENT = (
     "read without OpenSSH's client",
-    "install ssh: without it, options such as StrictHostKeyChecking and RevokedHostKeys are not followed",
+    "install ssh; without it, options such as StrictHostKeyChecking and RevokedHostKeys are ignored",
 )
 _DESTINATION = re.compile(
     r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]\s]+\]|[^:@\s\[\]]+|[0-9a-fA-F:.%]+)(?::(?P<port>\d+))?"
