@@ -1,1 +1,1 @@
-"""Load from other machines: the load workers run there, Dask places them and carries their messages."""
+"""Load from other machines: load workers run there; Dask places them and transports their messages."""

@@ -1,4 +1,4 @@
-"""What runs on a generator, within its Dask worker: it owns the load workers and carries their messages."""
+"""The Dask actor on a generator: it runs the load workers and forwards their messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cockpit.load import limits, protocol
 from cockpit.load.workers import WorkerProcess, start_workers
 from cockpit.model.errors import CockpitError
 
-# Seconds without a ping by the cockpit after which the load ends.
+# The load ends after this time (s) without a ping by the cockpit.
 SILENCE = 5.0
 
 
 class GeneratorFacts(msgspec.Struct, frozen=True):
-    """Version of cockpit, and `files` and `ports` of the generator as in limits.Capacity."""
+    """The generator's version of cockpit, and its `files` and `ports` as in limits.Capacity."""
 
     version: str
     files: int | None
@@ -27,9 +27,9 @@ class GeneratorFacts(msgspec.Struct, frozen=True):
 
 
 class Carrier:
-    """The load workers of a generator; a Dask actor, whose methods run on the loop of its Dask worker.
+    """The load workers of a generator. Methods of this Dask actor run on the event loop of its Dask worker.
 
-    Each line of a load worker is logged to the topic as a WorkerLine, without its sender, which the scheduler adds.
+    Each line of a load worker is logged to the topic as a WorkerLine; the scheduler adds the sender.
     """
 
     def __init__(self, topic: str, place: int) -> None:
@@ -45,14 +45,14 @@ class Carrier:
         return msgspec.json.encode(GeneratorFacts(__version__, here.files, here.ports))
 
     async def moment(self) -> float:
-        """Return this machine's time.monotonic(). The load ends if the cockpit stops asking."""
+        """Return this machine's time.monotonic(). This is the ping without which the load ends after SILENCE."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(SILENCE, self._kill)
         return monotonic()
 
     async def begin(self, assignments: Sequence[bytes]) -> str:
-        """Start load workers and wait until they are ready; return why they are not, "" if they are."""
+        """Start load workers and wait until they are ready; return the problem, "" if there is none."""
         await self.end()
         try:
             workers = await start_workers([protocol.decode_assignment(line) for line in assignments])
@@ -63,7 +63,7 @@ class Carrier:
         return ""
 
     async def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        """Pass commands on to load workers; an empty one kills the worker."""
+        """Pass commands on to load workers; an empty command kills the worker."""
         for number, line in messages:
             worker = self._workers.get(number)
             if worker is None:
@@ -92,6 +92,6 @@ class Carrier:
         self._dask_worker.log_event(self._topic, message)
 
     def _kill(self) -> None:
-        """Nobody wants the load any more: the cockpit was silent for too long."""
+        """Kill the load workers, since the cockpit has stopped pinging."""
         for worker in self._workers.values():
             worker.kill()

@@ -1,4 +1,4 @@
-"""A certificate for one session, that all parts of its cluster trust, and nobody else has."""
+"""The TLS certificate of one session, which only the parts of its cluster have and trust."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import msgspec
 if TYPE_CHECKING:
     from distributed.security import Security
 
-# Validity before and after now: clocks of machines may be wrong by hours.
+# Validity before and after now; clocks of machines may be wrong by hours.
 _BEFORE, _AFTER = timedelta(days=2), timedelta(days=32)
 _ROLES = ("client", "scheduler", "worker")
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """A self-signed certificate and its key, in PEM form. They are kept in memory, and sent over SSH."""
+    """A self-signed certificate and its key, as PEM. They are only kept in memory and sent over SSH."""
 
     certificate: str
     key: str
 
     def security(self) -> Security:
-        """Dask's options: all connections are encrypted, and both sides of each prove that they have the key."""
+        """Return Dask's options: all connections are encrypted, and both sides prove that they have the key."""
         from distributed.security import Security
 
         options: dict[str, Any] = {"require_encryption": True, "tls_ca_file": self.certificate}

@@ -1,16 +1,16 @@
-"""The clock of another machine, by the quickest of the last pings. Pure."""
+"""The clock of another machine, relative to this one, by the fastest recent ping. Pure."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import NamedTuple
 
-# Seconds of pings that an offset is taken from: within them two clocks drift apart by less than a ping's uncertainty.
+# Age (s) of the pings for an offset: within it, two clocks drift apart by less than a ping's uncertainty.
 WINDOW = 30.0
 
 
 class Ping(NamedTuple):
-    """The time.monotonic() of the other machine (`there`) was read between `sent` and `received` of this one's."""
+    """A reading of the other machine's time.monotonic() (`there`), between `sent` and `received` on this machine."""
 
     sent: float
     there: float
@@ -18,12 +18,12 @@ class Ping(NamedTuple):
 
     @property
     def offset(self) -> float:
-        """What is added to an instant there to get the instant here, if both ways took the same time."""
+        """Time here minus time there (s), if both ways took the same time."""
         return (self.sent + self.received) / 2 - self.there
 
     @property
     def uncertainty(self) -> float:
-        """How far (s) the offset can be off, whatever part of the time either way took."""
+        """Maximum error (s) of the offset, for any share of the round trip that either way took."""
         return (self.received - self.sent) / 2
 
 
@@ -39,20 +39,20 @@ class MachineClock:
         self._pings.append(ping)
         while ping.received - self._pings[0].received > WINDOW:
             self._pings.popleft()
-        self._best = min(self._pings, key=lambda one: one.uncertainty)
+        self._best = min(self._pings, key=lambda each: each.uncertainty)
         if self._first is None or (ping.received - self._first.received < WINDOW and _better(ping, self._first)):
             self._first = ping
 
     @property
     def best(self) -> Ping:
-        """The quickest ping of the window. Raises ValueError before the first one."""
+        """The fastest ping of the window. Raises ValueError before the first ping."""
         if self._best is None:
             raise ValueError("no ping yet")
         return self._best
 
     @property
     def drift(self) -> float:
-        """Seconds per second by which the other clock runs slower than this one; 0 within the uncertainty."""
+        """Rate (s/s) at which the other clock falls behind this one; 0 if within the uncertainty."""
         first, best = self._first, self.best
         if first is None or best.received - first.received < WINDOW:
             return 0.0

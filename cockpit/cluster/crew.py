@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 
 Emit = Callable[[AnyEvent], None]
 
-# Timeout (s) for the scheduler to answer, for generators to join it, and for a carrier to be placed.
+# Timeouts (s) for the scheduler to answer, for generators to join, and for a carrier to be placed.
 _CONNECT, _JOIN, _PLACE = 10.0, 30.0, 20.0
-# Seconds between two pings, and pings before the first run.
+# Interval (s) between two pings, and number of pings before the first run.
 _PING, _FIRST_PINGS = 0.5, 20
 # Maximum characters of a machine's name.
 _NAME = 64
 
 
 class DaskCrew:
-    """The load workers of a session on all machines of a cluster; as a context manager, connected to its scheduler.
+    """The load workers of a session on all machines of a cluster. A context manager that is connected to the scheduler.
 
-    `generators` are the machines, in the order of their names; their carriers log to the `topic`.
+    `generators` are the machines in the order of their names; their carriers log to the `topic`.
     """
 
-    # Messages reach every machine within this time.
+    # Time (s) within which messages reach every machine.
     lead = 0.25
 
     def __init__(self, scheduler: str, security: Security | None = None, generators: int = 0) -> None:
-        """Use at least `generators` machines, for which it waits; 0: those that are there, at least one."""
+        """Wait for at least `generators` machines; 0: use the machines that are connected, at least one."""
         self._scheduler = scheduler
         self._security = security
-        self._least = max(1, generators)
+        self._minimum = max(1, generators)
         self.topic = f"cockpit-{uuid.uuid4().hex}"
         self.client: Client | None = None
         self.generators: list[Machine] = []
@@ -82,32 +82,34 @@ class DaskCrew:
 
     @property
     def capacity(self) -> Capacity:
-        """Of the generators that are left. Each has the same share of the load, so that the least decides."""
-        left = self._left()
-        files = [machine.files for machine in left if machine.files is not None]
-        return Capacity(min(files, default=None), len(left) * min(machine.ports for machine in left), len(left))
+        """Capacity of the remaining generators. Each gets the same share of the load, so the smallest is the limit."""
+        machines = self._remaining()
+        files = [machine.files for machine in machines if machine.files is not None]
+        ports = len(machines) * min(machine.ports for machine in machines)
+        return Capacity(min(files, default=None), ports, len(machines))
 
-    def _left(self) -> list[Machine]:
+    def _remaining(self) -> list[Machine]:
+        """Return the generators that are not lost. Raises CockpitError if there are none."""
         machines = [machine for machine in self.generators if not machine.lost]
         if not machines:
-            raise CockpitError("every generator is lost")
+            raise CockpitError("all generators are lost")
         return machines
 
     async def workers(self, assigned: Assigned) -> Sequence[WorkerHandle]:
-        """Start the plan's number of load workers on each machine, dealt in turn."""
-        machines = self._left()
+        """Start the plan's number of load workers on each machine, assigned to the machines in turn."""
+        machines = self._remaining()
         workers = [
             RemoteWorker(_pinned(share, at // len(machines)), machines[at % len(machines)])
             for at, share in enumerate(assigned(len(machines)))
         ]
-        begun: list[BaseException | None]
+        problems: list[BaseException | None]
         try:
             async with asyncio.timeout(_PLACE):
-                beginning = (machine.begin(_on(machine, workers)) for machine in machines)
-                begun = await asyncio.gather(*beginning, return_exceptions=True)
+                starting = (machine.begin(_workers_of(machine, workers)) for machine in machines)
+                problems = await asyncio.gather(*starting, return_exceptions=True)
         except TimeoutError:
-            begun = [CockpitError(f"load workers of a generator did not start within {_PLACE:.0f} s")]
-        if problem := next(filter(None, begun), None):
+            problems = [CockpitError(f"load workers of a generator did not start within {_PLACE:.0f} s")]
+        if problem := next(filter(None, problems), None):
             for worker in workers:
                 worker.kill()
             raise problem
@@ -115,7 +117,7 @@ class DaskCrew:
         return workers
 
     async def close(self) -> None:
-        """End all load workers, and disconnect. The cluster itself is left as it was."""
+        """End all load workers, and disconnect. The cluster itself is not changed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -130,18 +132,18 @@ class DaskCrew:
         from distributed.security import Security
 
         if self._scheduler.startswith("tcp://") and not self._scheduler.startswith(("tcp://127.", "tcp://localhost:")):
-            raise HostError("tcp:// is not encrypted: use tls://", subject=self._scheduler)
+            raise HostError("tcp:// is not encrypted; use tls://", subject=self._scheduler)
         security = self._security or Security()
         if self._scheduler.startswith("tls://") and not security.tls_client_cert:
-            lacking = "tls:// needs certificates: name them in Dask's configuration, under distributed.comm.tls"
-            raise HostError(lacking, subject=self._scheduler)
+            problem = "tls:// needs certificates; set them in Dask's configuration under distributed.comm.tls"
+            raise HostError(problem, subject=self._scheduler)
         self.client = Client(self._scheduler, asynchronous=True, security=security, timeout=_CONNECT)
         try:
             with warnings.catch_warnings():
                 # Versions are compared when a carrier is placed; a patch release of Python makes no difference.
                 warnings.simplefilter("ignore")
                 await self.client
-            await self.client.wait_for_workers(self._least, timeout=_JOIN)
+            await self.client.wait_for_workers(self._minimum, timeout=_JOIN)
         except (OSError, TimeoutError, ValueError, RuntimeError) as error:
             raise HostError(_reason(error), subject=f"cluster {self._scheduler}") from None
 
@@ -152,9 +154,9 @@ class DaskCrew:
         assert self.client is not None
         client = self.client
         client.subscribe_topic(self.topic, self.take)
-        client.subscribe_topic("all", self._note)
+        client.subscribe_topic("all", self._take_scheduler_event)
         workers = client.scheduler_info(n_workers=-1)["workers"]
-        for place, (address, facts) in enumerate(sorted(workers.items(), key=lambda one: str(one[1]["name"]))):
+        for place, (address, facts) in enumerate(sorted(workers.items(), key=lambda each: str(each[1]["name"]))):
             name = neutral(str(facts["name"] if facts["name"] != address else facts["host"]), _NAME)
             future = client.submit(Carrier, self.topic, place, actor=True, workers=[address], pure=False)
             machine = Machine(name if name not in self.names else f"{name}-{place}", address)
@@ -169,22 +171,22 @@ class DaskCrew:
                 raise HostError(f"no answer within {_PLACE:.0f} s", subject=machine.name) from None
             except CockpitError:
                 raise
-            except Exception as error:  # another cockpit there raises of any kind
+            except Exception as error:  # another version of cockpit may raise any exception
                 raise HostError(_reason(error), subject=machine.name) from None
 
     def take(self, event: tuple[float, Any]) -> None:
-        """Take a line from the generator that sent it, from no other."""
+        """Take a line of a load worker, only if the sender is the generator that the line names."""
         with suppress(msgspec.ValidationError):
-            told = msgspec.convert(event[1], WorkerLine)
-            for machine in self.generators[told.place : told.place + 1]:
-                if machine.address == told.worker and not machine.lost:
+            line = msgspec.convert(event[1], WorkerLine)
+            for machine in self.generators[line.place : line.place + 1]:
+                if machine.address == line.worker and not machine.lost:
                     try:
-                        machine.take(told)
+                        machine.take(line)
                     except HostError as error:
                         self._lose(machine, error.problem)
 
-    def _note(self, event: tuple[float, Any]) -> None:
-        """A message of the scheduler on its workers; generators can send others."""
+    def _take_scheduler_event(self, event: tuple[float, Any]) -> None:
+        """Take the scheduler's event about a lost worker; generators may send other events."""
         if isinstance(event[1], dict) and event[1].get("action") == "remove-worker":
             for machine in self.generators:
                 if machine.address == event[1].get("worker"):
@@ -200,7 +202,7 @@ class DaskCrew:
             except TimeoutError:
                 if machine.silence > machine.patience:
                     self._lose(machine, f"no answer for {machine.silence:.1f} s")
-            except Exception as error:  # of Dask, or of any kind from the generator
+            except Exception as error:  # an error of Dask, or any exception of the generator
                 self._lose(machine, _reason(error))
             else:
                 self._report_clock(machine)
@@ -221,16 +223,16 @@ class DaskCrew:
 
 
 def _pinned(share: Assignment, at: int) -> Assignment:
-    """The share on the CPU of its plan for the `at`th worker of a machine."""
+    """Pin the share to the CPU of its plan for the `at`th worker of a machine."""
     cpus = share.plan.cpus
     return replace(share, cpu=cpus[at % len(cpus)] if cpus else None)
 
 
-def _on(machine: Machine, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]:
+def _workers_of(machine: Machine, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]:
     return [worker for worker in workers if worker.machine is machine]
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of an error, or of what caused it."""
+    """Return the text of an error, or of its cause."""
     text = str(error) or str(error.__cause__ or "") or type(error).__name__
     return neutral(text.strip(), REASON)

@@ -1,4 +1,4 @@
-"""Cockpit's own wheel, and its installation on a generator into a virtual environment of the user's."""
+"""Builds a wheel of cockpit and installs it on a generator, in a virtual environment of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.model.text import neutral
 
 # Timeout (s) of the installation, which downloads the dependencies.
 _TIMEOUT = 600.0
-# Parts of the package that a generator has no use for.
+# Parts of the package that a generator does not need.
 _LEFT_OUT = ("__pycache__",)
 _WHEEL = b"Wheel-Version: 1.0\nGenerator: cockpit\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
@@ -37,12 +37,12 @@ trap - EXIT
 
 
 def wheel() -> tuple[str, bytes]:
-    """Return the name and content of a wheel of the cockpit that runs."""
+    """Return the name and content of a wheel of the running cockpit."""
     version = cockpit.__version__
     info = f"cockpit-{version}.dist-info"
     files = dict(_package_files())
     installed = metadata.distribution("cockpit")
-    # PKG-INFO: of a source tree.
+    # A source tree has PKG-INFO instead.
     files[f"{info}/METADATA"] = (installed.read_text("METADATA") or installed.read_text("PKG-INFO") or "").encode()
     files[f"{info}/entry_points.txt"] = (installed.read_text("entry_points.txt") or "").encode()
     files[f"{info}/WHEEL"] = _WHEEL
@@ -68,7 +68,7 @@ async def _install(shell: Shell, name: str) -> None:
     file, content = wheel()
     done = await shell.run(_INSTALL.replace("@WHEEL@", file), input=content, timeout=_TIMEOUT)
     if done.exit_status:
-        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no output"]
         raise HostError(f"the installation failed: {neutral(lines[-1], 300)}", subject=name)
 
 

@@ -1,4 +1,4 @@
-"""A generator as the cockpit sees it: its carrier, its clock, and its load workers."""
+"""A generator on the cockpit's side: its carrier, its clock, and its load workers."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from cockpit.model.events import Tick
 from cockpit.model.text import neutral
 from cockpit.recording.validity import is_valid
 
-# Seconds without any message after which a machine is lost; load workers send a tick ten times per second.
+# A machine is lost after this time (s) without a message; load workers send ten ticks per second.
 _PATIENCE = 1.0
-# Maximum bytes of lines that nobody has read yet, and what one costs beside its text.
+# Maximum bytes of unread lines, and bytes that each line counts beside its text.
 _BACKLOG, _LINE_COST = 64 * 1024 * 1024, 200
-# Maximum characters of a reason that a generator gives.
+# Maximum characters of an error of a generator.
 REASON = 200
 # Timeout (s) for the load workers to end.
 _CLOSING = 5.0
-# Seconds that no machine has run.
+# Maximum plausible uptime (s) of a machine.
 _UPTIME_LIMIT = 1e10
 
 
 class WorkerLine(msgspec.Struct, frozen=True):
-    """A line of load worker `number` of the generator in this `place`; an empty one is its last, with the reason of its
-    end. `worker` is the address of the Dask worker that sent it, by the scheduler."""
+    """A line of load worker `number` of the generator at index `place`. An empty line is the last one, with the reason
+    of the worker's end (`ending`). `worker` is the address of the sending Dask worker, set by the scheduler."""
 
     worker: str
     place: int
@@ -43,7 +43,7 @@ class WorkerLine(msgspec.Struct, frozen=True):
 
 
 class Machine:
-    """A Dask worker with its carrier (the proxy of the actor). `lost` is why it is gone, "" while it is there."""
+    """A Dask worker with its carrier (proxy of the actor). `lost` is the reason of its loss, "" while connected."""
 
     patience = _PATIENCE
 
@@ -55,7 +55,7 @@ class Machine:
         self.files: int | None = None
         self.ports = 0
         self.lost = ""
-        self._heard = monotonic()
+        self._last_message = monotonic()
         self._lines: dict[int, asyncio.Queue[bytes]] = {}
         self._unread = 0
         self._endings: dict[int, str] = {}
@@ -65,31 +65,31 @@ class Machine:
     @property
     def silence(self) -> float:
         """Seconds since its last message."""
-        return monotonic() - self._heard
+        return monotonic() - self._last_message
 
     async def check(self, version: str) -> None:
-        """Ask for its limits. Raises HostError if it has another version of cockpit."""
+        """Read its limits. Raises HostError if it has another version of cockpit."""
         from cockpit.cluster.carrier import GeneratorFacts
 
         try:
             facts = msgspec.json.decode(await self.carrier.facts(), type=GeneratorFacts)
         except (msgspec.MsgspecError, TypeError):
-            raise HostError("its answer is not cockpit's", subject=self.name) from None
+            raise HostError("invalid answer about its version and limits", subject=self.name) from None
         if facts.version != version:
             other = neutral(facts.version, REASON)
-            raise HostError(f"cockpit {other} there, {version} here: install the same one", subject=self.name)
+            raise HostError(f"cockpit {other} there, {version} here; install the same version", subject=self.name)
         self.files, self.ports = facts.files, facts.ports
 
     async def ping(self) -> None:
         sent = monotonic()
         there = await self.carrier.moment()
-        self._heard = monotonic()
+        self._last_message = monotonic()
         if not isinstance(there, float) or not 0 <= there < _UPTIME_LIMIT:
-            raise HostError("its answer is no instant", subject=self.name)
-        self.clock.take(Ping(sent, there, self._heard))
+            raise HostError("invalid clock reading", subject=self.name)
+        self.clock.take(Ping(sent, there, self._last_message))
 
     def expect(self, workers: Sequence[RemoteWorker]) -> None:
-        """Take lines of these load workers from now on."""
+        """Accept lines of these load workers, and of no others."""
         self._lines = {worker.assignment.worker: asyncio.Queue() for worker in workers}
         self._endings, self._unread = {}, 0
 
@@ -98,25 +98,25 @@ class Machine:
         self.expect(workers)
         try:
             problem = await self.carrier.begin([protocol.encode(worker.assignment) for worker in workers])
-        except Exception as error:  # of Dask, or of any kind from the generator
+        except Exception as error:  # an error of Dask, or any exception of the generator
             problem = str(error) or type(error).__name__
         if problem:
             raise CockpitError(f"{self.name}: {neutral(str(problem), REASON)}")
 
-    def take(self, told: WorkerLine) -> None:
-        """Keep a line until it is read. Raises HostError if too many are left unread."""
-        self._heard = monotonic()
-        if told.number not in self._lines:
+    def take(self, message: WorkerLine) -> None:
+        """Queue a line until it is read. Raises HostError if too many are unread."""
+        self._last_message = monotonic()
+        if message.number not in self._lines:
             return
-        if not told.line:
-            self._endings[told.number] = neutral(told.ending, REASON)
-        self._unread += len(told.line) + _LINE_COST
+        if not message.line:
+            self._endings[message.number] = neutral(message.ending, REASON)
+        self._unread += len(message.line) + _LINE_COST
         if self._unread > _BACKLOG:
-            raise HostError("it sends more than can be read", subject=self.name)
-        self._lines[told.number].put_nowait(told.line)
+            raise HostError("sends messages faster than they can be read", subject=self.name)
+        self._lines[message.number].put_nowait(message.line)
 
     def send(self, worker: int, line: bytes) -> None:
-        """Send a command to a load worker, after those before it."""
+        """Send a command to a load worker, in order."""
         if self.lost:
             return
         self._outgoing.append((worker, line))
@@ -126,13 +126,13 @@ class Machine:
     async def _send(self) -> None:
         while self._outgoing and not self.lost:
             batch, self._outgoing = self._outgoing, []
-            # A machine that cannot be told is lost, which its pings find.
+            # If this fails, the machine is lost, and its pings fail too.
             with suppress(Exception):
                 await self.carrier.send(batch)
         self._sending = None
 
     def lose(self, reason: str) -> None:
-        """End its load workers as far as this machine is concerned."""
+        """Mark the machine as lost; its load workers count as ended."""
         self.lost = reason
         for worker, lines in self._lines.items():
             self._endings.setdefault(worker, reason)
@@ -144,11 +144,11 @@ class Machine:
         return line
 
     def ending(self, worker: int) -> str:
-        reason = self._endings.get(worker) or self.lost or "it sent a line that is no message of its run"
+        reason = self._endings.get(worker) or self.lost or "sent an invalid message"
         return f"{self.name}: {reason}"
 
     async def close(self) -> None:
-        """End the load workers there."""
+        """End the load workers on the machine."""
         if self._sending is not None:
             self._sending.cancel()
         if self.carrier is not None and not self.lost:
@@ -181,7 +181,7 @@ class RemoteWorker:
         return await self.machine.line(self.assignment.worker)
 
     def accepts(self, tick: Tick) -> bool:
-        """Refuse a tick that a recording would leave out, so that live and replay are the same."""
+        """Whether a recording would keep the tick, so that live and replay are the same."""
         return is_valid(tick)
 
     def here(self, instant: float) -> float:

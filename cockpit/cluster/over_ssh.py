@@ -1,7 +1,7 @@
-"""A Dask cluster for one session: the scheduler on this machine, a worker on each generator, all over SSH.
+"""A Dask cluster for one session over SSH: the scheduler on this machine, a worker on each generator.
 
-Every connection between them goes through SSH and is encrypted with the session's certificate besides; no port is open
-to the network.
+All their connections go through SSH and are also encrypted with the session's certificate; no port is open to the
+network.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 _PROGRAM = "cockpit.cluster.program"
-# sh: the given interpreter, else that of the virtual environment which cockpit makes, else the system's.
+# sh: the profile's interpreter, else that of the virtual environment made by cockpit, else the system's.
 _LAUNCH = f"""
 python=@PYTHON@
 own=${{XDG_STATE_HOME:-$HOME/.local/state}}/cockpit/venv/bin/python
@@ -50,11 +50,12 @@ _Answer = TypeVar("_Answer")
 async def cluster_over_ssh(
     generators: Sequence[GeneratorConfig], ssh_config: Path | None
 ) -> AsyncIterator[tuple[str, Security]]:
-    """Yield the scheduler's address and how to connect to it. All programs end with the block. Raises HostError."""
+    """Yield the scheduler's address and Dask's options to connect. All programs end with the block. Raises
+    HostError."""
     certificate = session_certificate()
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(_local_scheduler(certificate))
-        starting = (stack.enter_async_context(_generator(one, certificate, port, ssh_config)) for one in generators)
+        starting = (stack.enter_async_context(_generator(each, certificate, port, ssh_config)) for each in generators)
         for problem in await asyncio.gather(*starting, return_exceptions=True):
             if isinstance(problem, BaseException):
                 raise problem
@@ -115,7 +116,7 @@ async def _generator(
 
 
 async def _end(channel: Channel) -> None:
-    """Ask the program to end, and wait for that, if the host can still be reached."""
+    """Tell the program to end and wait for its end, if the host can still be reached."""
     with suppress(HostError, TimeoutError):
         async with asyncio.timeout(_ENDING):
             await channel.write(b"end\n")
@@ -126,10 +127,11 @@ async def _end(channel: Channel) -> None:
 
 @asynccontextmanager
 async def _forwarded(shell: Shell, port: asyncio.Future[int]) -> AsyncIterator[int]:
-    """A port of this machine's 127.0.0.1 whose connections end at this port of the host's, once that is known."""
-    carrying: set[asyncio.Task[None]] = set()
+    """Yield a local port on 127.0.0.1 whose connections are forwarded to `port` on the host's 127.0.0.1, when that is
+    known."""
+    tasks: set[asyncio.Task[None]] = set()
 
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             wire = await shell.open_stream("127.0.0.1", await port)
             try:
@@ -142,18 +144,18 @@ async def _forwarded(shell: Shell, port: asyncio.Future[int]) -> AsyncIterator[i
             writer.close()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(carry(reader, writer))
-        carrying.add(task)
-        task.add_done_callback(carrying.discard)
+        task = asyncio.get_running_loop().create_task(forward(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for task in tuple(carrying):
+        for task in tuple(tasks):
             task.cancel()
-        await asyncio.gather(*carrying, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _to_wire(reader: asyncio.StreamReader, wire: Wire) -> None:
@@ -182,19 +184,19 @@ def _decoded(line: bytes, answer: type[_Answer], config: GeneratorConfig, channe
         return msgspec.json.decode(line, type=answer)
     except msgspec.MsgspecError:
         words = channel.stderr.decode(errors="replace").strip().splitlines()
-        reason = neutral(words[-1], 200) if words else "it printed nothing"
+        reason = neutral(words[-1], 200) if words else "no output"
         way_out = f"install cockpit[cluster] {__version__} there"
-        raise NotInstalled(f"the load program does not start ({reason}): {way_out}", subject=config.name) from None
+        raise NotInstalled(f"the load program does not start ({reason}); {way_out}", subject=config.name) from None
 
 
 def _check(offer: Offer, config: GeneratorConfig) -> None:
-    """Raises HostError for versions that cannot work together."""
+    """Raises NotInstalled for versions that cannot work together."""
     here = (__version__, f"{sys.version_info[0]}.{sys.version_info[1]}", version("distributed"))
     there = (offer.version, ".".join(offer.python.split(".")[:2]), offer.dask)
     for name, mine, other in zip(("cockpit", "Python", "Dask"), here, there, strict=True):
         if mine != other:
-            said = neutral(other, 40)
-            raise NotInstalled(f"{name} {said} there, {mine} here: install the same version", subject=config.name)
+            theirs = neutral(other, 40)
+            raise NotInstalled(f"{name} {theirs} there, {mine} here; install the same version", subject=config.name)
 
 
 def _started(line: bytes, name: str) -> int:

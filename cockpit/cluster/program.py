@@ -1,5 +1,7 @@
-"""A program of a cluster: `python -m cockpit.cluster.program scheduler|generator`. It ends with its standard input, or
-with the next line there."""
+"""The programs of a cluster: `python -m cockpit.cluster.program scheduler|generator`.
+
+A program reads its order as one line on standard input, and ends at the next line or the end of its input.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ import msgspec
 from cockpit import __version__
 from cockpit.cluster.programs import GeneratorOrder, Offer, SchedulerOrder, Started
 
-# Seconds without its scheduler after which a generator ends, and timeout of the join.
+# Time (s) without a scheduler after which a generator ends, and timeout (s) of the join.
 _DEATH = 15.0
 _JOIN = 20.0
 
@@ -25,12 +27,12 @@ async def _scheduler(lines: asyncio.StreamReader) -> None:
     async with distributed.Scheduler(
         host="127.0.0.1", port=0, protocol="tls", dashboard=False, security=order.certificate.security()
     ) as scheduler:
-        _say(Started(_port_of(scheduler.listen_address)))
+        _print(Started(_port_of(scheduler.listen_address)))
         await lines.readline()
 
 
 async def _generator(lines: asyncio.StreamReader) -> None:
-    _say(Offer(version=__version__, python=platform.python_version(), dask=version("distributed")))
+    _print(Offer(version=__version__, python=platform.python_version(), dask=version("distributed")))
     order = msgspec.json.decode(await lines.readline(), type=GeneratorOrder)
     worker = distributed.Worker(
         order.scheduler,
@@ -48,7 +50,7 @@ async def _generator(lines: asyncio.StreamReader) -> None:
     try:
         async with asyncio.timeout(_JOIN):
             await worker
-        _say(Started(_port_of(worker.listen_address)))
+        _print(Started(_port_of(worker.listen_address)))
         await lines.readline()
     finally:
         await worker.close(timeout=1, reason="the cockpit ended it")
@@ -58,15 +60,15 @@ def _port_of(address: str) -> int:
     return int(address.rpartition(":")[2])
 
 
-def _say(message: Any) -> None:
+def _print(message: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
     sys.stdout.buffer.flush()
 
 
-def _words(error: BaseException) -> str:
-    """An error in one line, with its cause: Dask's own words are only that something did not start."""
-    words = (str(error) or type(error).__name__).splitlines()[0]
-    return f"{words} ({_words(error.__cause__)})" if error.__cause__ else words
+def _one_line(error: BaseException) -> str:
+    """Return an error as one line with its cause, since Dask's message may only be that something did not start."""
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    return f"{line} ({_one_line(error.__cause__)})" if error.__cause__ else line
 
 
 async def _main(role: str) -> None:
@@ -75,7 +77,7 @@ async def _main(role: str) -> None:
     try:
         await (_scheduler if role == "scheduler" else _generator)(lines)
     except (OSError, TimeoutError, RuntimeError, ValueError, msgspec.MsgspecError) as error:
-        _say(Started(problem=_words(error)))
+        _print(Started(problem=_one_line(error)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What cockpit's programs of a cluster are told on standard input and print: one line of JSON each."""
+"""Messages to and from the programs of a cluster: one line of JSON each, on standard input and output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cockpit.cluster.certificates import Certificate
 
 
 class SchedulerOrder(msgspec.Struct, frozen=True):
-    """Start a scheduler on 127.0.0.1."""
+    """Order to start a scheduler on 127.0.0.1."""
 
     certificate: Certificate
 
 
 class GeneratorOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """Join the scheduler as `name`. Others reach the generator as `contact`."""
+    """Order to join the scheduler as `name`; `contact` is the address at which others reach the generator."""
 
     name: str
     certificate: Certificate
@@ -25,7 +25,7 @@ class GeneratorOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line of a generator: its versions."""
+    """The first line of a generator, with its versions."""
 
     version: str
     python: str
@@ -33,7 +33,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Started(msgspec.Struct, frozen=True):
-    """The program is ready and listens on `port` of 127.0.0.1; `problem` is why it is not."""
+    """The program is ready and listens on `port` of 127.0.0.1, or has failed with `problem`."""
 
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     problem: str = ""

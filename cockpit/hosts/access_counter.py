@@ -1,4 +1,4 @@
-"""Counts the requests in the output of a tail, before lines are dropped from it. Pure."""
+"""Counts the requests in all output of a tail, also in lines that are not shown. Pure."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from cockpit.model.events import AccessCounts
 from cockpit.model.histogram import Histogram
 from cockpit.servers.registry import parse_access
 
-# Seconds of one count.
+# Interval (s) between two counts.
 INTERVAL = 1.0
-# A reader that rests for less than this share of a count reads as fast as it can: more lines are waiting.
-_REST = 0.05
-# Bytes of an unfinished line that are kept.
-_LONGEST = 65536
+# A reader that is idle for less than this share of the interval is behind: more lines are waiting.
+_IDLE_SHARE = 0.05
+# Maximum bytes kept of an unfinished line.
+_UNFINISHED_LIMIT = 65536
 # After this many lines of an unknown format in a row, only every n-th line is parsed.
-_TRIES, _SAMPLED = 100, 50
+_UNKNOWN_LIMIT, _SAMPLE_EVERY = 100, 50
 
 
 class AccessCounter:
-    """`take` the output as it comes, `counts` once per INTERVAL. The lines that a tail starts with are older than the
-    tail, so they are not counted. The reader adds the seconds in which it waited to `rested`."""
+    """Counter of one tail. `take` gets all output, `counts` returns a result once per INTERVAL. A tail starts with
+    older lines, which are not counted. The reader adds the time (s) for which it waited to `rested`."""
 
     def __init__(self, host: str, tail: int, now: float) -> None:
         self.is_access_log = False
         self._host, self._tail = host, tail
         self._unfinished: bytes | None = None
         self._unknown = 0
-        self._begin(now)
+        self._reset(now)
 
     def take(self, data: bytes) -> None:
         history = self._unfinished is None
         *lines, rest = ((self._unfinished or b"") + data).split(b"\n")
-        self._unfinished = rest[-_LONGEST:]
+        self._unfinished = rest[-_UNFINISHED_LIMIT:]
         if history:
-            self.is_access_log = any(parse_access(line) for line in lines[-_TRIES:])
+            self.is_access_log = any(parse_access(line) for line in lines[-_UNKNOWN_LIMIT:])
             return
         self._lines += len(lines)
         for line in lines:
-            self._read(line)
+            self._count(line)
 
     def counts(self, now: float, least: float) -> AccessCounts | None:
-        """The counts since the last ones; None within the INTERVAL, and for a tail of another format that printed less
-        than `least` lines per second."""
-        seconds = now - self._begun
+        """Return the counts since the last result. None: INTERVAL has not passed, or the output is no access log and
+        had less than `least` lines/s."""
+        seconds = now - self._since
         if seconds < INTERVAL:
             return None
-        found = AccessCounts(
+        counts = AccessCounts(
             t=now,
             host=self._host,
             tail=self._tail,
@@ -56,30 +56,30 @@ class AccessCounter:
             lookups=self._lookups,
             hits=self._hits,
             latency=Histogram.of(self._durations),
-            late=self.rested < _REST * seconds,
+            late=self.rested < _IDLE_SHARE * seconds,
         )
         shown = self.is_access_log or self._lines > least * seconds
-        self._begin(now)
-        return found if shown else None
+        self._reset(now)
+        return counts if shown else None
 
-    def _begin(self, now: float) -> None:
-        self._begun = now
+    def _reset(self, now: float) -> None:
+        self._since = now
         self.rested = 0.0
         self._lines = self._lookups = self._hits = 0
         self._statuses: Counter[int] = Counter()
         self._durations: list[int] = []
 
-    def _read(self, line: bytes) -> None:
+    def _count(self, line: bytes) -> None:
         self._unknown += 1
-        if self._unknown > _TRIES and self._unknown % _SAMPLED:
+        if self._unknown > _UNKNOWN_LIMIT and self._unknown % _SAMPLE_EVERY:
             return
-        found = parse_access(line)
-        if found is None:
+        request = parse_access(line)
+        if request is None:
             return
         self.is_access_log, self._unknown = True, 0
-        self._statuses[found.status] += 1
-        if found.hit is not None:
+        self._statuses[request.status] += 1
+        if request.hit is not None:
             self._lookups += 1
-            self._hits += found.hit
-        if found.seconds is not None:
-            self._durations.append(round(found.seconds * 1e9))
+            self._hits += request.hit
+        if request.seconds is not None:
+            self._durations.append(round(request.seconds * 1e9))

@@ -1,9 +1,10 @@
-"""A host reached by a command: `docker exec -i web1`, on this machine or on one over SSH.
+"""A host reached by a command such as `docker exec -i web1`, run on this machine or on a host over SSH.
 
-The command is any that runs the words after it, with its standard streams: `COMMAND sh -s`. What such commands do
-otherwise than SSH: their exit status may not be the program's, so that the program tells its own; they forward no
-ports, so that a program there makes a connection. A program there ends with its standard input, as over SSH; they keep
-it when their client is stopped or cut off, so that it ends after a time limit by itself.
+The command must run the words that follow it, with its standard streams: `COMMAND sh -s`. Differences from SSH:
+
+- Its exit status may differ from the program's, so the program prints its own status.
+- It forwards no ports, so a program on the host makes the connection.
+- It keeps the program's standard input open if the client is stopped or cut off, so the program has a time limit.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from cockpit.hosts.watchdog import IDLE, watchdog
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
-# A host's name or address: no option or further address of the program that connects to it.
+# A host name or address that the connecting program cannot take for an option or for another kind of address.
 _HOST = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*")
 
-# How runtimes of containers, lxc, incus, nsenter and env report that there is no sh.
+# Errors of container runtimes, lxc, incus, nsenter and env about a missing sh.
 _NO_SH = re.compile(
     r"""exec: "sh"|executable file [`'"]?sh\b|failed to execute sh\b|['‘`"]sh['’"]: No such file|Command not found"""
 )
-_WITHOUT_SH = "there is no sh in it; `cockpit help hosts` has the way around it"
+_WITHOUT_SH = "it has no sh; `cockpit help hosts` has a workaround"
 
-# A connection to $1 port $2, by what the host has; it prints to standard error only if there is none.
+# Connects to $1 port $2 with socat, nc or bash; reports on standard error if the host has none of them.
 _CONNECT = r"""
 connect() {
   if command -v socat; then
@@ -40,14 +41,14 @@ connect() {
   elif command -v bash; then
     bash -c 'exec 6<>"/dev/tcp/$1/$2" || exit 1; cat >&6 <&5 & cat <&6 >&3; kill $!' bash "$1" "$2" 2>&4
   else
-    echo "there is neither socat, nc nor bash to connect with" >&4
+    echo "no program to connect with; install socat, nc or bash" >&4
   fi
 }
 """
 
 
 class CarriedShell:
-    """The shell of a host that `command` reaches from another; `name` is the host's, `via` is named in errors."""
+    """Shell of the host `name`, which `command` reaches from the host of `outer`. Errors name the command as `via`."""
 
     def __init__(self, name: str, outer: Shell, command: str, via: str) -> None:
         self._name = name
@@ -56,19 +57,19 @@ class CarriedShell:
         self._via = via
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
-        mark = f"#cockpit status {secrets.token_hex(8)}"
-        # Without input nothing waits for the client.
+        marker = f"#cockpit status {secrets.token_hex(8)}"
+        # A program without input never waits for the client, so it needs no time limit.
         limited = _limited(program, timeout + IDLE) if input else f"(\n{program}\n)"
-        marked = f"{limited}\nprintf '\\n{mark} %s\\n' $? >&2"
+        marked = f"{limited}\nprintf '\\n{marker} %s\\n' $? >&2"
         words = f"{self._command} {interpreter}"
         with self._explained(interpreter):
             done = await self._outer.run(marked, input=input, timeout=timeout, interpreter=words)
-        stderr, found, rest = done.stderr.rpartition(f"\n{mark} ".encode())
-        # The command may print lines of its own after the program has ended.
-        status, ended, _ = rest.partition(b"\n")
+        stderr, found, rest = done.stderr.rpartition(f"\n{marker} ".encode())
+        # The command may print more lines after the program has ended.
+        status, newline, _ = rest.partition(b"\n")
         status = status.strip()
-        if not (found and ended and status.isdigit()) or len(status) > 3:
-            raise HostError("the way there was cut while a command ran", subject=self._name)
+        if not (found and newline and status.isdigit()) or len(status) > 3:
+            raise HostError("connection lost while a command ran", subject=self._name)
         return Completed(int(status), done.stdout, stderr)
 
     async def open(self, program: str, interpreter: str = SH) -> Channel:
@@ -77,13 +78,13 @@ class CarriedShell:
 
     async def open_stream(self, host: str, port: int) -> ProgramWire:
         if not _HOST.fullmatch(host):
-            raise HostError(f"{neutral(host, 80)!r} is no host name", subject=self._name)
-        refused = "|| echo 'unreachable from there' >&2"
+            raise HostError(f"invalid host name {neutral(host, 80)!r}", subject=self._name)
+        refused = "|| echo 'unreachable from this host' >&2"
         program = f"{_CONNECT}connect {shlex.quote(host)} {port:d} 3>&1 4>&2 5<&0 >/dev/null {refused}"
         return ProgramWire(self._name, f"{host}:{port}", await self.open(_limited(program, IDLE)))
 
     async def forward_back(self, port: int) -> int:
-        raise HostError("no port leads back from a host that is reached by a command", subject=self._name)
+        raise HostError("no ports can be forwarded from a host that is reached by a command", subject=self._name)
 
     async def wait_closed(self) -> None:
         await self._outer.wait_closed()
@@ -103,13 +104,13 @@ class CarriedShell:
 
 
 def _limited(program: str, seconds: float) -> str:
-    """The program in a subshell that is ended after that many seconds, or at most twice as many."""
-    before = f"{watchdog()}idle $$ {seconds:g} &\nwatchdog=$!"
-    return f"{before}\n(\n{program}\n)\nstatus=$?\nend_idle $watchdog\n(exit $status)"
+    """Return the program in a subshell that is killed after `seconds` to 2 * `seconds` without input."""
+    start = f"{watchdog()}idle $$ {seconds:g} &\nwatchdog=$!"
+    return f"{start}\n(\n{program}\n)\nstatus=$?\nend_idle $watchdog\n(exit $status)"
 
 
 class ProgramWire:
-    """A connection that a program on the host makes, over its standard streams."""
+    """A TCP connection made by a program on the host, over the program's standard streams."""
 
     def __init__(self, name: str, address: str, channel: Channel) -> None:
         self._name, self._address, self._channel = name, address, channel
@@ -121,7 +122,7 @@ class ProgramWire:
         return data
 
     async def write(self, data: bytes) -> None:
-        # If it has ended, the end of its output has the reason.
+        # If the program has ended, `read` raises the reason.
         with suppress(HostError):
             await self._channel.write(data)
 

@@ -1,4 +1,4 @@
-"""Output of a command as lines of a terminal, in bounded memory and at a bounded rate. Pure."""
+"""Output of a command as terminal lines, in bounded memory and at a bounded rate. Pure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 # Characters kept of a line; the last is `…` if it was longer.
 LINE_CHARS = 2000
-# Maximum length of a piece of a line; the rest was overwritten or is cut.
+# Maximum characters of a piece of a line; the rest was overwritten or is cut.
 PIECE_CHARS = 4 * LINE_CHARS
 TAB = 8
 
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\r\b\t]")
-_BEGUN_ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*)?$")
+_PARTIAL_ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*)?$")
 # Maximum length of an escape sequence.
 _ESCAPE_CHARS = 32
 
 
 class CommandOutput(NamedTuple):
-    """Lines to show, after `skipped` ones that are not shown. `continues`: the first replaces the last line shown,
-    which was unfinished."""
+    """Lines to show, after `skipped` lines that are not shown. `continues`: the first line replaces the last shown
+    line, which was unfinished."""
 
     lines: tuple[str, ...]
     skipped: int
@@ -39,19 +39,19 @@ class OutputLines:
         self._shown: str | None = None
 
     def take(self, data: bytes, lines: int, chars: int) -> CommandOutput:
-        """The newest lines of `data`, up to a number of lines and characters; the others are counted as skipped.
+        """Return the newest lines of `data`, at most `lines` and `chars`; the others are counted as skipped.
 
-        The last line may be unfinished; without room for it, it is shown once more of it arrives.
+        The last line may be unfinished; if there is no room for it, it is shown when more of it arrives.
         """
-        *ends, begun = data.split(b"\n")
+        *ends, partial = data.split(b"\n")
         dropped = max(0, len(ends) - max(0, lines))
-        begun_before = self._shown is not None
+        partial_shown = self._shown is not None
         if dropped:
             self._row = _Row()
         texts = [self._finish(end) for end in ends[dropped:]]
-        self._row.write(begun)
+        self._row.write(partial)
         # A line that was shown and is empty now was erased.
-        unfinished = bool(begun) and len(texts) < lines and bool(self._row.text() or (self._shown and not ends))
+        unfinished = bool(partial) and len(texts) < lines and bool(self._row.text() or (self._shown and not ends))
         if unfinished:
             texts.append(self._row.text())
         kept = _newest(texts, chars)
@@ -61,12 +61,13 @@ class OutputLines:
         if unfinished and kept:
             self._shown = texts[-1]
         whole = not dropped and not lost
-        # A line whose beginning was shown, and an unfinished one, are not lost.
-        spared = (begun_before and bool(ends) and not whole) + (unfinished and not kept)
-        return CommandOutput(tuple(texts[lost:]), dropped + lost - spared, begun_before and whole and bool(texts))
+        # A line whose beginning was shown is not skipped, nor is the unfinished line.
+        not_skipped = (partial_shown and bool(ends) and not whole) + (unfinished and not kept)
+        skipped = dropped + lost - not_skipped
+        return CommandOutput(tuple(texts[lost:]), skipped, partial_shown and whole and bool(texts))
 
     def rest(self) -> CommandOutput:
-        """The last line if it is unfinished and not shown in its current form."""
+        """Return the unfinished last line if its current text was not shown."""
         text = self._row.text()
         if text == (self._shown or ""):
             return CommandOutput((), 0, False)
@@ -90,14 +91,14 @@ class _Row:
         self._escape = ""
 
     def write(self, data: bytes, last: bool = False) -> None:
-        text = self._escape + _last_writing(self._decode(data, last))
-        begun = None if last else _BEGUN_ESCAPE.search(text)
-        self._escape = begun[0] if begun and len(begun[0]) < _ESCAPE_CHARS else ""
+        text = self._escape + _shortened(self._decode(data, last))
+        partial = None if last else _PARTIAL_ESCAPE.search(text)
+        self._escape = partial[0] if partial and len(partial[0]) < _ESCAPE_CHARS else ""
         text = text.removesuffix(self._escape)
         at = 0
         for control in _CONTROL.finditer(text):
             self._put(text[at : control.start()])
-            self._obey(control[0])
+            self._apply(control[0])
             at = control.end()
         self._put(text[at:])
 
@@ -113,7 +114,7 @@ class _Row:
         self._cells[self._column : self._column + len(text)] = text
         self._column += len(text)
 
-    def _obey(self, control: str) -> None:
+    def _apply(self, control: str) -> None:
         match control:
             case "\r":
                 self._column = 0
@@ -129,8 +130,8 @@ class _Row:
                 self._put(control)
 
 
-def _last_writing(text: str) -> str:
-    """The end of a piece that is too long, without overwritten text."""
+def _shortened(text: str) -> str:
+    """Cut a piece that is too long; text before its last carriage return is dropped first, as overwritten."""
     if len(text) <= PIECE_CHARS:
         return text
     before, _, last = text[:-1].rpartition("\r")
@@ -138,7 +139,7 @@ def _last_writing(text: str) -> str:
 
 
 def _newest(texts: list[str], chars: int) -> int:
-    """Number of lines at the end that fit into a number of characters."""
+    """Return how many of the last lines fit into `chars` characters."""
     for count, text in enumerate(reversed(texts)):
         chars -= len(text) + 1
         if chars < 0:
@@ -147,7 +148,7 @@ def _newest(texts: list[str], chars: int) -> int:
 
 
 class OutputBudget:
-    """A token bucket: `most` at once, refilled by `per_second`."""
+    """A token bucket: capacity `most`, refilled at `per_second`."""
 
     def __init__(self, most: float, per_second: float) -> None:
         self._most = most
@@ -156,7 +157,7 @@ class OutputBudget:
         self._then = 0.0
 
     def at(self, now: float) -> int:
-        """The amount available at `now` (s, monotonic)."""
+        """Return the amount available at `now` (s, monotonic)."""
         self._left = min(self._most, self._left + self._per_second * max(0.0, now - self._then))
         self._then = now
         return int(self._left)

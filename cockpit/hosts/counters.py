@@ -1,4 +1,4 @@
-"""The kernel's named counters over several frames, of which each has only the lines that changed. Pure."""
+"""The kernel's named counters, merged from frames that have only the changed lines. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cockpit.hosts.frames import Frame
 from cockpit.hosts.numbers import count, shown
 from cockpit.model import sar
 
-# Ports of which the accept queue is kept, and the limit of a port's number and of a queue.
+# Maximum number of ports with an accept queue; exclusive limits of a port number and of a queue's length.
 _PORTS, _PORT_LIMIT, _QUEUE_LIMIT = 256, 1 << 16, 1 << 32
 _LISTEN = "/proc/net/tcp"
 _BACKLOG = "/proc/net/backlog"
@@ -30,7 +30,7 @@ _Pairs = Iterator[tuple[str, bytes]]
 
 
 class CounterTable:
-    """The counters of one probe. Takes every frame."""
+    """The current counters of one probe. Must take every frame."""
 
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
@@ -38,10 +38,10 @@ class CounterTable:
         self.backlog: dict[int, int] = {}
 
     def take(self, frame: Frame) -> None:
-        """Replace the counters by those of the frame; one of changes keeps the others. Raises ValueError."""
+        """Set the counters to those of the frame; a frame of changes keeps all others. Raises ValueError."""
         found = dict(self.counters) if frame.there is not None else {}
         for path, parse in _FILES.items():
-            for name, number in _of(frame.files, path, parse):
+            for name, number in _parsed(frame.files, path, parse):
                 if name in KNOWN:
                     found[name] = _number(path, name, number)
         if not found.get("cgroup.version"):
@@ -51,7 +51,7 @@ class CounterTable:
         self.backlog = _ports(frame, _BACKLOG, self.backlog, 10)
 
 
-def _of(files: Mapping[str, bytes], path: str, parse: Callable[[bytes], _Pairs]) -> _Pairs:
+def _parsed(files: Mapping[str, bytes], path: str, parse: Callable[[bytes], _Pairs]) -> _Pairs:
     content = files.get(path)
     if content:
         yield from parse(content)
@@ -65,7 +65,7 @@ def _number(path: str, name: str, number: bytes) -> int:
 
 
 def _words(content: bytes) -> _Pairs:
-    """Lines `name number …`, the name perhaps with a colon."""
+    """Parse lines `name number …`; the name may end with a colon."""
     for line in content.splitlines():
         words = line.split(maxsplit=2)
         if len(words) > 1:
@@ -73,7 +73,7 @@ def _words(content: bytes) -> _Pairs:
 
 
 def _sockets(content: bytes) -> _Pairs:
-    """Lines `TCP: inuse 51 orphan 0`."""
+    """Parse lines `TCP: inuse 51 orphan 0`."""
     for line in content.splitlines():
         head, *words = line.split() or [b""]
         for name, number in zip(words[::2], words[1::2], strict=False):
@@ -81,7 +81,7 @@ def _sockets(content: bytes) -> _Pairs:
 
 
 def _tables(content: bytes) -> _Pairs:
-    """Pairs of lines: `Tcp:` and names, `Tcp:` and their numbers."""
+    """Parse pairs of lines: `Tcp:` with names, `Tcp:` with their numbers."""
     for names, numbers in pairwise(line.split() for line in content.splitlines()):
         if names and numbers and names[0] == numbers[0] and not names[-1].isdigit():
             for name, number in zip(names[1:], numbers[1:], strict=False):
@@ -89,7 +89,7 @@ def _tables(content: bytes) -> _Pairs:
 
 
 def _pressure(resource: str) -> Callable[[bytes], _Pairs]:
-    """Lines `some avg10=0.00 … total=1218`."""
+    """Return a parser of lines `some avg10=0.00 … total=1218`."""
 
     def parse(content: bytes) -> _Pairs:
         for line in content.splitlines():
@@ -101,7 +101,7 @@ def _pressure(resource: str) -> Callable[[bytes], _Pairs]:
 
 
 def _tasks(content: bytes) -> _Pairs:
-    """`8.37 3.06 1.21 2/168 18307`: running tasks, all tasks."""
+    """Parse running and all tasks from `8.37 3.06 1.21 2/168 18307`."""
     words = content.split()
     if len(words) > 3:
         runnable, slash, tasks = words[3].partition(b"/")
@@ -110,25 +110,28 @@ def _tasks(content: bytes) -> _Pairs:
 
 
 def _ports(frame: Frame, path: str, known: dict[int, int], base: int) -> dict[int, int]:
-    """`0050 00000003 01BB 00000000`: numbers by port, summed over the sockets of a port. A line replaces all."""
+    """Parse `0050 00000003 01BB 00000000` to numbers by port, summed over a port's sockets.
+
+    A file replaces all `known` numbers; a frame of changes without the file keeps them.
+    """
     content = frame.files.get(path)
     if content is None:
         return known if frame.there is not None else {}
     words = content.split()
     found: dict[int, int] = {}
     for port, number in zip(words[::2], words[1::2], strict=False):
-        at = _based(port, base, _PORT_LIMIT)
+        at = _integer(port, base, _PORT_LIMIT)
         if at in found or len(found) < _PORTS:
-            found[at] = found.get(at, 0) + _based(number, base, _QUEUE_LIMIT)
+            found[at] = found.get(at, 0) + _integer(number, base, _QUEUE_LIMIT)
     return found
 
 
-def _based(word: bytes, base: int, limit: int) -> int:
+def _integer(word: bytes, base: int, limit: int) -> int:
     with suppress(ValueError):
         number = int(word, base) if len(word) <= 10 and word.isalnum() else limit
         if number < limit:
             return number
-    raise ValueError(f"/proc/net/tcp: {shown(word)} is no number below {limit}")
+    raise ValueError(f"/proc/net/tcp: {shown(word)} is not a number below {limit}")
 
 
 def _text(word: bytes) -> str:

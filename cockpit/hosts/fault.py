@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def fault(error: Exception) -> str:
-    """The type of the error and its place in the code, without its text, which may quote the host."""
+    """Describe an error by its type and source line. Its text is left out, because it may quote the host."""
     raised = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(raised[-1].filename).name}:{raised[-1].lineno}" if raised else ""
-    return f"internal error of cockpit: {type(error).__name__}{where}; please report it"
+    return f"internal error in cockpit: {type(error).__name__}{where}; please report it"

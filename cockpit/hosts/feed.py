@@ -1,4 +1,4 @@
-"""The feed of one host: connects, reads the probe at an interval, emits events, and reconnects by itself."""
+"""The feed of one host: connects, polls the probe, emits events, and reconnects after a loss."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSampl
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.load import LoadPlan
 
-# Seconds, or the interval if that is longer, after which a host that has not answered is slow.
+# A host is slow if it has not answered for this time (s), or for the interval if that is longer.
 OVERDUE = 1.5
-# Seconds, or three intervals if that is longer, after which a silent probe on a live connection is given up. A dead
-# connection ends sooner, by its keepalives.
+# A silent probe on a live connection is given up after this time (s), or three intervals if that is longer. Keepalives
+# end a dead connection sooner.
 PATIENCE = 15.0
-# Seconds before a lost host is tried again: first, longest.
+# Delays (s) before reconnecting to a lost host: first, maximum.
 FIRST_RETRY, LAST_RETRY = 1.0, 2.5
-# Seconds before a refused host is tried again: soon for a key, which the user may fix, rarely for a login, since
-# servers lock out frequent attempts.
+# Delays (s) before retrying a refused host: short after a key error, which the user may fix; long after a failed login,
+# since servers lock out frequent attempts.
 KEY_RETRY, LOGIN_RETRY = 15.0, 300.0
-# Maximum interval (s) at which cockpit checks whether it was paused itself.
+# Maximum interval (s) between two checks whether cockpit itself was paused.
 CHECK_INTERVAL = 1.0
 
 
 class HostFeed:
     """Watches one host; its events go to `emit`, in session time.
 
-    `asker` asks a person for passphrases, passwords and unknown host keys; None: a host that needs them is refused.
-    `keyring` has the unlocked keys of the session. `plan` names the target: on its own host, the processes of other
-    servers of the same name are left out.
+    `asker` prompts for passphrases, passwords and unknown host keys; None: a host that needs them is refused.
+    `keyring` has the unlocked keys of the session. `plan` has the target: on the target's host, processes of other
+    servers with the same name are left out.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class HostFeed:
         self._shell: Shell | None = None
         self._outside: Shell | None = None
         self._opening = asyncio.Lock()
-        self._ending: asyncio.Future[None] | None = None
+        self._outside_closed: asyncio.Future[None] | None = None
         self._connected = asyncio.Event()
-        # The error because of which the host is not up.
+        # The last error while the host is not up.
         self.failure: CockpitError | None = None
         self._reported: tuple[HostCondition, str] | None = None
         self._interval = PollInterval(config.interval)
@@ -87,14 +87,14 @@ class HostFeed:
     async def run(self) -> None:
         """Watch until cancelled, then close the probe and the connection.
 
-        After invalid data from the host or an internal error, the host is lost and soon tried again.
+        After invalid data from the host or an internal error, the host is lost, and the feed reconnects.
         """
         self._report("connecting")
         try:
             await self._keep_watching()
         finally:
-            if self._outside is not None and self._ending is not None:
-                await _drop(self._ending)
+            if self._outside is not None and self._outside_closed is not None:
+                await _cancel(self._outside_closed)
                 await self._outside.close()
 
     async def _keep_watching(self) -> NoReturn:
@@ -117,27 +117,28 @@ class HostFeed:
                 await asyncio.sleep(LAST_RETRY)
 
     async def shell(self) -> Shell:
-        """The connection of the probe, to share. Raises HostError if the host is not up."""
+        """Return the probe's connection, which others may share. Raises HostError if the host is not up."""
         if self._shell is None:
             condition, detail = self._reported or ("not watched", "")
             raise HostError(f"{self.config.name} is {condition}{': ' + detail if detail else ''}")
         return self._shell
 
     async def outside(self) -> Shell:
-        """A connection of its own to the machine from which the host is reached: it outlives the host, as a container
-        that restarts. Raises HostError, UsageError."""
+        """Return a separate connection to the machine from which the host is reached. It survives a restart of the
+        host, such as a container. Raises HostError, UsageError."""
         async with self._opening:
-            if self._outside is None or self._ending is None or self._ending.done():
+            if self._outside is None or self._outside_closed is None or self._outside_closed.done():
                 self._outside = await open_shell(self.config.outside, self.ssh_config, self._asking, self._keyring)
-                self._ending = asyncio.ensure_future(self._outside.wait_closed())
+                self._outside_closed = asyncio.ensure_future(self._outside.wait_closed())
             return self._outside
 
     def target_port(self) -> int | None:
-        """The port of the target if it is on this host. Raises UsageError for an invalid ssh_config."""
+        """Return the target's port; None if the target is on another host. Raises UsageError for an invalid
+        ssh_config."""
         return port_here(self._plan, self.config, self.ssh_config) if self._plan else None
 
     async def up(self) -> Shell:
-        """The connection of the probe, once there is one."""
+        """Wait until the host is up; return the probe's connection."""
         while self._shell is None:
             await self._connected.wait()
         return self._shell
@@ -163,36 +164,36 @@ class HostFeed:
             await shell.close()
 
     async def _sample(self, shell: Shell, probe: Probe) -> NoReturn:
-        """Sample at every multiple of the current interval; missed ones are skipped."""
-        begun = self._clock.now()
-        gone = asyncio.ensure_future(shell.wait_closed())
+        """Sample at every multiple of the current interval; missed samples are skipped."""
+        start = self._clock.now()
+        closed = asyncio.ensure_future(shell.wait_closed())
         try:
             while True:
                 await self._read(probe)
                 interval = self._interval.interval
-                due = begun + (math.floor((self._clock.now() - begun) / interval) + 1) * interval
-                await self._tick(gone, due)
+                due = start + (math.floor((self._clock.now() - start) / interval) + 1) * interval
+                await self._tick(closed, due)
         finally:
-            await _drop(gone)
+            await _cancel(closed)
 
-    async def _tick(self, gone: asyncio.Future[None], due: float) -> None:
-        """Wait for the next tick. Raises HostError if the connection ends before."""
-        while not gone.done():
-            if self._clock.now() >= due or await self._wait(gone, due):
+    async def _tick(self, closed: asyncio.Future[None], due: float) -> None:
+        """Wait for the next tick. Raises HostError if the connection ends first."""
+        while not closed.done():
+            if self._clock.now() >= due or await self._wait(closed, due):
                 return
         raise HostError("connection lost", subject=self.config.name)
 
     async def _read(self, probe: Probe) -> None:
-        """Emit one sample, or none if cockpit itself was paused. Raises HostError if no answer comes."""
+        """Read and emit a sample; if cockpit itself was paused, emit none. Raises HostError without an answer."""
         sent = self._clock.now()
-        asked = asyncio.ensure_future(probe.read())
+        answer = asyncio.ensure_future(probe.read())
         try:
-            paused = await self._answer(asked)
-            reading = await asked
+            paused = await self._wait_for_answer(answer)
+            reading = await answer
         finally:
-            await _drop(asked)
+            await _cancel(answer)
         received = self._clock.now()
-        self._see_restart(reading)
+        self._check_reboot(reading)
         self._report("up")
         if paused:
             return
@@ -207,32 +208,32 @@ class HostFeed:
             )
         )
 
-    async def _answer(self, asked: asyncio.Future[HostReading]) -> bool:
+    async def _wait_for_answer(self, answer: asyncio.Future[HostReading]) -> bool:
         """Wait for the answer, and report if it is overdue; return whether cockpit itself was paused."""
         overdue, patience = max(OVERDUE, self._interval.interval), max(PATIENCE, 3 * self._interval.interval)
         since, paused = self._clock.now(), False
-        while not asked.done():
+        while not answer.done():
             waited = self._clock.now() - since
             if waited >= overdue:
                 self._report("slow", _slow(waited))
             if waited >= patience:
                 raise HostError(f"connected, but no answer for {patience:g} s", subject=self.config.name)
             next_report = min(at for at in (overdue, SILENCE + CHECK_INTERVAL, patience) if at > waited)
-            if await self._wait(asked, since + next_report):
+            if await self._wait(answer, since + next_report):
                 since, paused = self._clock.now(), True
         return paused
 
-    async def _wait(self, waited_for: asyncio.Future[Any], until: float) -> bool:
-        """Wait until then (session time), at most CHECK_INTERVAL seconds; return whether cockpit itself was paused."""
+    async def _wait(self, future: asyncio.Future[Any], until: float) -> bool:
+        """Wait for the future, at most until a session time or CHECK_INTERVAL; return whether cockpit was paused."""
         left = until - self._clock.now()
-        await asyncio.wait([waited_for], timeout=max(0.0, min(CHECK_INTERVAL, left)))
+        await asyncio.wait([future], timeout=max(0.0, min(CHECK_INTERVAL, left)))
         paused = self._pauses.paused_seconds()
         if paused:
-            self._report("lost", f"cockpit itself did not run for {paused:.0f} s")
+            self._report("lost", f"cockpit itself was paused for {paused:.0f} s")
         return paused > 0
 
     async def _pause_after_refusal(self, error: CockpitError, seconds: float) -> None:
-        """Wait; if an answer would help, only until the person wants to be asked."""
+        """Wait before the next attempt; if the user can answer a question, at most until the user wants to."""
         if self._asking is None or not isinstance(error, HostKeyUnknown | Unanswered):
             await asyncio.sleep(seconds)
             return
@@ -240,11 +241,11 @@ class HostFeed:
         try:
             await asyncio.wait([wanted], timeout=seconds)
         finally:
-            await _drop(wanted)
+            await _cancel(wanted)
 
-    def _see_restart(self, reading: HostReading) -> None:
+    def _check_reboot(self, reading: HostReading) -> None:
         if reading.uptime < self._uptime:
-            self._report("lost", f"it was rebooted {reading.uptime:.0f} s ago")
+            self._report("lost", f"rebooted {reading.uptime:.0f} s ago")
         self._uptime = reading.uptime
 
     def _was_up(self) -> bool:
@@ -255,7 +256,7 @@ class HostFeed:
         self._report(condition, error.problem)
 
     def _report(self, condition: HostCondition, detail: str = "", facts: HostFacts | None = None) -> None:
-        """Emit a changed condition; an unchanged `lost` keeps its time while the host is tried again."""
+        """Emit the condition if it changed, so that `lost` keeps its start time during retries."""
         if self._reported == (condition, detail):
             return
         self._reported = (condition, detail)
@@ -265,7 +266,7 @@ class HostFeed:
 
 
 def retries() -> Iterator[float]:
-    """Seconds to wait before each further attempt to reach a lost host."""
+    """Yield the delays (s) before each attempt to reconnect to a lost host."""
     wait = FIRST_RETRY
     while True:
         yield wait
@@ -273,11 +274,11 @@ def retries() -> Iterator[float]:
 
 
 def _slow(waited: float) -> str:
-    """A dead connection is closed by its keepalives after SILENCE; before, it may be either."""
-    return "connected, but the probe does not answer" if waited > SILENCE else "its answer is overdue"
+    """Describe a late answer. After SILENCE, keepalives would have closed a dead connection, so the probe is late."""
+    return "connected, but the probe does not answer" if waited > SILENCE else "answer overdue"
 
 
-async def _drop(future: asyncio.Future[Any]) -> None:
+async def _cancel(future: asyncio.Future[Any]) -> None:
     """Cancel a future and ignore its error."""
     future.cancel()
     await asyncio.wait([future])

@@ -1,4 +1,4 @@
-"""Assembles frames from lines of the probe's output; incomplete frames and other lines are dropped. Pure.
+"""Assembles frames from lines of the probe's output; drops incomplete frames and other lines. Pure.
 
     #cockpit begin 7
     #cockpit disks sda nvme0n1
@@ -8,7 +8,7 @@
     #cockpit there 4711 4712
     #cockpit end 7
 
-Every line of a file begins with the file's name, so that no process can forge another line by its name.
+Every line of a file starts with the file's path, so a process cannot forge other lines by its name.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from typing import NamedTuple
 from cockpit.hosts.numbers import count
 
 MARK = b"#cockpit "
-# Bytes kept of a process's file; command lines are unlimited.
+# Maximum bytes kept of a process's file; the kernel does not limit command lines.
 FILE_LIMIT = 65536
-# Bytes of a system-wide file, which is useless if cut: 8192 CPUs take 1 MiB of /proc/stat.
+# Maximum bytes of a system-wide file, which is useless if cut: 8192 CPUs take 1 MiB of /proc/stat.
 SYSTEM_FILE_LIMIT = 4 * 1024 * 1024
-# Watched processes of a host.
+# Maximum number of watched processes of a host.
 PROCESSES_LIMIT = 16384
-# Files of a frame: five of each process, and those of the system and the probe.
+# Maximum number of files of a frame: five per process, and those of the system and the probe.
 FILES_LIMIT = 5 * PROCESSES_LIMIT + 64
-# Bytes of a frame; LINE_COST is added per line for reading it.
+# Maximum bytes of a frame; each line counts LINE_COST more, for the time to read it.
 FRAME_LIMIT, LINE_COST = 24 * 1024 * 1024, 64
 # The longest path is `/proc/4194304/smaps_rollup`.
 _PATH_BYTES = 64
-# Digits of a frame's number.
+# Maximum digits of a frame's number.
 _NUMBER_DIGITS = 18
-# The highest number that a process can have.
+# Exclusive limit of process IDs; the kernel's own is 2^22.
 PID_LIMIT = 2**22 + 1
 
 
 class Frame(NamedTuple):
     """One reading of the probe: files by path, names of disks and of devices on disks (`layered`).
 
-    `longest` is the length of the longest line. `there` are the pids of the watched processes; only those that changed
-    since the previous frame have files (None: all have). `hidden`: the probe cannot see processes of other users.
+    `longest` is the length of the longest line. `there` are the PIDs of all watched processes in a frame of changes,
+    which has files only of changed processes; None: a full frame. `hidden`: other users' processes are not visible.
     """
 
     number: int
@@ -67,7 +67,7 @@ class FrameReader:
         self._bytes = 0
 
     def take(self, line: bytes) -> Frame | None:
-        """The frame that this line completes, if any. Raises ValueError for invalid output."""
+        """Take a line; return the frame that it completes, if any. Raises ValueError for invalid output."""
         size = len(line)
         self._bytes += size + LINE_COST
         if self._bytes > FRAME_LIMIT:
@@ -84,21 +84,21 @@ class FrameReader:
         return None
 
     def _add(self, path: str, content: bytes) -> None:
-        """Most files are a line; what is longer is gathered, but not without end."""
-        held = self._files.get(path)
-        if held is None:
+        """Append a line to a file, within the limits. Most files have one line, so only longer ones get a bytearray."""
+        earlier = self._files.get(path)
+        if earlier is None:
             if len(self._files) >= FILES_LIMIT:
                 raise ValueError(f"a frame has more than {FILES_LIMIT} files")
             self._files[path] = content[:FILE_LIMIT]
             return
-        if not isinstance(held, bytearray):
-            self._files[path] = held = bytearray(held)
+        if not isinstance(earlier, bytearray):
+            self._files[path] = earlier = bytearray(earlier)
         if path[6:7].isdigit():
-            held += content[: max(0, FILE_LIMIT - len(held))]
-        elif len(held) + len(content) > SYSTEM_FILE_LIMIT:
+            earlier += content[: max(0, FILE_LIMIT - len(earlier))]
+        elif len(earlier) + len(content) > SYSTEM_FILE_LIMIT:
             raise ValueError(f"{path} is longer than {SYSTEM_FILE_LIMIT // 1024 // 1024} MiB")
         else:
-            held += content
+            earlier += content
 
     def _mark(self, words: list[bytes]) -> Frame | None:
         match words:
@@ -131,12 +131,12 @@ class FrameReader:
         self._longest = 0
 
     def _end(self, number: bytes) -> Frame | None:
-        begun, self._number = self._number, None
+        begin_number, self._number = self._number, None
         self._bytes = 0
-        if begun is None or number != str(begun).encode():
+        if begin_number is None or number != str(begin_number).encode():
             return None
         return Frame(
-            number=begun,
+            number=begin_number,
             files={path: bytes(content) for path, content in self._files.items()},
             disks=self._disks,
             longest=self._longest,

@@ -1,39 +1,39 @@
-"""Session times of a host's readings. Pure."""
+"""Converts a host's uptime to session time. Pure."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import NamedTuple
 
-# Responses over which the two clocks are compared: enough to include a quick one, too few for drift to matter.
+# Number of readings over which the clocks are compared: enough to include a fast one, too few for drift to matter.
 KEPT = 30
-# Resolution of the host's uptime (s); it is truncated.
+# Resolution (s) of the host's uptime, which is truncated.
 STEP = 0.01
 
 
 class _Offset(NamedTuple):
-    """Bounds of the offset between session time and the host's uptime (s)."""
+    """Bounds (s) of session time minus the host's uptime."""
 
-    least: float
-    most: float
+    lower: float
+    upper: float
 
 
 class HostClock:
-    """Compares the host's uptime with session time over several responses, so that quick responses place slow ones."""
+    """The offset between session time and a host's uptime, from several readings; fast readings give narrow bounds."""
 
     def __init__(self) -> None:
         self._offsets: deque[_Offset] = deque(maxlen=KEPT)
 
     def place(self, sent: float, received: float, uptime: float) -> float:
-        """The session time (s) of a reading, between request and response."""
+        """Return the session time (s) of a reading, between `sent` and `received`."""
         offset = _Offset(sent - uptime - STEP, received - uptime)
         self._offsets.append(offset)
-        least, most = self._bounds()
-        if least > most + STEP:  # one of the clocks jumped: a reboot, or this machine slept
+        lower, upper = self._bounds()
+        if lower > upper + STEP:  # one of the clocks jumped: a reboot, or this machine was suspended
             self._offsets.clear()
             self._offsets.append(offset)
-            least, most = offset
-        return min(max(uptime + STEP / 2 + (least + most) / 2, sent), received)
+            lower, upper = offset
+        return min(max(uptime + STEP / 2 + (lower + upper) / 2, sent), received)
 
     def _bounds(self) -> _Offset:
-        return _Offset(max(offset.least for offset in self._offsets), min(offset.most for offset in self._offsets))
+        return _Offset(max(offset.lower for offset in self._offsets), min(offset.upper for offset in self._offsets))

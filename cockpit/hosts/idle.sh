@@ -1,18 +1,17 @@
-# idle READER SECONDS: ends this shell and its child processes once READER, which reads the standard input, has read
-# nothing for SECONDS to twice SECONDS: the client was stopped, or vanished without closing the input. READER is this
-# shell or a child of it. A process that waits for input is not scheduled until some arrives: its context switches do not
-# change. To run in the background. `end_idle PID` ends it and waits for its end: the first process of a container may
-# not wait for those that are left to it.
+# idle READER SECONDS: end this shell and its descendants when READER has read no standard input for SECONDS to
+# 2 * SECONDS, because the client was stopped or vanished without closing the input. Run it in the background. READER is
+# this shell or a child of it. A process that waits for input is not scheduled, so its context switches do not change.
+# `end_idle PID` ends the watchdog and waits for it: the first process of a container may not wait for orphans.
 idle() {
   exec </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&-
-  nap= before=
+  sleeper= before=
   # A shell that has not started its command yet may lose SIGTERM.
-  trap '[ -z "$nap" ] || { kill -KILL "$nap"; wait "$nap"; }; exit 0' TERM
+  trap '[ -z "$sleeper" ] || { kill -KILL "$sleeper"; wait "$sleeper"; }; exit 0' TERM
   while :; do
-    sleep "$2" & nap=$!
-    wait "$nap"
+    sleep "$2" & sleeper=$!
+    wait "$sleeper"
     switches=
-    reads "$1" || exit 0
+    reader_runs "$1" || exit 0
     while read -r key count; do
       case $key in *voluntary_ctxt_switches:) switches=$switches.$count ;; esac
     done < "/proc/$1/status"
@@ -20,24 +19,24 @@ idle() {
     [ "$switches" != "$before" ] || break
     before=$switches
   done
-  relatives
-  signal_family TERM
+  find_descendants
+  signal_tree TERM
   sleep 1
-  signal_family KILL
+  signal_tree KILL
 }
 
-# bash reports a killed job while it waits for it.
+# bash reports a killed job when it waits for the job.
 end_idle() {
   kill "$1"
   wait "$1"
 } 2>/dev/null
 
-signal_family() {
-  for pid in $family; do [ "$pid" = "$own" ] || kill "-$1" "$pid"; done
+signal_tree() {
+  for pid in $tree; do [ "$pid" = "$own" ] || kill "-$1" "$pid"; done
 }
 
-# Whether it still is this shell or a child of it. In a PID namespace without a /proc of its own, none is.
-reads() {
+# Whether PID $1 still is this shell or a child of it; false in a PID namespace without its own /proc.
+reader_runs() {
   file=/proc/$1/stat
   [ "$1" != $$ ] || file=/proc/self/stat
   read -r line < "$file" || return
@@ -45,19 +44,19 @@ reads() {
   [ "$2" = $$ ]
 }
 
-# Sets family to the PIDs of this shell and of its descendants, own to that of the watchdog.
-relatives() {
+# Set tree to the PIDs of this shell and its descendants, own to the PID of the watchdog.
+find_descendants() {
   read -r own line < /proc/self/stat
-  family=" $$ " known=
-  until [ "$family" = "$known" ]; do
-    known=$family
+  tree=" $$ " known=
+  until [ "$tree" = "$known" ]; do
+    known=$tree
     for pid in /proc/[0-9]*; do
       read -r line < "$pid/stat" || continue
       pid=${pid#/proc/}
       set -- ${line##*) }
-      case $family in
+      case $tree in
         *" $pid "*) ;;
-        *" $2 "*) family="$family$pid " ;;
+        *" $2 "*) tree="$tree$pid " ;;
       esac
     done
   done

@@ -1,4 +1,4 @@
-"""Known host keys. asyncssh only reports that a key is not trusted; cockpit tells an unknown from a changed key."""
+"""Known host keys. asyncssh only reports an untrusted key; cockpit distinguishes unknown from changed keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KRL = b"SSHKRL\n\0"
 
 @dataclass(frozen=True)
 class KnownKey:
-    """A key that known_hosts has for a host, and the file and line (from 1) of its entry."""
+    """A host's key in known_hosts, with the file and line (from 1) of its entry."""
 
     file: Path
     line: int
@@ -33,11 +33,11 @@ class KnownKey:
 
 
 class KnownHosts:
-    """The entries for one host in its known_hosts files; missing files have none.
+    """The entries for one host in its known_hosts files; missing files have no entries.
 
-    As in ssh(1), they are looked up under `[host]:port` for a port other than 22, and under the plain name only if that
-    has no key; a HostKeyAlias (`is_alias`) never has a port. Keys that either name revokes are refused, as are those of
-    the RevokedHostKeys file (`revoked`).
+    As in ssh(1), keys are looked up under `[host]:port` for a port other than 22, and under the plain name only if
+    `[host]:port` has no key; a HostKeyAlias (`is_alias`) never has a port. Keys revoked under either name are refused,
+    as are the keys of the RevokedHostKeys file (`revoked`).
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class KnownHosts:
         self.revoked: Keys = [*revoked, *(entry.key for _, entry in matches if entry.marker == "revoked")]
         self.trusted = self._first(matches, "")
         self.authorities = self._first(matches, "cert-authority")
-        # An entry without the port may belong to another server of that name.
+        # An entry without the port may belong to another server on the same host.
         self.expected = [entry for name, entry in matches if name == self.lookup and entry.marker == ""]
 
     def entries(self, _host: str, _address: str, _port: int | None) -> tuple[Keys, Keys, Keys]:
-        """Trusted keys, trusted authorities and revoked keys, for asyncssh; by name alone, as in ssh(1)."""
+        """Return trusted keys, trusted authorities and revoked keys, for asyncssh; by name only, as in ssh(1)."""
         return self.trusted, self.authorities, self.revoked
 
     def _first(self, matches: Sequence[tuple[str, KnownKey]], marker: str) -> Keys:
-        """The keys with this marker under the first name that has any."""
+        """Return the keys with this marker under the first name that has any."""
         found = [(name, entry.key) for name, entry in matches if entry.marker == marker]
         return [key for name, key in found if name == found[0][0]]
 
@@ -73,14 +73,14 @@ def _entries(files: Sequence[Path], name: str) -> Iterator[KnownKey]:
 
 
 def read_revoked(host: str, file: Path) -> Keys:
-    """The public keys of a RevokedHostKeys file, one per line. Raises UsageError."""
+    """Read the public keys of a RevokedHostKeys file, one per line. Raises UsageError."""
     subject = f"{host}: RevokedHostKeys {file}"
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise UsageError(f"{subject}: {error.strerror}; ssh refuses every host key then") from None
+        raise UsageError(f"{subject}: {error.strerror}; ssh refuses every host key without it") from None
     if data.startswith(_KRL):
-        raise UsageError(f"{subject}: cockpit reads no binary KRL; list the public keys, one per line")
+        raise UsageError(f"{subject}: binary KRLs are not supported; list the public keys, one per line")
     keys: Keys = []
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith(b"#"):
@@ -92,7 +92,7 @@ def read_revoked(host: str, file: Path) -> Keys:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, SSHKnownHosts]]:
-    """Each line parsed alone, with its number, so that an invalid line hides no other."""
+    """Yield each line with its number, parsed alone, so that an invalid line does not hide others."""
     try:
         text = file.read_text(errors="replace")
     except OSError:
@@ -107,7 +107,7 @@ def _lines(file: Path) -> Iterator[tuple[int, SSHKnownHosts]]:
 
 
 def offered(where: str, lookup: str, key: SSHKey, file: Path, hashed: bool) -> OfferedKey:
-    """An unknown key with its line for `file`; `hashed` hides the host's name in it."""
+    """Return an unknown key with its line for `file`; `hashed`: the line has a hash of the host's name."""
     public = " ".join(key.export_public_key().decode().split()[:2])
     name = _hashed(lookup) if hashed else lookup
     return OfferedKey(where, key.get_algorithm(), key.get_fingerprint(), file, f"{name} {public}")
@@ -119,18 +119,18 @@ def accept(key: OfferedKey) -> None:
         key.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(key.file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "rb+", buffering=0) as file:
-            begun = file.seek(0, os.SEEK_END) == 0 or _ends_a_line(file.fileno())
-            file.write(f"{'' if begun else chr(10)}{key.line}\n".encode())
+            at_line_start = file.seek(0, os.SEEK_END) == 0 or _ends_with_newline(file.fileno())
+            file.write(f"{'' if at_line_start else chr(10)}{key.line}\n".encode())
     except OSError as error:
-        raise HostError(f"its key cannot be written to {key.file}: {error.strerror}", subject=key.where) from None
+        raise HostError(f"the host key cannot be written to {key.file}: {error.strerror}", subject=key.where) from None
 
 
-def _ends_a_line(descriptor: int) -> bool:
+def _ends_with_newline(descriptor: int) -> bool:
     return os.pread(descriptor, 1, os.fstat(descriptor).st_size - 1) == b"\n"
 
 
 def _hashed(name: str) -> str:
-    """As `ssh-keygen -H`: |1|salt|HMAC-SHA1 of the name."""
+    """Hash a name as `ssh-keygen -H` does: |1|salt|HMAC-SHA1 of the name."""
     salt = os.urandom(20)
     digest = hmac.new(salt, name.encode(), hashlib.sha1).digest()
     return "|1|" + "|".join(base64.b64encode(part).decode() for part in (salt, digest))

@@ -16,7 +16,7 @@ from cockpit.model.errors import HostError
 
 
 class _Protocol(SubprocessStreamProtocol):
-    """Reports the end of the process, even if others still hold its pipes."""
+    """Reports the end of the process, even if other processes still have its pipes open."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=CHUNK, loop=loop)
@@ -76,7 +76,7 @@ class _Command:
         self.process.stdin.close()
 
     def close(self) -> None:
-        """Kill it with all of its session, if it still runs."""
+        """Kill the process and its session, if it still runs."""
         if not self._exited.is_set():
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -86,13 +86,13 @@ class _Command:
         self._transport.close()
 
     async def end(self) -> None:
-        """Kill it and wait for its end."""
+        """Kill the process and wait for its end."""
         self.close()
         await self.wait_closed()
 
 
 class LocalShell:
-    """`sh` on this machine; `name` is its name in errors."""
+    """`sh` on this machine; errors name it as `name`."""
 
     def __init__(self, name: str = "this machine") -> None:
         self._name = name
@@ -116,8 +116,8 @@ class LocalShell:
         if self._closed.is_set():
             channel.close()
             await channel.wait_closed()
-            raise HostError("its shell was closed", subject=self._name)
-        self._channels = [*(known for known in self._channels if not known.gone), channel]
+            raise HostError("the shell was closed", subject=self._name)
+        self._channels = [*(other for other in self._channels if not other.gone), channel]
         return channel
 
     async def open_stream(self, host: str, port: int) -> StreamWire:
@@ -143,5 +143,5 @@ class LocalShell:
 
     async def _start(self, interpreter: str) -> _Command:
         if self._closed.is_set():
-            raise HostError("its shell was closed", subject=self._name)
+            raise HostError("the shell was closed", subject=self._name)
         return await _Command.start(self._name, f"exec {interpreter}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# What a recording's integers can hold; no counter of a kernel gets there.
+# Exclusive limit of integers in a recording; no counter of a kernel reaches it.
 INTEGER_LIMIT = 2**63
 _DIGITS = 19
 # The kernel's own limits are 15 (interfaces), 31 (disks), 63 (names of kernel threads) and 64 (host names) bytes.
@@ -12,7 +12,7 @@ TIME_LIMIT = 253_402_300_800
 
 
 def count(word: bytes, limit: int = INTEGER_LIMIT) -> int:
-    """An integer from 0 to `limit`, exclusive."""
+    """Parse an integer from 0 to `limit`, exclusive."""
     if len(word) <= _DIGITS and word.isdigit():
         number = int(word)
         if number < limit:
@@ -21,12 +21,12 @@ def count(word: bytes, limit: int = INTEGER_LIMIT) -> int:
 
 
 def signed(word: bytes) -> int:
-    """An integer that may be negative, as niceness and terminal groups are."""
+    """Parse an integer that may be negative, such as a nice value or a terminal's process group."""
     return -count(word[1:]) if word.startswith(b"-") else count(word)
 
 
 def decimal(word: bytes, limit: int) -> float:
-    """A number such as 12.50 from 0 to `limit`, exclusive; no exponent, no sign."""
+    """Parse a number such as 12.50 from 0 to `limit`, exclusive; no exponent, no sign."""
     whole, dot, fraction = word.partition(b".")
     if len(fraction) > _DIGITS or (dot and not fraction.isdigit()):
         raise ValueError(f"{shown(word)} is not a number")
@@ -41,5 +41,5 @@ def name(raw: bytes) -> str:
 
 
 def shown(word: bytes) -> str:
-    """At most 24 bytes of it, for an error."""
+    """Quote at most 24 bytes of a word, for an error."""
     return repr(word[:24].decode("utf-8", "replace")) + ("…" if len(word) > 24 else "")

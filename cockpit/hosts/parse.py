@@ -21,17 +21,17 @@ from cockpit.model.hosts import (
     ProcessCounters,
 )
 
-# The most CPUs that a kernel can be built for.
+# Maximum number of CPUs that a kernel can be built for.
 CPUS_LIMIT = 8192
 # Maximum number of disks, of interfaces, and of lines of a file.
 DEVICES_LIMIT, LINES_LIMIT = 10_000, 20_000
 # Clock ticks per second, and bytes of a page.
 _HZ_LIMIT, _PAGE_LIMIT = 10_001, 2**22
-# KiB, so that the bytes can be represented too.
+# Limit in KiB, so that the number of bytes can be represented too.
 _MEMORY_LIMIT = INTEGER_LIMIT // 1024
 _LOAD_LIMIT = 2**32
-# Maximum lag (s) of the kernel's clock of whole seconds: a tick of the slowest kernel, 100 per second.
-_COARSE = 0.01
+# Maximum lag (s) of the kernel's clock in whole seconds: a tick of the slowest kernel, 100 Hz.
+_CLOCK_TICK = 0.01
 
 # `boot` is the boot id: hosts with the same one share a machine.
 FACTS = ("hostname", "kernel", "cpus", "hz", "page", "boot")
@@ -40,7 +40,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 def facts(lines: Mapping[str, str]) -> HostFacts:
-    """The facts that the probe prints before its first frame. Raises ValueError, KeyError."""
+    """Parse the facts that the probe prints before its first frame. Raises ValueError, KeyError."""
     hostname, kernel, cpus, hz, page = (lines[fact].encode() for fact in FACTS[:5])
     return HostFacts(
         hostname=name(hostname),
@@ -59,12 +59,12 @@ def _above_zero(number: int, unit: str) -> int:
 
 
 def wall_clock(date: str) -> tuple[float, float]:
-    """The output of `date +%s.%N` as (epoch seconds, maximum error). A date without %N prints whole seconds, which may
-    be a clock tick late. Raises ValueError."""
+    """Parse the output of `date +%s.%N` to (epoch seconds, maximum error). A date without %N prints whole seconds,
+    which may be a clock tick late. Raises ValueError."""
     seconds, _, fraction = date.strip().partition(".")
     if fraction.isdigit():
         return decimal(f"{seconds}.{fraction}".encode(), TIME_LIMIT), 0.0
-    half = (1 + _COARSE) / 2
+    half = (1 + _CLOCK_TICK) / 2
     return count(seconds.encode(), TIME_LIMIT) + half, half
 
 
@@ -75,7 +75,7 @@ def reading(
     pss: int | None = None,
     processes_cpu: int | None = None,
 ) -> HostReading:
-    """The counters of a frame. The wall clock is boot time plus uptime, as in ps: to the second."""
+    """Return the counters of a frame. The wall clock is boot time plus uptime, as in ps, accurate to a second."""
     stat = _parsed(frame, "/proc/stat", _table)
     uptime = _parsed(frame, "/proc/uptime", _uptime)
     known = frame.disks | frame.layered
@@ -103,14 +103,14 @@ def reading(
 
 
 def probe_seconds(frame: Frame, hz: int) -> float:
-    """CPU time (s) of the probe's processes and of their children, since they started."""
-    own = (content for path, content in frame.files.items() if path.startswith(("/proc/./", "/proc/self/")))
-    fields = (content.rpartition(b")")[2].split() for content in own)
+    """Return the CPU time (s) of the probe's processes and of their children, since they started."""
+    stats = (content for path, content in frame.files.items() if path.startswith(("/proc/./", "/proc/self/")))
+    fields = (content.rpartition(b")")[2].split() for content in stats)
     return sum(count(row[i]) for row in fields if len(row) > 14 for i in (11, 12, 13, 14)) / hz
 
 
 def _parsed(frame: Frame, path: str, parse: Callable[[bytes], _Parsed], *, needed: bool = True) -> _Parsed:
-    """The parsed content of a file. Raises ValueError that names the file."""
+    """Parse the content of a file. Raises ValueError that names the file."""
     content = frame.files.get(path, b"")
     if needed and not content:
         raise ValueError(f"{path} cannot be read")
@@ -121,7 +121,7 @@ def _parsed(frame: Frame, path: str, parse: Callable[[bytes], _Parsed], *, neede
 
 
 def _representable(name: str, number: int) -> int:
-    """The number. Raises ValueError if a recording cannot hold it."""
+    """Return the number. Raises ValueError if it is too large for a recording."""
     if number >= INTEGER_LIMIT:
         raise ValueError(f"{name}: {number} cannot be represented")
     return number
@@ -135,7 +135,7 @@ def _lines(content: bytes) -> list[bytes]:
 
 
 def _table(content: bytes) -> dict[bytes, list[bytes]]:
-    """Lines as first word -> the other words."""
+    """Map the first word of each line to the other words."""
     rows = (line.split() for line in _lines(content))
     return {row[0]: row[1:] for row in rows if row}
 
@@ -147,7 +147,7 @@ def _entry(table: dict[bytes, list[bytes]], name: bytes, path: str) -> list[byte
 
 
 def _number(stat: dict[bytes, list[bytes]], name: bytes, *, needed: bool = False, limit: int = INTEGER_LIMIT) -> int:
-    """The number in a line of /proc/stat; 0 if the line is missing and not `needed`."""
+    """Return the number in a line of /proc/stat; 0 if the line is missing and not `needed`."""
     row = _entry(stat, name, "/proc/stat") if needed else stat.get(name)
     try:
         return count(row[0], limit) if row else 0
@@ -173,7 +173,7 @@ def _cpu(words: list[bytes]) -> CpuCounters:
 
 
 def _cores(stat: dict[bytes, list[bytes]]) -> tuple[CpuCounters, ...]:
-    """By number; an offline core has no line, and all its counters are 0."""
+    """Return the counters by core number; an offline core has no line, so all its counters are 0."""
     numbered = ((name[3:], words) for name, words in stat.items() if name[:3] == b"cpu" and name != b"cpu")
     lines = {count(number, CPUS_LIMIT): _cpu(words) for number, words in numbered}
     never = CpuCounters(*[0] * 8)
@@ -204,12 +204,12 @@ def _memory(content: bytes) -> MemCounters:
 
 
 def _as_in_sys(name: str) -> str:
-    """A device's name in /sys, which has `!` for a slash."""
+    """Return a device's name as in /sys, with `!` for a slash."""
     return name.replace("/", "!")
 
 
 def _disks(content: bytes, known: Collection[str]) -> tuple[DiskCounters, ...]:
-    """The devices that `sar -d` lists: disks and devices on them (dm, md, loop) that were ever used, no partitions.
+    """Return the devices that `sar -d` lists: disks and devices on them (dm, md, loop) that were used, no partitions.
 
     Linux 2.6 has eleven columns; 4.18 added discards, 5.5 flushes, which are ignored.
     """
@@ -238,24 +238,25 @@ def _disks(content: bytes, known: Collection[str]) -> tuple[DiskCounters, ...]:
                     queued=queued,
                 )
             )
-    return _few_enough(disks)
+    return _limited(disks)
 
 
-def _few_enough(devices: list[_Parsed]) -> tuple[_Parsed, ...]:
+def _limited(devices: list[_Parsed]) -> tuple[_Parsed, ...]:
+    """Return the devices. Raises ValueError if they are too many."""
     if len(devices) > DEVICES_LIMIT:
         raise ValueError(f"more than {DEVICES_LIMIT} devices")
     return tuple(devices)
 
 
 def _io(disks: Iterable[DiskCounters]) -> IoCounters:
-    """The sums of `sar -b`: whole disks, without devices on disks (dm, md, loop), which would count twice."""
-    counted = tuple(disks)
-    sums = (sum(getattr(disk, field) for disk in counted) for field in IoCounters.__struct_fields__)
+    """Return the sums of `sar -b`: only whole disks, since devices on disks (dm, md, loop) would count twice."""
+    whole = tuple(disks)
+    sums = (sum(getattr(disk, field) for disk in whole) for field in IoCounters.__struct_fields__)
     return IoCounters(*(_representable("/proc/diskstats: the sum of all disks", total) for total in sums))
 
 
 def _nets(content: bytes) -> tuple[NetCounters, ...]:
-    """Interfaces as /proc/net/dev lists them; the name ends at the last colon."""
+    """Parse the interfaces in /proc/net/dev; a name ends at the last colon."""
     nets = []
     for line in _lines(content):
         interface, colon, counters = line.rpartition(b":")
@@ -270,4 +271,4 @@ def _nets(content: bytes) -> tuple[NetCounters, ...]:
                 *map(count, sent[:4]),
             )
         )
-    return _few_enough(nets)
+    return _limited(nets)

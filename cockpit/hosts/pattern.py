@@ -1,4 +1,4 @@
-"""A shell pattern (`php-fpm*`) as the regular expression that awk understands. Pure."""
+"""Translates shell patterns such as `php-fpm*` to regular expressions of awk. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ _MAGIC = "*?[\\"
 
 def is_pattern(text: str) -> bool:
     """Whether the text has wildcards or escapes."""
-    return any(sign in text for sign in _MAGIC)
+    return any(char in text for char in _MAGIC)
 
 
 def regular(pattern: str) -> str:
-    """The anchored extended regular expression that is equivalent to the shell pattern."""
+    """Return the anchored extended regular expression that is equivalent to the shell pattern."""
     parts: list[str] = []
     at = 0
     while at < len(pattern):
@@ -21,26 +21,26 @@ def regular(pattern: str) -> str:
 
 
 def _part(pattern: str, at: int) -> tuple[str, int]:
-    """The part at `at`, translated, and the position of the next."""
-    sign = pattern[at]
-    if sign == "*":
+    """Translate the part at `at`; return it and the position of the next part."""
+    char = pattern[at]
+    if char == "*":
         return ".*", at + 1
-    if sign == "?":
+    if char == "?":
         return ".", at + 1
-    if sign == "\\" and at + 1 < len(pattern):
+    if char == "\\" and at + 1 < len(pattern):
         return _literal(pattern[at + 1]), at + 2
-    end = _closing(pattern, at) if sign == "[" else -1
+    end = _closing(pattern, at) if char == "[" else -1
     if end > 0:
         return _bracket(pattern[at + 1 : end]), end + 1
-    return _literal(sign), at + 1
+    return _literal(char), at + 1
 
 
 def _closing(pattern: str, at: int) -> int:
-    """The position that closes the bracket at `at`; -1 if it is never closed, and so literal."""
+    """Return the position that closes the bracket at `at`; -1 if no bracket closes it, so that it is literal."""
     begin = at + 1
     if pattern[begin : begin + 1] in ("!", "^"):
         begin += 1
-    # A closing bracket at the very beginning is a member.
+    # A closing bracket in first place is a member.
     return pattern.find("]", begin + 1)
 
 
@@ -51,8 +51,8 @@ def _bracket(members: str) -> str:
     return f"[{'^' if negated else ''}{escaped}]"
 
 
-def _literal(sign: str) -> str:
-    """A literal character. Beyond ASCII, a bracket would separate its bytes."""
-    if sign in "^\\[]":
-        return f"\\{sign}"
-    return f"[{sign}]" if sign in ".*?+(){}|$/" else sign
+def _literal(char: str) -> str:
+    """Escape a character. Non-ASCII characters are not put into brackets, which would split their bytes."""
+    if char in "^\\[]":
+        return f"\\{char}"
+    return f"[{char}]" if char in ".*?+(){}|$/" else char

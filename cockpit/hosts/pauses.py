@@ -1,15 +1,15 @@
-"""Detects pauses of cockpit itself: stopped, starved, or on a suspended machine."""
+"""Detects pauses of cockpit itself: stopped, without CPU time, or on a suspended machine."""
 
 from __future__ import annotations
 
 import time
 
-# Shorter pauses are not reported (s).
+# Minimum duration (s) of a reported pause.
 WORTH_SAYING = 3.0
 
 
 def slept() -> float:
-    """Seconds that this machine was suspended since boot: the boot clock counts them, the monotonic clock does not."""
+    """Return the time (s) for which this machine was suspended since boot: only the boot clock counts it."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     if boot is None:
         return 0.0
@@ -17,7 +17,7 @@ def slept() -> float:
 
 
 class PauseDetector:
-    """Checked at least every `period` seconds; any longer interval is a pause."""
+    """Detector that is checked at least every `period` seconds; a longer interval is a pause."""
 
     def __init__(self, period: float) -> None:
         self._period = period
@@ -27,7 +27,7 @@ class PauseDetector:
         self._last, self._slept = time.monotonic(), slept()
 
     def paused_seconds(self) -> float:
-        """Seconds paused since the last check; 0 if too short to report."""
+        """Return the duration (s) of a pause since the last check; 0 if too short to report."""
         last, before = self._last, self._slept
         self.begin()
         paused = self._last - last - self._period + self._slept - before

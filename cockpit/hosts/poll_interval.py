@@ -1,17 +1,17 @@
-"""The polling interval of a host: the profile's, longer while responses are slow. Pure."""
+"""The polling interval of a host: as in the profile, longer while answers are slow. Pure."""
 
 from __future__ import annotations
 
-# A response that takes more than this share of the interval is late; less than the other, early.
+# Shares of the interval: a longer answer is late, a shorter one is early.
 LATE, EARLY = 0.5, 0.2
-# Number of late responses in a row that double the interval, and of early ones that halve it.
+# Number of late answers in a row that double the interval, and of early answers that halve it.
 LATE_IN_A_ROW, EARLY_IN_A_ROW = 2, 5
-# Seconds; only the profile can request a longer interval.
+# Maximum interval (s), unless the profile sets a longer one.
 LONGEST = 5.0
 
 
 class PollInterval:
-    """`interval` (s) is the current one; never shorter than `wanted`."""
+    """Adaptive interval: `interval` (s) is the current value, never shorter than `wanted`, the profile's."""
 
     def __init__(self, wanted: float) -> None:
         self.wanted = wanted

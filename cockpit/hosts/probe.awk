@@ -1,26 +1,31 @@
-# Reads /proc with mawk, gawk or busybox awk: one process for the whole life of the probe, no fork and no exec per tick.
-# From the environment: patterns regex port ports sockets nuls line_bytes round slow_round most_shares.
-# A process's line is sent if it differs from the line sent before; `there` lists the processes that still exist without
-# a new line. Memory (statm) is read only if stat has changed, and at intervals, because it seldom changes otherwise.
+# Reads /proc with mawk, gawk or busybox awk: one process as long as the probe runs, without fork and exec per tick.
+# Environment: patterns regex port ports sockets nuls line_bytes round slow_round most_shares queue_round readable
+# groups. A line of a process is sent only if it changed; `#cockpit there` lists all watched processes that exist.
+# Memory (statm) is read only if stat has changed, and at intervals, because it seldom changes otherwise.
 # While stat is unchanged, schedstat is read instead, at half the cost. As long as schedstat shows no run, only other
-# processes can change a value (the parent exits, pages are reclaimed), which the read at intervals shows. schedstat
-# covers the first thread only, so it is read only for processes with a single thread.
+# processes can change a value (the parent exits, pages are reclaimed); the reads at intervals find such changes.
+# schedstat covers the first thread only, so it is read only for processes with one thread.
+#
+# Arrays by PID: first_tick, last_tick: ticks at which the process was new, and last listed. stat_head: start of the
+# stat line, `PID (NAME) `, of a watched process. stat, statm, cmdline, user: last line sent. idle_schedstat: the line
+# of schedstat while stat is unchanged. memory_due, pss_due: the process ran since its memory or PSS was read. pss_read:
+# PSS was read. Arrays by place in the list of processes: pids, name, path, rest (see index_list).
 BEGIN {
   n = split(ENVIRON["patterns"], words, "\n")
   for (i = 1; i <= n; i++) watched[words[i]] = i
-  ports = ENVIRON["ports"]; sockets_behind = ENVIRON["sockets"]
+  ports = ENVIRON["ports"]; upstream_paths = ENVIRON["sockets"]
   regex = ENVIRON["regex"]; port = ENVIRON["port"]; nuls = ENVIRON["nuls"]
-  bytes = ENVIRON["line_bytes"] + 0; every = ENVIRON["round"] + 0; seldom = ENVIRON["slow_round"] + 0
+  bytes = ENVIRON["line_bytes"] + 0; round = ENVIRON["round"] + 0; slow_round = ENVIRON["slow_round"] + 0
   most = ENVIRON["most_shares"] + 0; queue_round = ENVIRON["queue_round"] + 0
   readable = ENVIRON["readable"] " "
   ran_at["self"] = "self/schedstat"
   timed = run_time("self") != "none"
   if (n) read_logins()
   groups = ENVIRON["groups"]
-  split("cpu io memory", waits, " ")
+  split("cpu io memory", resources, " ")
 }
 
-# Login names by user number; limited to the number that a single host has.
+# Read login names by user ID; limited to 10,000.
 function read_logins(   line, word, n) {
   for (n = 0; n < 10000 && (getline line < "/etc/passwd") > 0; n++)
     if (split(line, word, ":") > 2 && !(word[3] in login) && length(word[1]) <= 64) login[word[3]] = word[1]
@@ -55,11 +60,11 @@ function send_system(   line) {
     if (line !~ /\|/) put("/proc/net/dev:" line)
   close("net/dev")
   send_all("self/stat")
-  send_all(shell)
+  send_all(shell_stat)
   send_counters()
 }
 
-# Send a line of counters, found by its first word, if it changed.
+# Send a line of counters if it changed since the last line of the file with the same first word.
 function send_changed(path, line,   key) {
   key = path " " substr(line, 1, index(line, " "))
   if (sent[key] == line) return
@@ -67,8 +72,7 @@ function send_changed(path, line,   key) {
   put("/proc/" path ":" line)
 }
 
-# mawk fails if a file can be opened but not read (pressure that is switched off). Read only files that the shell
-# could read.
+# Whether the shell could read a file: mawk fails on a file that can be opened but not read (disabled pressure).
 function is_readable(path) {
   return index(readable, " " path " ")
 }
@@ -91,7 +95,7 @@ function send_counters(   line) {
   if (tick % queue_round == 1) send_queues()
 }
 
-# Send the changed columns of a table with two lines, names and numbers.
+# Send the changed columns of a table of two lines: names and numbers.
 function send_table(path, head, wanted,   names, numbers, changed, word, n, i, at) {
   if (!is_readable(path)) return
   while ((getline names < path) > 0) if (index(names, head " ") == 1) break
@@ -120,17 +124,17 @@ function send_table(path, head, wanted,   names, numbers, changed, word, n, i, a
   if (names != "") { put("/proc/" path ":" head names); put("/proc/" path ":" head changed) }
 }
 
-# Time (us) that some or all tasks waited, without the averages, which change all the time.
+# Send the time (us) for which some or all tasks waited, without the averages, which change all the time.
 function send_pressure(path,   line, word) {
   if (!is_readable(path)) return
   while ((getline line < path) > 0) { split(line, word, " "); send_changed(path, word[1] " " word[5]) }
   close(path)
 }
 
-# The accept queue of each listening socket by its port, both hexadecimal. The kernel lists these sockets first, but
+# Send the accept queue of each listening socket by port, both hexadecimal. The kernel lists these sockets first, but
 # fills the rest of the first block from the table of all connections, which is expensive on a host with much memory.
 function send_queues(   line, word, path, queues, sockets, at, i, n) {
-  queues = sockets = serving = behind = ""
+  queues = sockets = target_sockets = upstream_sockets = ""
   n = 0
   for (i = 1; i <= 2; i++) {
     path = i == 1 ? "net/tcp" : "net/tcp6"
@@ -142,26 +146,26 @@ function send_queues(   line, word, path, queues, sockets, at, i, n) {
       at = substr(word[2], length(word[2]) - 3)
       queues = queues " " at " " substr(word[5], 10)
       sockets = sockets " " word[10]
-      if (at == port "") serving = serving " " word[10]
-      else if (index(ports, " " at " ")) behind = behind " " word[10]
+      if (at == port "") target_sockets = target_sockets " " word[10]
+      else if (index(ports, " " at " ")) upstream_sockets = upstream_sockets " " word[10]
     }
     close(path)
   }
-  if (sockets_behind != "") find_sockets()
+  if (upstream_paths != "") find_unix_sockets()
   if (sockets != sent["sockets"]) { sent["sockets"] = sockets; send_backlogs() }
   if (queues != sent["queues"]) { sent["queues"] = queues; put("/proc/net/tcp:" queues) }
 }
 
-# Unix sockets on which the servers behind the target accept connections.
-function find_sockets(   line, word, n) {
+# Find the Unix sockets on which upstream servers accept connections.
+function find_unix_sockets(   line, word, n) {
   if (!is_readable("net/unix")) return
   while (n++ < 4096 && (getline line < "net/unix") > 0)
-    if (split(line, word, " ") == 8 && word[4] == "00010000" && index("\n" sockets_behind "\n", "\n" word[8] "\n"))
-      behind = behind " " word[7]
+    if (split(line, word, " ") == 8 && word[4] == "00010000" && index("\n" upstream_paths "\n", "\n" word[8] "\n"))
+      upstream_sockets = upstream_sockets " " word[7]
   close("net/unix")
 }
 
-# Ask for the limit of each accept queue, which /proc lacks, if the listening sockets changed.
+# Send the limit of each accept queue, which is not in /proc.
 function send_backlogs(   command, line, word, backlogs) {
   backlogs = ""
   command = "PATH=$PATH:/usr/sbin:/sbin ss -Hltn 2>/dev/null"
@@ -175,24 +179,25 @@ function send_backlogs(   command, line, word, backlogs) {
   put("/proc/net/backlog:" backlogs)
 }
 
-# Watched processes that listen on the target's port or behind it, found by the sockets among their files. Search again
-# if the sockets changed or a found process ended, and at intervals while none is found.
+# Send the watched processes that listen on the target's port or on its upstream addresses, found by the sockets among
+# their files. Search again if the sockets changed or a found process ended, and at intervals until one is found.
 function send_listeners(   command, line, pid, holder, last, listeners, n) {
-  if ((port == "" && ports == "" && sockets_behind == "") || tick % queue_round != 1) return
-  if (serving behind == asked && (listener == "" ? tick % seldom != 1 : listener in head)) return
-  asked = serving behind
+  if ((port == "" && ports == "" && upstream_paths == "") || tick % queue_round != 1) return
+  if (target_sockets upstream_sockets == searched)
+    if (listener == "" ? tick % slow_round != 1 : listener in stat_head) return
+  searched = target_sockets upstream_sockets
   listeners = listener = ""
   command = "ls -l stat"
-  for (pid in head) if (n++ < 1000) command = command " " pid "/fd"
+  for (pid in stat_head) if (n++ < 1000) command = command " " pid "/fd"
   command = command " 2>/dev/null"
-  while (serving behind != "" && n && (command | getline line) > 0) {
+  while (target_sockets upstream_sockets != "" && n && (command | getline line) > 0) {
     if (line ~ /^[0-9]+\/fd:$/) holder = line + 0
     else if (match(line, / -> /)) {
       line = substr(line, RSTART + 4)
       if (line !~ /^socket:\[[0-9]+\]$/) continue
       line = " " substr(line, 9, length(line) - 9) " "
-      if (index(serving " ", line)) listener = holder
-      else if (!index(behind " ", line)) continue
+      if (index(target_sockets " ", line)) listener = holder
+      else if (!index(upstream_sockets " ", line)) continue
       if (holder != last) listeners = listeners " " holder
       last = holder
     }
@@ -201,15 +206,15 @@ function send_listeners(   command, line, pid, holder, last, listeners, n) {
   put("/proc/net/listeners:" listeners)
 }
 
-# CPU, memory, limits and waits of the server's control group (container, unit): the group of the process that listens
-# on the target's port, else of the watched process with the lowest PID. The names are the probe's own, because versions
-# 1 and 2 differ. KiB and microseconds.
+# Send CPU, memory, limits and waits of the server's control group (container, unit): the group of the process that
+# listens on the target's port, else of the watched process with the lowest PID. Versions 1 and 2 of cgroups have
+# different names, so the probe uses its own. KiB and microseconds.
 function send_group(   line) {
   if (tick % queue_round == 1 || group_changed) find_group()
   if (group_version == 2) {
     send_group_cpu(cpu_group "/cpu.stat", "usage_usec")
     send_group_memory("memory.current", "inactive_file")
-    if (is_readable("pressure/cpu")) for (line in waits) send_group_waits(waits[line])
+    if (is_readable("pressure/cpu")) for (line in resources) send_group_waits(resources[line])
   }
   else if (group_version == 1) {
     send_group_cpu(cpu_group "/cpu.stat", "")
@@ -220,8 +225,8 @@ function send_group(   line) {
 
 function find_group(   pid, first, line, at, names, where, two, nested, root) {
   cpu_group = usage_group = memory_group = two = first = ""
-  if (listener in head) first = listener
-  else for (pid in head) if (first == "" || pid + 0 < first) first = pid + 0
+  if (listener in stat_head) first = listener
+  else for (pid in stat_head) if (first == "" || pid + 0 < first) first = pid + 0
   while (first != "" && (getline line < (first "/cgroup")) > 0) {
     sub(/^[0-9]+:/, "", line)
     at = index(line, ":")
@@ -247,7 +252,7 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
   }
   group_changed = 0
   if (cpu_group != known_group) {
-    # Counters of another group do not continue those of this one: forget what was sent.
+    # The counters of another group start anywhere, so all are sent again.
     for (line in sent) if (index(line, "cgroup ") == 1) delete sent[line]
     group_changed = known_group != "" && cpu_group != ""
     known_group = cpu_group
@@ -257,7 +262,8 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
   send_changed("cgroup", "cgroup.version " group_version)
 }
 
-# The directory of a group with this file. The machine's root group lacks it; a container sees its own group as root.
+# Return the directory of a group, if it has this file, which the machine's root group does not have. A container sees
+# its own group as root.
 function group_at(root, where, file) {
   if (first_line(root where "/" file) != "") return root where
   return first_line(root "/" file) != "" ? root : ""
@@ -269,7 +275,7 @@ function first_line(path,   line) {
   return line
 }
 
-# Drop the last digits: nanoseconds become microseconds.
+# Send a number without its last digits: nanoseconds become microseconds.
 function send_group_count(name, number, digits) {
   number = length(number) > digits ? substr(number, 1, length(number) - digits) : 0
   send_changed("cgroup", "cgroup." name " " number)
@@ -285,7 +291,7 @@ function send_group_cpu(path, usage,   line, word) {
   close(path)
 }
 
-# Memory without the inactive page cache, as in docker stats and kubectl top.
+# Send the memory without the inactive page cache, as in docker stats and kubectl top.
 function send_group_memory(file, idle,   line, word, used) {
   if (memory_group == "" || (used = first_line(memory_group "/" file)) == "") return
   while ((getline line < (memory_group "/memory.stat")) > 0) {
@@ -296,7 +302,7 @@ function send_group_memory(file, idle,   line, word, used) {
   send_group_count("memory", sprintf("%d", (used > 0 ? used : 0) / 1024), 0)
 }
 
-# Quota in thousandths of a CPU, memory in KiB; 0: no limit.
+# Send the quota in thousandths of a CPU and the memory limit in KiB; 0: no limit.
 function send_group_limits(   line, word, most) {
   if (group_version == 2) {
     split(first_line(cpu_group "/cpu.max"), word, " ")
@@ -321,7 +327,7 @@ function send_group_waits(resource,   path, line, word) {
   close(path)
 }
 
-# Sort block devices into disks and devices layered on disks, again if the kernel lists other devices.
+# Divide block devices into disks and devices layered on disks; repeat it when the kernel's list changes.
 function sort_disks(   line, word, names, command) {
   names = ""
   while ((getline line < "diskstats") > 0) { split(line, word, " "); names = names " " word[3] }
@@ -337,27 +343,29 @@ function sort_disks(   line, word, names, command) {
   close(command)
 }
 
-# Whether other users' processes are hidden (hidepid): process 1 always exists.
+# Set hidden if other users' processes are not visible (hidepid): process 1 always exists.
 function check_hidden(   line) {
   hidden = (getline line < "1/comm") <= 0
   close("1/comm")
 }
 
-function bare(text) {
+function without_blanks(text) {
   gsub(/ /, "", text)
   return text
 }
 
-function begin(number, what, own, loop) {
+function begin_frame(number, extent, own, loop) {
   tick++
-  busy = number
-  if (own != owner) { owner = own; shell = "./" own "/stat" }
-  batched = !nuls && tick % seldom == 0
-  there = ""; batch = ""; parts = 0
-  if (whole) list = ""
-  if (what == "all") { placed = ""; split("", stat); split("", statm); split("", title); split("", still) }
-  if (what == "all") { split("", sent); split("", user); asked = "all"; group_changed = 1 }
-  if (tick % every == 1) { sort_disks(); check_hidden() }
+  open_frame = number
+  if (own != shell_pid) { shell_pid = own; shell_stat = "./" own "/stat" }
+  batched = !nuls && tick % slow_round == 0
+  existing = ""; batch = ""; pss_count = 0
+  if (full_list) list = ""
+  if (extent == "all") {
+    indexed = ""; split("", stat); split("", statm); split("", cmdline); split("", idle_schedstat)
+    split("", sent); split("", user); searched = "all"; group_changed = 1
+  }
+  if (tick % round == 1) { sort_disks(); check_hidden() }
   put("")
   put("#cockpit begin " number)
   put("#cockpit disks" disks)
@@ -367,7 +375,7 @@ function begin(number, what, own, loop) {
   send_speed(loop)
 }
 
-# Send the number of loops that measured the CPU's speed, and their CPU time (us).
+# Send the number of measuring loops and their total CPU time (us), which show the CPU's speed.
 function send_speed(loop) {
   if (loop > 0) { loops++; loop_us += loop }
   if (!loops) return
@@ -375,78 +383,81 @@ function send_speed(loop) {
   send_changed("speed", "loop_us " loop_us)
 }
 
-# Add a process to the list, in parts: appending to a long string is expensive.
+# Append a process to the list, in parts, because appending to a long string is expensive.
 function add_to_list(pid) {
   part = part " " pid
   if (length(part) > 4000) { list = list part; part = "" }
 }
 
-function finish(   i) {
+function end_frame(   i) {
   list = list part; part = ""
-  if (list != placed) place()
-  for (i = 1; i <= listed; i++) if (rest[i] != "" && is_idle(i)) add(i); else read_process(i)
-  if (batch != "") send_titles()
+  if (list != indexed) index_list()
+  for (i = 1; i <= listed; i++) if (rest[i] != "" && is_idle(i)) add_existing(i); else read_process(i)
+  if (batch != "") send_cmdlines()
   send_listeners()
   send_group()
-  put("#cockpit there" there)
-  put("#cockpit end " busy)
+  put("#cockpit there" existing)
+  put("#cockpit end " open_frame)
   print substr(out, 2); out = ""
   fflush()
-  busy = ""
+  open_frame = ""
 }
 
-# Index the listed processes: PID, printed name, path of schedstat and its last line. mawk reads an element of an array
-# made by split() directly, but hashes the keys of other arrays, for each process in each tick.
-function place(   i, pid) {
-  placed = list
+# Index the listed processes: PID (pids), PID as text (name), path of schedstat (path) and its last line (rest). These
+# arrays are made by split(), because mawk reads their elements directly and hashes the keys of other arrays.
+function index_list(   i, pid) {
+  indexed = list
   listed = split(list, pids, " ")
   split(list, name, " "); split(list, path, " "); split(list, rest, " ")
   for (i = 1; i <= listed; i++) {
     pid = pids[i] += 0
-    if (!(pid in seen)) { known++; met[pid] = tick; make_paths(pid) }
-    seen[pid] = tick
+    if (!(pid in last_tick)) { known++; first_tick[pid] = tick; make_paths(pid) }
+    last_tick[pid] = tick
     path[i] = ran_at[pid]
-    rest[i] = (pid in still) ? still[pid] : ""
+    rest[i] = (pid in idle_schedstat) ? idle_schedstat[pid] : ""
   }
   if (listed < known) forget_ended()
 }
 
-# Make the paths of a process's files once: mawk keeps each opened name forever, but equal strings only once.
+# Make the paths of a process's files once: mawk stores the name of each opened file forever, but equal strings once.
 function make_paths(pid) {
   comm_at[pid] = pid "/comm"; stat_at[pid] = pid "/stat"; statm_at[pid] = pid "/statm"
-  ran_at[pid] = pid "/schedstat"; title_at[pid] = pid "/cmdline"; parts_at[pid] = pid "/smaps_rollup"
+  ran_at[pid] = pid "/schedstat"; cmdline_at[pid] = pid "/cmdline"; rollup_at[pid] = pid "/smaps_rollup"
   status_at[pid] = pid "/status"
 }
 
 function forget_paths(pid) {
   delete comm_at[pid]; delete stat_at[pid]; delete statm_at[pid]
-  delete ran_at[pid]; delete title_at[pid]; delete parts_at[pid]; delete status_at[pid]
+  delete ran_at[pid]; delete cmdline_at[pid]; delete rollup_at[pid]; delete status_at[pid]
 }
 
-# Whether the number is an unknown process: threads take numbers from the same sequence.
+# Whether a PID is a new process, and not a thread, whose ID is from the same sequence.
 function is_new(pid,   path, line) {
-  if (pid in seen) return 0
+  if (pid in last_tick) return 0
   path = pid "/status"
   while ((getline line < path) > 0) if (line ~ /^Tgid:/) break
   close(path)
   return line == "Tgid:\t" pid
 }
 
-# Whether an idle process has not run since the last tick; false at intervals, so that it is read.
+# Whether an idle process has not run since the last tick; false at intervals, so that all its values are read.
 function is_idle(i,   line, got) {
-  if (batched || (tick + pids[i]) % seldom == 0) return 0
+  if (batched || (tick + pids[i]) % slow_round == 0) return 0
   got = (getline line < path[i])
   close(path[i])
   return got > 0 && line == rest[i]
 }
 
-function read_process(i,   pid) {
+# Send a watched process. Check the name of other processes: in their first ticks, then every round, later every slow
+# round.
+function read_process(i,   pid, age) {
   pid = pids[i]
-  if (pid in head) send_process(pid, i)
-  else if (tick - met[pid] < 3 || (tick + pid) % (tick - met[pid] < seldom ? every : seldom) == 0) consider(pid, i)
+  if (pid in stat_head) { send_process(pid, i); return }
+  age = tick - first_tick[pid]
+  if (age < 3 || (tick + pid) % (age < slow_round ? round : slow_round) == 0) check_name(pid, i)
 }
 
-function wanted(pid,   path, comm, got) {
+function is_watched(pid,   path, comm, got) {
   path = comm_at[pid]
   got = (getline comm < path)
   close(path)
@@ -458,60 +469,61 @@ function is_child(pid,   path, line, word) {
   path = stat_at[pid]
   if ((getline line < path) > 0) { sub(/^.*\) /, "", line); split(line, word, " ") }
   close(path)
-  return word[2] in head
+  return word[2] in stat_head
 }
 
-function consider(pid, i) {
-  if (!wanted(pid)) return
-  head[pid] = ""
+function check_name(pid, i) {
+  if (!is_watched(pid)) return
+  stat_head[pid] = ""
   send_process(pid, i)
 }
 
-function send_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
-  slow = (tick + pid) % seldom == 0
-  first = !(pid in parted) && tick - met[pid] > 1 && parts < most
+function send_process(pid, i,   path, line, got, turn, slow, first, ran, renamed) {
+  slow = (tick + pid) % slow_round == 0
+  first = !(pid in pss_read) && tick - first_tick[pid] > 1 && pss_count < most
   rest[i] = ""
-  if (pid in still) {
+  if (pid in idle_schedstat) {
     ran = run_time(pid)
-    if (ran != still[pid]) mark_active(pid)
+    if (ran != idle_schedstat[pid]) mark_active(pid)
   }
   path = stat_at[pid]
   got = (getline line < path)
   close(path)
-  # The reader forgets processes that are not listed: if one returns, all its lines are sent again.
-  if (got <= 0) { forget(pid); met[pid] = tick; return }
-  turn = slow || batched || ((tick + pid) % every == 0 && pid in moved)
+  # The receiver forgets processes that are not listed: if a process is listed again, all its lines are sent again.
+  if (got <= 0) { forget(pid); first_tick[pid] = tick; return }
+  turn = slow || batched || ((tick + pid) % round == 0 && pid in memory_due)
   if (line != stat[pid]) {
-    delete still[pid]
+    delete idle_schedstat[pid]
     mark_active(pid)
-    if (head[pid] == "" || substr(line, 1, length(head[pid])) != head[pid]) {
-      if (head[pid] != "" && !wanted(pid)) { forget(pid); met[pid] = tick; return }
+    if (stat_head[pid] == "" || substr(line, 1, length(stat_head[pid])) != stat_head[pid]) {
+      if (stat_head[pid] != "" && !is_watched(pid)) { forget(pid); first_tick[pid] = tick; return }
       match(line, /.*\) /)
-      head[pid] = substr(line, 1, RLENGTH)
-      named = 1
+      stat_head[pid] = substr(line, 1, RLENGTH)
+      renamed = 1
     }
     stat[pid] = line
     put("/proc/" path ":" line)
   }
   else {
-    if (timed && pid in parted && single(pid)) still[pid] = rest[i] = ran; else delete still[pid]
-    if (!turn && !first) { add(i); return }
+    if (timed && pid in pss_read && has_one_thread(pid)) idle_schedstat[pid] = rest[i] = ran
+    else delete idle_schedstat[pid]
+    if (!turn && !first) { add_existing(i); return }
   }
-  if (!(pid in user) && tick - met[pid] > 1) send_user(pid)
+  if (!(pid in user) && tick - first_tick[pid] > 1) send_user(pid)
   send_memory(pid)
-  if (turn) delete moved[pid]
-  if (named || !(pid in title) || (nuls ? turn : batched)) read_title(pid)
-  if (first || slow && (pid in active || (tick + pid) % (3 * seldom) == 0)) send_shares(pid)
-  add(i)
+  if (turn) delete memory_due[pid]
+  if (renamed || !(pid in cmdline) || (nuls ? turn : batched)) read_cmdline(pid)
+  if (first || slow && (pid in pss_due || (tick + pid) % (3 * slow_round) == 0)) send_pss(pid)
+  add_existing(i)
 }
 
-# The process ran: read its memory at the next interval.
+# The process ran: read its memory and PSS at the next intervals.
 function mark_active(pid) {
-  moved[pid] = 1
-  active[pid] = 1
+  memory_due[pid] = 1
+  pss_due[pid] = 1
 }
 
-# The scheduler's run time and number of time slices; `none` if the kernel does not count them.
+# Return the scheduler's run time and number of time slices; `none` if the kernel does not count them.
 function run_time(pid,   path, line) {
   path = ran_at[pid]
   if ((getline line < path) <= 0 || line == "0 0 0") line = "none"
@@ -520,21 +532,21 @@ function run_time(pid,   path, line) {
 }
 
 # Whether a process has one thread.
-function single(pid,   field) {
-  split(substr(stat[pid], length(head[pid]) + 1), field, " ")
+function has_one_thread(pid,   field) {
+  split(substr(stat[pid], length(stat_head[pid]) + 1), field, " ")
   return field[18] == 1
 }
 
-# Send a process's proportional share of its shared pages (PSS). The kernel walks all pages for it, so it is read
-# seldom: for an idle process at every third slow interval, for a new one soon (not at once, while it still copies
-# pages), and for few processes per tick. Processes without memory (defunct, kernel threads) have none.
-function send_shares(pid,   path, line) {
-  delete active[pid]
-  parted[pid] = 1
-  parts++
+# Send a process's proportional set size (PSS). The kernel walks all pages for it, so it is read seldom: for an idle
+# process in every third slow round, for a new process soon (not at once, while it still copies pages), and for few
+# processes per tick. Processes without memory (defunct, kernel threads) have no PSS.
+function send_pss(pid,   path, line) {
+  delete pss_due[pid]
+  pss_read[pid] = 1
+  pss_count++
   send_user(pid)
   if (statm[pid] == "" || statm[pid] ~ /^0 /) return
-  path = parts_at[pid]
+  path = rollup_at[pid]
   while ((getline line < path) > 0) if (line ~ /^Pss:/) { put("/proc/" path ":" line); break }
   close(path)
 }
@@ -552,9 +564,9 @@ function send_user(pid,   path, line, word) {
   put("/proc/" path ":" line)
 }
 
-function add(i) {
-  there = there " " name[i]
-  if (length(there) > 4000) { put("#cockpit there" there); there = "" }
+function add_existing(i) {
+  existing = existing " " name[i]
+  if (length(existing) > 4000) { put("#cockpit there" existing); existing = "" }
 }
 
 function send_memory(pid,   path, line) {
@@ -563,31 +575,31 @@ function send_memory(pid,   path, line) {
   close(path)
 }
 
-function read_title(pid,   path, line, more, n) {
+function read_cmdline(pid,   path, line, more, n) {
   if (!nuls) {
-    title[pid] = title[pid]
+    cmdline[pid] = cmdline[pid]
     batch = batch " " pid "/cmdline"
-    if (length(batch) > 4000) send_titles()
+    if (length(batch) > 4000) send_cmdlines()
     return
   }
-  path = title_at[pid]
+  path = cmdline_at[pid]
   line = ""
   while (n++ < 1000 && length(line) < bytes && (getline more < path) > 0) line = line (n > 1 ? " " : "") more
   close(path)
   line = substr(line, 1, bytes)
   gsub(/\000/, " ", line)
   sub(/ +$/, "", line)
-  send_title(pid, line)
+  send_cmdline(pid, line)
 }
 
-function send_title(pid, line) {
-  if (line == title[pid]) return
-  title[pid] = line
+function send_cmdline(pid, line) {
+  if (line == cmdline[pid]) return
+  cmdline[pid] = line
   put("/proc/" pid "/cmdline:" line)
 }
 
-# For an awk without support of NUL: grep prints the file's name before each argument.
-function send_titles(   command, line, at, pid, found) {
+# Read command lines for an awk without NUL support: grep prints the file's name before each argument.
+function send_cmdlines(   command, line, at, pid, found) {
   command = "grep -aHsz -m 1000 '' " batch " | tr '\\n\\000' ' \\n'"
   while ((command | getline line) > 0) {
     at = index(line, "/")
@@ -597,25 +609,29 @@ function send_titles(   command, line, at, pid, found) {
     else if (length(found[pid]) < bytes) found[pid] = found[pid] " " line
   }
   close(command)
-  for (pid in found) send_title(pid, substr(found[pid], 1, bytes))
+  for (pid in found) send_cmdline(pid, substr(found[pid], 1, bytes))
   batch = ""
 }
 
 function forget(pid) {
-  delete head[pid]; delete stat[pid]; delete statm[pid]; delete title[pid]; delete still[pid]; delete moved[pid]
-  delete active[pid]; delete parted[pid]; delete user[pid]
+  delete stat_head[pid]; delete stat[pid]; delete statm[pid]; delete cmdline[pid]; delete idle_schedstat[pid]
+  delete memory_due[pid]; delete pss_due[pid]; delete pss_read[pid]; delete user[pid]
 }
 
 function forget_ended(   pid) {
-  for (pid in seen) if (seen[pid] != tick) { forget(pid); forget_paths(pid); delete met[pid]; delete seen[pid]; known-- }
+  for (pid in last_tick) if (last_tick[pid] != tick) {
+    forget(pid); forget_paths(pid); delete first_tick[pid]; delete last_tick[pid]; known--
+  }
 }
 
-# Input, one word per line: `list NUMBER WHAT OWN LOOP`, all processes, `end`; or `more …`, possibly new ones, `end`.
-/[0-9]/ { if (busy != "" && (whole || is_new($0 + 0))) add_to_list($0 + 0); next }
+# Input, one word per line: `list NUMBER EXTENT OWN LOOP`, all PIDs, `end`; or `more NUMBER EXTENT OWN LOOP`, PIDs that
+# may be new processes, `end`. EXTENT is `all` or `changes`, OWN the PID of the probe's shell, LOOP the CPU time (us) of
+# the measuring loop, or 0.
+/[0-9]/ { if (open_frame != "" && (full_list || is_new($0 + 0))) add_to_list($0 + 0); next }
 /list|more/ {
-  whole = ($0 ~ /list/)
-  getline number; getline what; getline own; getline loop
-  begin(number + 0, bare(what), bare(own), loop + 0)
+  full_list = ($0 ~ /list/)
+  getline number; getline extent; getline own; getline loop
+  begin_frame(number + 0, without_blanks(extent), without_blanks(own), loop + 0)
   next
 }
-/end/ { if (busy != "") finish() }
+/end/ { if (open_frame != "") end_frame() }

@@ -1,8 +1,8 @@
-"""The probe: a shell script that reads /proc on a host, one frame for each line it is sent.
+"""The probe: a shell script that reads /proc on a host and prints one frame per input line (tick).
 
-Nothing is installed or left behind: the script is sent to standard input (see `program`), followed by ticks. It ends
-with its input, or a minute after the last tick. If the host's awk is able to, one awk reads for the life of the probe
-and prints only changes of processes; otherwise one `grep` per tick reads all files.
+Nothing is installed on the host: the script is sent to standard input (see `program`), followed by ticks. It ends with
+its input, or a minute after the last tick. If the host's awk is suitable, one awk process reads as long as the probe
+runs and prints only changes of processes; otherwise one `grep` per tick reads all files.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from cockpit.model.text import neutral
 START_TIMEOUT = 15.0
 # Frames over which the probe's CPU time is averaged: its resolution is 10 ms.
 COST_FRAMES = 30
-# Bytes that a login shell may print before the probe begins.
+# Maximum bytes that a login shell may print before the probe starts.
 NOISE_LIMIT = 1024 * 1024
 
-# Number of clock readings at the start, of which the quickest counts, and their total time limit (s).
+# Number of clock readings at the start, of which the fastest is used, and their total timeout (s).
 CLOCK_ASKED, CLOCK_TIME = 3, 0.5
 # Maximum number of retries of a frame.
 AGAIN = 5
@@ -49,7 +49,7 @@ class _Clock(NamedTuple):
 
 
 class Probe:
-    """A probe that runs on a host. One frame at a time."""
+    """A running probe of a host. Reads one frame at a time."""
 
     def __init__(self, name: str, channel: Channel, facts: HostFacts, has_port: bool = False) -> None:
         self.facts = facts
@@ -66,7 +66,8 @@ class Probe:
 
     @classmethod
     async def start(cls, shell: Shell, config: HostConfig, port: int | None = None) -> Probe:
-        """Start a probe and wait until it is ready. `port` is the target's if it is on this host. Raises HostError."""
+        """Start a probe and wait until it is ready. `port` is the target's, if the target is on this host. Raises
+        HostError."""
         channel = await shell.open(script(config.processes, port, config.behind, idle_seconds(config.interval)))
         try:
             async with asyncio.timeout(START_TIMEOUT):
@@ -83,43 +84,43 @@ class Probe:
             raise
 
     async def compare_clocks(self) -> None:
-        """Put the offset of the host's wall clock into the facts; None without a usable `date`."""
-        begun = time.monotonic()
-        found: list[_Clock] = []
-        while len(found) < CLOCK_ASKED and time.monotonic() - begun < CLOCK_TIME:
+        """Set the offset of the host's wall clock in the facts; it stays None without a usable `date`."""
+        start = time.monotonic()
+        clocks: list[_Clock] = []
+        while len(clocks) < CLOCK_ASKED and time.monotonic() - start < CLOCK_TIME:
             clock = await self._ask_clock()
             if clock is None:
                 break
-            found.append(clock)
-        if found:
-            best = min(found)
+            clocks.append(clock)
+        if clocks:
+            best = min(clocks)
             self.facts = replace(self.facts, clock_offset=best.offset, clock_error=best.error)
 
     async def read(self) -> HostReading:
         """Take one reading. Raises HostError if the probe has ended or its frame is incomplete."""
         frame, processes = await self._read_frame()
-        # Cutting may cost an extra process, so it is only on while there are lines to cut.
+        # Cutting may cost an extra process, so it is only on while lines are too long.
         self._cut = frame.longest >= LINE_BYTES
         try:
-            read = parse.reading(frame, processes, self._cost(frame), self._table.pss, self._table.cpu_ticks)
+            reading = parse.reading(frame, processes, self._cost(frame), self._table.pss, self._table.cpu_ticks)
         except (ValueError, IndexError) as error:
             raise self._invalid(error) from None
         table = self._counters
         left_out = self._table.left_out
-        return replace(read, counters=table.counters, accept=table.accept, backlog=table.backlog, left_out=left_out)
+        return replace(reading, counters=table.counters, accept=table.accept, backlog=table.backlog, left_out=left_out)
 
     def close(self) -> None:
         self._channel.close()
 
     async def _read_frame(self) -> tuple[Frame, tuple[ProcessCounters, ...]]:
-        """The frame of the next tick, with all processes, after any late frame."""
+        """Request a frame; return it with all processes. Late frames of earlier ticks are taken first."""
         retries = 0
         await self._tick()
         while line := await self._channel.readline():
             if line.startswith(_AGAIN):
                 retries += 1
                 if retries > AGAIN:
-                    raise HostError(f"the probe cannot read{self._stderr()}", subject=self._name)
+                    raise HostError(f"the probe cannot read /proc{self._stderr()}", subject=self._name)
                 await self._tick()
             try:
                 frame = self._frames.take(line)
@@ -128,7 +129,7 @@ class Probe:
             if frame:
                 processes = self._take(frame)
                 if frame.number == self._number:
-                    # How fast the CPU is: its result comes with the next frame.
+                    # Measure the speed of the CPU; the next frame has the result.
                     await _send(self._channel, b"loop\n")
                     return frame, processes
         raise HostError(f"the probe ended{self._stderr()}", subject=self._name)
@@ -167,7 +168,7 @@ class Probe:
         return f": {neutral(text, 200)}" if text else ""
 
     def _cost(self, frame: Frame) -> float:
-        """Mean CPU time (s) per frame; a restarted awk has used less than the previous one."""
+        """Return the mean CPU time (s) per frame; the counter of a restarted awk starts at 0 again."""
         before, self._spent = self._spent, parse.probe_seconds(frame, self.facts.hz)
         if before is not None:
             self._costs.append(max(0.0, self._spent - before))
@@ -175,20 +176,20 @@ class Probe:
 
 
 async def _send(channel: Channel, data: bytes) -> None:
-    """Write to the probe. If that fails, the end of its output has the reason."""
+    """Write to the probe. The reason of a failure is at the end of its output."""
     with suppress(HostError):
         await channel.write(data)
 
 
 async def _read_facts(name: str, channel: Channel) -> HostFacts:
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     last = ""
     noise = 0
     while line := await channel.readline():
         noise += len(line)
         if noise > NOISE_LIMIT:
             raise HostError(
-                f"its login shell printed more than {NOISE_LIMIT // 1024} KiB; have it print less", subject=name
+                f"the login shell printed more than {NOISE_LIMIT // 1024} KiB; reduce its output", subject=name
             )
         text = line.decode("utf-8", "replace").strip()
         if not line.startswith(MARK):
@@ -196,19 +197,20 @@ async def _read_facts(name: str, channel: Channel) -> HostFacts:
             continue
         match text.split(maxsplit=3)[1:]:
             case ["fact", key, value] if key in parse.FACTS:
-                found[key] = value
+                facts[key] = value
             case ["foreign", *system]:
                 named = neutral(" ".join(system), 80) or "unknown system"
-                raise HostError(f"no /proc there ({named}); hosts must run Linux", subject=name)
+                raise HostError(f"no /proc ({named}); hosts must run Linux", subject=name)
             case ["ready"]:
-                return _facts(name, found)
+                return _parsed_facts(name, facts)
     text = last or channel.stderr.decode("utf-8", "replace").strip()
-    raise HostError(f"its shell ended before the probe began{': ' + neutral(text, 200) if text else ''}", subject=name)
+    why = f": {neutral(text, 200)}" if text else ""
+    raise HostError(f"the shell ended before the probe started{why}", subject=name)
 
 
-def _facts(name: str, found: dict[str, str]) -> HostFacts:
+def _parsed_facts(name: str, facts: dict[str, str]) -> HostFacts:
     try:
-        return parse.facts(found)
+        return parse.facts(facts)
     except KeyError as error:
         raise HostError(f"the probe did not print the host's {error.args[0]}", subject=name) from None
     except ValueError as error:

@@ -1,10 +1,10 @@
 #!/bin/sh
 # The probe of a host: reads /proc, with awk (probe.awk) if the host's awk is suitable. POSIX sh: dash, bash, busybox ash.
 # Variables set before: watch patterns regex port ports sockets reader line_bytes round slow_round most_shares
-# few_numbers queue_round groups steps idle_seconds, and the function idle.
-# A tick is a line on stdin, `NUMBER WHAT [BYTES]`. WHAT is `all` or `changes`; lines are cut after BYTES. `clock` instead
-# of NUMBER requests the wall clock, `loop` measures the speed of the CPU. The probe's own processes are read as
-# /proc/./PID, to tell them from watched ones.
+# few_numbers queue_round groups steps idle_seconds, and the functions idle and end_idle.
+# A tick is a line on stdin, `NUMBER EXTENT [BYTES]`. EXTENT is `all` or `changes`; lines are cut after BYTES. The line
+# `clock` requests the wall clock, `loop` runs a loop that measures the CPU's speed. The probe's own processes are read
+# as /proc/./PID, which distinguishes them from watched processes.
 # shellcheck disable=SC2154
 LC_ALL=C; export LC_ALL; unset GREP_OPTIONS
 PATH=$PATH:/usr/bin:/bin
@@ -27,7 +27,7 @@ done 2>/dev/null
 one=$(printf '\001')
 newline='
 '
-# Whether a command passes on lines with NULs, such as command lines; some versions of busybox do not.
+# Whether a command passes on NULs, which command lines contain; some versions of busybox do not.
 keeps_nul() {
   case $("$@" | tr '\000' '\001') in
     *"$one"-s*) echo y ;;
@@ -36,9 +36,9 @@ keeps_nul() {
 greps=$(keeps_nul grep -aHs '' /proc/$$/cmdline)
 cuts=$(grep -aHs '' /proc/$$/cmdline | keeps_nul cut -b 1-4096)
 
-# How to get answers from awk at once, whether it supports NULs, and whether it can run the reader at all. mawk waits for
-# a full block of input: if blocks are small, each message is padded to whole blocks. With -W interactive it does not
-# wait, but reads every file through stdio, with twice the system calls.
+# Check how awk answers at once, whether it supports NULs, and whether it can run the reader. mawk waits for a full
+# block of input: if blocks are small, each message is padded to whole blocks. Otherwise -W interactive avoids the wait,
+# but reads all files through stdio, with twice the system calls.
 interactive= block= nuls= awks=
 if command -v awk >/dev/null; then
   case $(awk -W version 2>&1 </dev/null) in
@@ -66,8 +66,8 @@ send_clock() {
   printf '#cockpit clock %s\n' "$(date +%s.%N)"
 }
 
-# Run a constant loop, whose CPU time shows the present speed of the CPU. The kernel updates this shell's counter when it
-# deschedules the shell, so the counter is read right after a wait for input: before the loop, and at the next line.
+# Run a constant loop, whose CPU time shows the current speed of the CPU. The kernel updates this shell's counter when
+# it deschedules the shell, so the counter is read right after waits for input: before the loop, and at the next line.
 run_loop() {
   [ "$timed" ] || return
   IFS=' ' read -r ran rest slices < /proc/self/schedstat
@@ -75,7 +75,7 @@ run_loop() {
   while [ $step -lt "$steps" ]; do step=$((step + 1)); done
 }
 
-# Set loop to the CPU time (us) of the loop since the last tick; 0: no loop, or no wait after it.
+# Set loop to the CPU time (us) of the loop since the last tick; 0: no loop, or no wait for input after it.
 end_loop() {
   loop=0
   [ "$ran" ] || return
@@ -85,8 +85,8 @@ end_loop() {
 }
 
 # Pass each tick to awk. Listing /proc is expensive: in most ticks awk gets only the PIDs assigned since the tick before
-# the last, so that a process that was just being created is tried twice. The last PID is in loadavg, which is usable
-# only if it belongs to the PID namespace that /proc shows.
+# the last, so that a process that is being created is tried twice. The last PID is in loadavg; it is used only if it
+# belongs to the PID namespace of /proc.
 pass_ticks() {
   cd /proc
   IFS=' ' read -r me rest < /proc/self/stat
@@ -94,14 +94,14 @@ pass_ticks() {
   watchdog=$!
   last=$me ran=
   read_last_pid
-  counts= listed=
-  few_between "$me" "$last" "$few_numbers" && counts=y
-  while read -r number what bytes; do
+  usable= listed=
+  few_between "$me" "$last" "$few_numbers" && usable=y
+  while read -r number extent bytes; do
     end_loop
     if [ "$number" = clock ]; then send_clock >&3
     elif [ "$number" = loop ]; then run_loop
     elif [ "$watch" ]; then ask_processes
-    else ask list "$number" "$what" "$me" "$loop" end
+    else ask list "$number" "$extent" "$me" "$loop" end
     fi
   done
   end_idle "$watchdog"
@@ -109,13 +109,13 @@ pass_ticks() {
 
 ask_processes() {
   read_last_pid
-  if [ "$what$counts$listed" = changesyy ] && [ $((number % round)) != 0 ] &&
+  if [ "$extent$usable$listed" = changesyy ] && [ $((number % round)) != 0 ] &&
     few_between "$since" "$last" "$few_numbers"; then
     new=
     while [ "$since" -lt "$last" ]; do new="$new $((since += 1))"; done
-    ask more "$number" "$what" "$me" "$loop" $new end
+    ask more "$number" "$extent" "$me" "$loop" $new end
   else
-    ask list "$number" "$what" "$me" "$loop" [0-9]* end
+    ask list "$number" "$extent" "$me" "$loop" [0-9]* end
     listed=y
   fi
 }
@@ -130,7 +130,7 @@ few_between() {
   [ "$1" -le "$2" ] && [ $(($2 - $1)) -le "$3" ]
 }
 
-# Print one word per line, 8 bytes each so that none crosses a block, and blanks to the end of the last block.
+# Print one word per line of 8 bytes, so that no word crosses a block; pad the last block with blanks.
 ask() {
   printf '%7s\n' "$@"
   [ "$block" ] && printf "%$((block - $# * 8 % block - 1))s\n" ''
@@ -147,16 +147,16 @@ lines() {
   grep -avHsE -m 2000 '^(intr|softirq) [0-9 ]*$' "$@"
 }
 
-# Without awk, accept queues are not read: grep would read the lines of all connections.
+# Without awk, accept queues are not read, because grep would read the lines of all connections.
 counters() {
   grep -aHsE '^(pg(pgin|pgout|fault|majfault|free|scan|steal)|pswp|Tcp|sockets|TCP|UDP|RAW|FRAG|some|full)' $counted
 }
 
-# Set u to the name of the parent: workers spawned by Python are named after the interpreter.
-parent() {
-  IFS= read -r s < "$1" || return
-  s=${s##*) } s=${s#* }
-  IFS= read -r u < "/proc/${s%% *}/comm"
+# Set parent_comm to the name of the parent: workers spawned by Python are named after the interpreter.
+read_parent() {
+  IFS= read -r stat < "$1" || return
+  stat=${stat##*) } stat=${stat#* }
+  IFS= read -r parent_comm < "/proc/${stat%% *}/comm"
 }
 
 frame() {
@@ -168,13 +168,13 @@ frame() {
   if [ "$watch" ]; then
     for f in /proc/[0-9]*/comm; do
       set -f; IFS=$newline
-      IFS= read -r c < "$f" || continue
-      u=
-      case $c in python*) parent "${f%comm}stat" ;; esac
+      IFS= read -r comm < "$f" || continue
+      parent_comm=
+      case $comm in python*) read_parent "${f%comm}stat" ;; esac
       for p in $patterns; do
-        case $c in
+        case $comm in
           "$p" | $p) ;;
-          *) case $u in '') continue ;; "$p" | $p) ;; *) continue ;; esac ;;
+          *) case $parent_comm in '') continue ;; "$p" | $p) ;; *) continue ;; esac ;;
         esac
         f=${f%comm}
         files="$files ${f}stat ${f}statm"
@@ -221,7 +221,7 @@ main() {
   loops=0 spent=0 ran=
   idle $$ "$idle_seconds" &
   watchdog=$!
-  while read -r number what bytes; do
+  while read -r number extent bytes; do
     end_loop
     [ "$loop" -gt 0 ] && loops=$((loops + 1)) spent=$((spent + loop))
     if [ "$number" = clock ]; then send_clock

@@ -1,4 +1,4 @@
-"""The watched processes over several frames, of which each has only the changes. Pure."""
+"""The watched processes, merged from frames that have only the changes. Pure."""
 
 from __future__ import annotations
 
@@ -13,67 +13,68 @@ from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, TIME_LIMIT, count, 
 from cockpit.hosts.tree_time import Times, TreeTime
 from cockpit.model.hosts import ProcessCounters, identity
 
-# Longer command lines are cut: every sample is recorded.
+# Maximum bytes of a command line, since every sample is recorded.
 COMMAND_LIMIT = 4096
-# Clock ticks after boot at which a process can have started: 500 years of 1024 ticks per second.
+# Exclusive limit of a process's start (clock ticks after boot): 500 years at 1024 ticks/s.
 _START_LIMIT = 2**44
 
 
-class _Kept(NamedTuple):
-    """The newest content of a process's files, and its counters; None if the files are incomplete."""
+class _ProcessFiles(NamedTuple):
+    """The newest content of a process's files. `counters` None: the files are incomplete."""
 
     stat: bytes
     statm: bytes
     cmdline: bytes
     rollup: bytes
     user: bytes
-    read: ProcessCounters | None
-    # Clock ticks of the children that it waited for.
+    counters: ProcessCounters | None
+    # CPU time (clock ticks) of the children that the process waited for.
     children: int = 0
 
 
-_NOTHING = _Kept(b"", b"", b"", b"", b"", None)
+_UNKNOWN = _ProcessFiles(b"", b"", b"", b"", b"", None)
 _FILES = ("stat", "statm", "cmdline", "smaps_rollup", "status")
 
 
 class ProcessTable:
-    """The processes of one probe. Takes every frame: each has only the changes since the last.
+    """The process table of one probe. Must take every frame, since each has only the changes since the last one.
 
-    `has_port`: the target is on this host, so the processes of other servers of the same name are left out."""
+    `has_port`: the target is on this host, so processes of other servers with the same name are left out."""
 
     def __init__(self, page: int, hz: int, has_port: bool = False) -> None:
         self._page = page
-        self._kept: dict[int, _Kept] = {}
-        self._own: tuple[ProcessCounters, ...] = ()
+        self._files: dict[int, _ProcessFiles] = {}
+        self._counted: tuple[ProcessCounters, ...] = ()
         self._namesakes = Namesakes() if has_port else None
         self._listeners: tuple[int, ...] = ()
         self._time = TreeTime(hz)
 
     @property
     def cpu_ticks(self) -> int:
-        """CPU time of these processes and of the children that they waited for, since the first frame; clock ticks."""
+        """CPU time (clock ticks) of the counted processes and of children they waited for, since the first frame."""
         return self._time.ticks
 
     def take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
-        """The processes in pid order, without those that ended while they were read. Raises ValueError."""
+        """Return the processes in PID order, without those that ended while they were read. Raises ValueError."""
         if frame.there is None:
-            self._kept = {}
+            self._files = {}
         pids = sorted(frame.there if frame.there is not None else _pids_of(frame.files))
-        self._kept = {pid: self._newest(pid, frame.files) for pid in pids}
-        self._own = self._of_target(frame, [kept.read for kept in self._kept.values() if kept.read is not None])
+        self._files = {pid: self._updated(pid, frame.files) for pid in pids}
+        complete = [files.counters for files in self._files.values() if files.counters is not None]
+        self._counted = self._of_target(frame, complete)
         tree = {
-            identity(read): Times(read.ppid, read.utime + read.stime, self._kept[read.pid].children)
-            for read in self._own
+            identity(process): Times(process.ppid, process.utime + process.stime, self._files[process.pid].children)
+            for process in self._counted
         }
         self._time.take(tree, _uptime(frame))
-        return self._own
+        return self._counted
 
-    def _of_target(self, frame: Frame, known: list[ProcessCounters]) -> tuple[ProcessCounters, ...]:
+    def _of_target(self, frame: Frame, processes: list[ProcessCounters]) -> tuple[ProcessCounters, ...]:
         if self._namesakes is None:
-            return tuple(known)
+            return tuple(processes)
         if (listeners := frame.files.get("/proc/net/listeners")) is not None:
             self._listeners = tuple(count(pid, PID_LIMIT) for pid in listeners.split())
-        return tuple(self._namesakes.take(known, self._listeners))
+        return tuple(self._namesakes.take(processes, self._listeners))
 
     @property
     def left_out(self) -> int | None:
@@ -82,8 +83,8 @@ class ProcessTable:
 
     @property
     def pss(self) -> int | None:
-        """Proportional set size of all processes (bytes); None until it was read for each. Raises ValueError."""
-        parts = [read.pss for read in self._own if read.rss]
+        """Proportional set size (bytes) of all processes; None until it was read for each. Raises ValueError."""
+        parts = [process.pss for process in self._counted if process.rss]
         known = [part for part in parts if part is not None]
         if not parts or len(known) < len(parts):
             return None
@@ -92,32 +93,33 @@ class ProcessTable:
             raise ValueError(f"smaps_rollup: {total} bytes cannot be represented")
         return total
 
-    def _newest(self, pid: int, files: Mapping[str, bytes]) -> _Kept:
+    def _updated(self, pid: int, files: Mapping[str, bytes]) -> _ProcessFiles:
         new = [files.get(f"/proc/{pid}/{name}") for name in _FILES]
-        kept = self._kept.get(pid, _NOTHING)
-        if kept is not _NOTHING and new == [None] * len(_FILES):
-            return kept
+        before = self._files.get(pid, _UNKNOWN)
+        if before is not _UNKNOWN and new == [None] * len(_FILES):
+            return before
         stat, statm, cmdline, rollup, user = (
-            old if text is None else text for old, text in zip(kept[:5], new, strict=True)
+            old if text is None else text for old, text in zip(before[:5], new, strict=True)
         )
         try:
-            read = process(pid, stat, statm, cmdline, self._page)
-            if read is not None and (user or rollup):
-                read = replace(read, user=_text(user.strip()[:NAME_BYTES]), pss=_pss(rollup) if read.rss else None)
+            counters = process(pid, stat, statm, cmdline, self._page)
+            if counters is not None and (user or rollup):
+                pss = _pss(rollup) if counters.rss else None
+                counters = replace(counters, user=_text(user.strip()[:NAME_BYTES]), pss=pss)
         except ValueError as error:
             raise ValueError(f"/proc/{pid}: {error}") from None
-        children = kept.children if new[0] is None else _children_ticks(stat)
-        return _Kept(stat, statm, cmdline[:COMMAND_LIMIT], rollup, user, read, children)
+        children = before.children if new[0] is None else _children_ticks(stat)
+        return _ProcessFiles(stat, statm, cmdline[:COMMAND_LIMIT], rollup, user, counters, children)
 
 
 def _pss(rollup: bytes) -> int | None:
-    """Bytes of a line `Pss: 1234 kB`; None without one."""
+    """Parse a line `Pss: 1234 kB` to bytes; None without a line."""
     words = rollup.split()
     return count(words[1], INTEGER_LIMIT // 1024) * 1024 if len(words) > 1 else None
 
 
 def _uptime(frame: Frame) -> float:
-    """Seconds since boot; 0 if the frame has none, which `parse.reading` reports."""
+    """Return seconds since boot; 0 if the frame has no uptime, which `parse.reading` reports."""
     try:
         return decimal(frame.files.get("/proc/uptime", b"").split()[0], TIME_LIMIT)
     except (ValueError, IndexError):
@@ -125,7 +127,7 @@ def _uptime(frame: Frame) -> float:
 
 
 def _children_ticks(stat: bytes) -> int:
-    """Clock ticks (user and system) of the children that a process waited for; 0 if the line is cut."""
+    """Return the clock ticks (user and system) of the children that a process waited for; 0 if the line is cut."""
     fields = stat.rpartition(b")")[2].split()
     return sum(count(field) for field in fields[13:15])
 
@@ -140,7 +142,7 @@ def _pids_of(files: Iterable[str]) -> list[int]:
 
 
 def process(pid: int, stat: bytes, statm: bytes, cmdline: bytes, page: int) -> ProcessCounters | None:
-    """The counters of a process from its files; None if they are incomplete. Raises ValueError."""
+    """Parse the counters of a process from its files; None if they are incomplete. Raises ValueError."""
     sizes = statm.split()
     # The name is in brackets and may contain spaces, brackets and newlines.
     head, closing, tail = stat.rpartition(b")")
@@ -166,8 +168,8 @@ def process(pid: int, stat: bytes, statm: bytes, cmdline: bytes, page: int) -> P
 
 
 def _stat_flags(pid: int, fields: list[bytes]) -> str:
-    """The flags that ps prints after the state: < and N (niceness), s, l, and + (foreground), but not L (locked pages),
-    which is not in /proc/PID/stat."""
+    """Return the flags that ps prints after the state: < and N (niceness), s, l, and + (foreground), but not L (locked
+    pages), which is not in /proc/PID/stat."""
     group, session, foreground, nice, threads = (signed(fields[i]) for i in (2, 3, 5, 16, 17))
     flags = "<" if nice < 0 else "N" if nice > 0 else ""
     flags += "s" if session == pid else ""
@@ -176,8 +178,8 @@ def _stat_flags(pid: int, fields: list[bytes]) -> str:
 
 
 def _command(cmdline: bytes, comm: str, state: str) -> str:
-    """As in `ps aux`: the arguments, or the name in brackets without any."""
-    # The probe ends the line with a newline, the kernel the last argument with a NUL.
+    """Return the command as in `ps aux`: the arguments, or the name in brackets if there are none."""
+    # The probe adds a newline to the line, the kernel a NUL to the last argument.
     words = cmdline.rstrip(b"\n\0")[:COMMAND_LIMIT]
     if state == "Z":
         return f"[{comm}] <defunct>"

@@ -1,9 +1,9 @@
-"""Programs in sh on a host, with any login shell: run to their end, or interactive.
+"""Programs in sh on a host with any login shell: run to their end, or interactive.
 
-A program is sent to the standard input of `sh -s`, so that the login shell parses a constant command line. It is one
-compound command, read in full before it runs. First it prints a random marker on both outputs; earlier output of the
-login shell is dropped. The program's own input is sent after the marker, because dash and busybox read their standard
-input in blocks and would swallow it.
+A program is sent to the standard input of `sh -s`, so the login shell parses a constant command line. The program is
+one compound command, which sh reads in full before it runs. First it prints a random marker on both outputs, and
+earlier output of the login shell is dropped. The program's input is sent after the marker, because dash and busybox
+read their standard input in blocks and would consume it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from cockpit.hosts.shell import CHUNK, SH, LineReader, OutputTooLong, Read, Tail
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
-# Timeout (s) for a login shell to start it.
+# Timeout (s) for a login shell to start `sh -s`.
 START_TIMEOUT = 15.0
-# Bytes kept of the output of a login shell.
+# Maximum bytes kept of a login shell's output.
 NOISE = 4096
 
 
 class Pipes(Protocol):
-    """The standard streams of a process on a host. Raises HostError when the connection is lost."""
+    """The standard streams of a process on a host. Methods raise HostError if the connection is lost."""
 
     async def read_stdout(self, size: int) -> bytes:
-        """At most `size` bytes, as soon as there are any; b"" at the end."""
+        """Return available output, at most `size` bytes; b"" at the end."""
 
     async def read_stderr(self, size: int) -> bytes: ...
 
     async def write(self, data: bytes) -> None:
-        """Write to its standard input. Raises HostError when the process has ended."""
+        """Write to its standard input. Raises HostError if the process has ended."""
 
     def write_eof(self) -> None: ...
 
@@ -41,11 +41,11 @@ class Pipes(Protocol):
         """End the process and its streams."""
 
     async def wait_closed(self) -> None:
-        """Wait for the end of all local parts, after `close`."""
+        """After `close`: wait until nothing of the process is left on this machine."""
 
 
 class Marked:
-    """Output after the marker. `started`: whether the marker came; `noise` is the end of the output before it."""
+    """Output after the marker. `started`: whether the marker was printed; `noise` is the end of earlier output."""
 
     def __init__(self, read: Read, marker: bytes) -> None:
         self.noise = b""
@@ -69,7 +69,7 @@ class Marked:
         return True
 
     async def read(self, size: int) -> bytes:
-        """Read as from a stream; of output without a marker, its end."""
+        """Read output after the marker; if there was no marker, the end of all output."""
         if not self.started.done() and not await self.begin():
             self._rest = self.noise
         if self._rest:
@@ -124,7 +124,7 @@ class ProgramChannel:
 
 
 async def run(name: str, pipes: Pipes, program: str, input: bytes) -> tuple[bytes, bytes]:
-    """Run a program to its end, and return both outputs. Raises HostError; `name` is the host's."""
+    """Run a program of the host `name` to its end; return standard output and error. Raises HostError."""
     text, marker = _framed(program)
     stdout, stderr = Marked(pipes.read_stdout, marker), Marked(pipes.read_stderr, marker)
     feeding = asyncio.ensure_future(_feed(pipes, text, stdout.started, input))
@@ -141,7 +141,7 @@ async def run(name: str, pipes: Pipes, program: str, input: bytes) -> tuple[byte
 
 
 async def _feed(pipes: Pipes, text: bytes, started: asyncio.Future[bool], input: bytes) -> None:
-    """Send the program, and its input once it has started."""
+    """Send the program, then its input when the program has started."""
     with suppress(HostError):
         await pipes.write(text)
         if input:
@@ -152,9 +152,9 @@ async def _feed(pipes: Pipes, text: bytes, started: asyncio.Future[bool], input:
 
 
 async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
-    """Start an interactive program, and return its channel once it runs. Raises HostError.
+    """Start an interactive program; return its channel when it runs. Raises HostError.
 
-    If it does not start, or this is cancelled, its process is ended.
+    If the program does not start, or this call is cancelled, its process is ended.
     """
     text, marker = _framed(program)
     output = Marked(pipes.read_stdout, marker)
@@ -171,28 +171,28 @@ async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
         channel.close()
         await channel.wait_closed()
         if isinstance(error, TimeoutError):
-            raise HostError(f"its login shell did not start `{SH}` within {START_TIMEOUT:g} s", subject=name) from None
+            raise HostError(f"the login shell did not start `{SH}` within {START_TIMEOUT:g} s", subject=name) from None
         raise
     return channel
 
 
 def took_too_long(name: str, seconds: float) -> HostError:
-    """The error for a stopped program, without its text, which may hold a secret."""
+    """Return the error for a stopped program. The program is not quoted, because it may contain a secret."""
     return HostError(f"a command took longer than {seconds:g} s; it was stopped", subject=name)
 
 
 def _framed(program: str) -> tuple[bytes, bytes]:
-    """The text for `sh -s`, and the marker that it prints first."""
+    """Return the text for `sh -s`, and the marker that it prints first."""
     marker = f"#cockpit {secrets.token_hex(16)}"
     text = f"{{ echo '{marker}'; echo '{marker}' >&2; eval {shlex.quote(program)}; exit; }}\n"
     return text.encode("utf-8", "surrogateescape"), f"{marker}\n".encode()
 
 
 class NotStarted(HostError):
-    """The program did not start. `reason` is the last line of the login shell, or of the command in its place."""
+    """The program did not start. `reason` is the last line of the login shell, or of the command that replaces it."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"its login shell ended before `{SH}` began{': ' if reason else ''}{reason}", subject=name)
+        super().__init__(f"the login shell ended before `{SH}` started{': ' if reason else ''}{reason}", subject=name)
         self.reason = reason
 
 

@@ -1,6 +1,6 @@
-"""Questions of hosts to a person: passphrases, passwords and unknown host keys.
+"""Prompts for passphrases, passwords and unknown host keys.
 
-An answer is used once; it is never in an event, the state or a recording.
+An answer is used once and is never part of an event, the state or a recording.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Keyring:
-    """Unlocked keys of a session by their files, as an ssh agent holds them; passphrases are not kept.
+    """Unlocked private keys of a session by file, as in an ssh agent; passphrases are not stored.
 
-    `turn` keeps two hosts from asking for the same passphrase at once.
+    `turn` has a lock per file, so that two hosts do not prompt for the same passphrase at once.
     """
 
     def __init__(self) -> None:
@@ -31,8 +31,8 @@ class Keyring:
 
 @dataclass(frozen=True)
 class OfferedKey:
-    """An unknown host key: the address that offered it (`where`), its kind and fingerprint as ssh prints them, and the
-    known_hosts file and line for it."""
+    """An unknown host key: the server's address (`where`), the key's kind and fingerprint as ssh prints them, and the
+    known_hosts file and line that would accept it."""
 
     where: str
     kind: str
@@ -42,21 +42,21 @@ class OfferedKey:
 
 
 class Asker(Protocol):
-    """Asks a person. Headless sessions have no asker, and refuse hosts with questions."""
+    """Prompts the user. Headless sessions have none and refuse hosts that need a prompt."""
 
     async def secret(self, host: str, question: str) -> str | None:
-        """A passphrase or password; None: declined."""
+        """Prompt for a passphrase or password; None: declined."""
 
     async def trust(self, host: str, key: OfferedKey) -> bool:
-        """Whether the person accepts a host key."""
+        """Prompt for a host key; return whether the user accepts it."""
 
     async def wanted(self, host: str) -> None:
-        """Wait until the person lets this host ask."""
+        """Wait until the user allows this host to prompt."""
 
 
 class AskingForHost:
-    """Asks for one host: at once while it is reached for the first time, later only when the person wants it, so that
-    no dialog opens during a measurement. `report` takes the host's condition and the question."""
+    """Prompts for one host: at once during the first connect, later only when the user allows it, so that no dialog
+    opens during a measurement. `report` takes the host's condition and the question."""
 
     def __init__(self, asker: Asker, report: Callable[[HostCondition, str], None]) -> None:
         self._asker = asker
@@ -64,7 +64,7 @@ class AskingForHost:
         self._at_once = True
 
     def quiet(self) -> None:
-        """From now on, ask only when the person wants it."""
+        """Prompt only when the user allows it, from now on."""
         self._at_once = False
 
     async def secret(self, host: str, question: str) -> str | None:
@@ -96,7 +96,7 @@ class AskingForHost:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """An open question: whether to trust the host key `key`; without a key, `text` asks for a secret."""
+    """An open prompt: for trust in the host key `key`; if None, for the secret described in `text`."""
 
     host: str
     text: str
@@ -104,13 +104,13 @@ class Question:
     given: asyncio.Future[str | bool | None]
 
     def answer(self, value: str | bool | None) -> None:
-        """Answer with a secret, True for a key, or None for no. Only the first answer counts."""
+        """Answer with a secret, with True to accept the key, or with None to decline. Only the first answer counts."""
         if not self.given.done():
             self.given.set_result(value)
 
 
 class Questions:
-    """Queues the questions of all hosts, one at a time: an Asker."""
+    """Queue of the prompts of all hosts, shown one at a time; implements Asker."""
 
     def __init__(self) -> None:
         self._open: list[Question] = []
@@ -122,11 +122,11 @@ class Questions:
 
     @property
     def awaited(self) -> bool:
-        """Whether a host has a question, but waits until the person wants to be asked."""
+        """Whether a host waits until the user allows it to prompt."""
         return bool(self._waiting)
 
     def invite(self) -> None:
-        """Let all waiting hosts ask."""
+        """Allow all waiting hosts to prompt."""
         for event in self._waiting:
             event.set()
 

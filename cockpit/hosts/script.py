@@ -1,4 +1,4 @@
-"""The probe's program: the shell script `probe.sh` with its settings and the awk program `probe.awk` before it."""
+"""The probe's program: settings, the awk program `probe.awk` as a variable, and the shell script `probe.sh`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from importlib.resources import files
 from cockpit.hosts.pattern import is_pattern, regular
 from cockpit.hosts.watchdog import IDLE, watchdog
 
-# Ticks within which a changed command line (setproctitle) or name is seen; with an awk without NUL support it takes a
-# fork, so it is rare, as is reading each process's share of shared pages.
+# Ticks within which a changed command line (setproctitle) or name is read. The slow round is for an awk without NUL
+# support, which needs a fork for it, and for each process's share of shared pages (PSS).
 ROUND, SLOW_ROUND = 10, 30
 # Maximum number of new processes per tick whose share of shared pages is read.
 MOST_SHARES = 10
 # Ticks between two readings of the accept queues.
 QUEUE_ROUND = 5
-# Maximum number of new pids that are tried one by one; beyond, /proc is listed.
+# Maximum number of new PIDs that are tried one by one; if there are more, /proc is listed.
 FEW = 64
 # The kernel's limit of a process name (bytes).
 COMM_BYTES = 15
 # Longer lines are cut (bytes).
 LINE_BYTES = 8192
-# Steps of the loop that measures the CPU's speed: about 1 ms of a shell.
+# Steps of the loop that measures the CPU's speed: about 1 ms in a shell.
 LOOP_STEPS = 1000
 # The control groups (cgroups) of a host, of version 1 or 2.
 GROUPS = "/sys/fs/cgroup"
@@ -35,8 +35,8 @@ def script(
 ) -> str:
     """Return the probe for processes of these names or patterns. Patterns are user text: they are quoted, never run.
 
-    `port`: the probe also names the watched processes that listen on it, and at the addresses `behind`. `idle`: seconds
-    without a tick after which it ends."""
+    The probe also lists the watched processes that listen on the target's `port` or on its upstream addresses `behind`.
+    It ends after `idle` seconds without a tick."""
     patterns = [_as_comm(line) for pattern in processes for line in pattern.split("\n") if line]
     settings = {
         "watch": "y" if patterns else "",
@@ -68,7 +68,7 @@ def _ports(addresses: tuple[str, ...]) -> Iterator[int]:
 
 
 def _sockets(addresses: tuple[str, ...]) -> Iterator[str]:
-    """The paths, as they may be bound: /var/run is a link to /run."""
+    """Yield the socket paths, also under /var/run, which is a link to /run."""
     for address in addresses:
         if address.startswith("/") and "\n" not in address:
             yield address
@@ -76,7 +76,7 @@ def _sockets(addresses: tuple[str, ...]) -> Iterator[str]:
 
 
 def _as_comm(pattern: str) -> str:
-    """A name as the kernel cuts it."""
+    """Cut a name as the kernel does."""
     return pattern if is_pattern(pattern) else pattern.encode()[:COMM_BYTES].decode("utf-8", "ignore")
 
 

@@ -9,10 +9,10 @@ from typing import NamedTuple, Protocol
 
 # The interpreter of programs; it reads them from standard input.
 SH = "sh -s"
-# Longer lines are cut, so that no server can fill the memory with one line.
+# Maximum bytes of a line; longer lines are cut, so that a server cannot fill the memory with one line.
 LINE_LIMIT = 65536
 CHUNK = 65536
-# Seconds of silence, without answers to keepalives, after which a connection is closed.
+# A connection is closed after this time (s) without data and without answers to keepalives.
 SILENCE = 8.0
 # Maximum output of a command (bytes); the largest is a server's configuration.
 STDOUT_LIMIT, STDERR_LIMIT = 16 * 1024 * 1024, 1024 * 1024
@@ -35,11 +35,11 @@ class Channel(Protocol):
         """Write to its input. Raises HostError if it has ended or the connection is lost."""
 
     async def readline(self) -> bytes:
-        """One line with its end, cut at LINE_LIMIT bytes; b"" at the end. Raises HostError if the connection is
-        lost."""
+        """Return one line with its newline, cut at LINE_LIMIT bytes; b"" at the end. Raises HostError if the connection
+        is lost."""
 
     async def read(self, size: int) -> bytes:
-        """Available output, at most `size` bytes; b"" at the end. Not to be mixed with `readline`.
+        """Return available output, at most `size` bytes; b"" at the end. Not to be mixed with `readline`.
 
         Raises HostError if the connection is lost.
         """
@@ -49,14 +49,14 @@ class Channel(Protocol):
         """The last few KiB of its standard error."""
 
     def close(self) -> None:
-        """End it by closing its streams."""
+        """End the command by closing its streams."""
 
 
 class Wire(Protocol):
     """A TCP connection made by a host. Its methods raise HostError if it or the host is lost."""
 
     async def read(self, size: int) -> bytes:
-        """Available data, at most `size` bytes; b"" at the end."""
+        """Return available data, at most `size` bytes; b"" at the end."""
 
     async def write(self, data: bytes) -> None: ...
 
@@ -67,14 +67,14 @@ class Shell(Protocol):
     """A host's shell. All methods raise HostError if the host cannot be reached."""
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
-        """Run a program in sh to its end, whatever the login shell is and prints; `input` is its standard input.
+        """Run a program in sh to its end, independent of the login shell and its output; `input` is standard input.
 
-        `interpreter` reads the program on its standard input. Raises HostError when it takes longer than `timeout` (s)
-        or prints more than STDOUT_LIMIT, STDERR_LIMIT bytes.
+        `interpreter` reads the program on its standard input. Raises HostError if the program takes longer than
+        `timeout` (s) or prints more than STDOUT_LIMIT or STDERR_LIMIT bytes.
         """
 
     async def open(self, program: str, interpreter: str = SH) -> Channel:
-        """Start an interactive program in sh; return its channel once it runs."""
+        """Start an interactive program in sh; return its channel when it runs."""
 
     async def open_stream(self, host: str, port: int) -> Wire:
         """Open a TCP connection from the host to `host`, a name that the host resolves."""
@@ -90,7 +90,7 @@ class Shell(Protocol):
 
 
 class OutputTooLong(Exception):
-    """A program printed more than the limit, which is in the message."""
+    """A program printed more than the limit; the message has the limit."""
 
 
 async def read_output(stdout: Read, stderr: Read) -> tuple[bytes, bytes]:
@@ -100,8 +100,8 @@ async def read_output(stdout: Read, stderr: Read) -> tuple[bytes, bytes]:
         asyncio.ensure_future(_read_all(stderr, STDERR_LIMIT, "to its standard error")),
     )
     try:
-        printed, complained = await asyncio.gather(*reading)
-        return printed, complained
+        output, errors = await asyncio.gather(*reading)
+        return output, errors
     finally:
         for task in reading:
             task.cancel()
@@ -109,12 +109,12 @@ async def read_output(stdout: Read, stderr: Read) -> tuple[bytes, bytes]:
 
 
 async def _read_all(read: Read, limit: int, where: str) -> bytes:
-    held = bytearray()
+    output = bytearray()
     while data := await read(CHUNK):
-        held += data
-        if len(held) > limit:
+        output += data
+        if len(output) > limit:
             raise OutputTooLong(f"printed more than {limit // 1024 // 1024} MiB {where}")
-    return bytes(held)
+    return bytes(output)
 
 
 class LineReader:
@@ -127,7 +127,7 @@ class LineReader:
         self._rest = bytearray()
 
     async def readline(self) -> bytes:
-        """The next line with its end, cut at the limit; b"" at the end of the stream."""
+        """Return the next line with its newline, cut at the limit; b"" at the end of the stream."""
         while not self._lines:
             data = await self._read(CHUNK)
             if not data:
@@ -153,7 +153,7 @@ class LineReader:
 
 
 class Tail:
-    """Reads a stream in the background and keeps the last bytes, which say why a command failed."""
+    """Reads a stream in the background and keeps its last bytes, which have the reason if a command failed."""
 
     SIZE = 4096
     # Maximum seconds between the ends of the command's output and of this stream.

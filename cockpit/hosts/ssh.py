@@ -25,10 +25,10 @@ from cockpit.model.text import neutral
 
 # Timeout (s) of a disconnect.
 CLOSE_TIMEOUT = 2.0
-# Duration (s) for which the start of a process is retried, and the pause before each retry.
+# Timeout (s) for retries of the start of a process, and the pause before each retry.
 _RETRY_TIME = 20.0
 _RETRY_PAUSE = 0.02
-# Bytes that a server may send ahead of what is read.
+# Receive window of a channel (bytes): a server may send this much unread output.
 WINDOW = 512 * 1024
 
 _Result = TypeVar("_Result")
@@ -42,10 +42,10 @@ class _Pipes:
         self._name = name
 
     async def read_stdout(self, size: int) -> bytes:
-        return await _talk(self._name, self.process.stdout.read(size))
+        return await _awaited(self._name, self.process.stdout.read(size))
 
     async def read_stderr(self, size: int) -> bytes:
-        """Never raises: a lost connection is reported by the other output."""
+        """Never raises: reads of standard output report a lost connection."""
         with suppress(asyncssh.Error, OSError):
             return await self.process.stderr.read(size)
         return b""
@@ -53,7 +53,7 @@ class _Pipes:
     async def write(self, data: bytes) -> None:
         if self.process.is_closing():
             raise HostError("the command has ended", subject=self._name)
-        await _talk(self._name, self._send(data))
+        await _awaited(self._name, self._send(data))
 
     def write_eof(self) -> None:
         with suppress(OSError):
@@ -73,7 +73,7 @@ class _Pipes:
 
 
 class SshShell:
-    """A connection to a host; `via` are the connections to the jump hosts before it."""
+    """A connection to a host; `via` are the connections to its jump hosts, in order."""
 
     def __init__(
         self, name: str, connection: asyncssh.SSHClientConnection, via: Sequence[asyncssh.SSHClientConnection] = ()
@@ -88,7 +88,7 @@ class SshShell:
             async with asyncio.timeout(timeout):
                 pipes = await self._start(interpreter)
                 stdout, stderr = await program_in_sh.run(self._name, pipes, program, input)
-                await _talk(self._name, pipes.process.wait_closed())
+                await _awaited(self._name, pipes.process.wait_closed())
         except TimeoutError:
             raise took_too_long(self._name, timeout) from None
         finally:
@@ -107,9 +107,9 @@ class SshShell:
             reader, writer = await self._connection.open_connection(host, port)
         except asyncssh.ChannelOpenError as error:
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
-                forbidden = f"{address}: its sshd forbids this; allow it with AllowTcpForwarding local"
+                forbidden = f"{address}: sshd forbids forwarding; set AllowTcpForwarding local"
                 raise HostError(forbidden, subject=self._name) from None
-            why = f"{address}: unreachable from there: {neutral(error.reason, 200)}"
+            why = f"{address}: unreachable from this host: {neutral(error.reason, 200)}"
             raise HostError(why, subject=self._name) from None
         except (asyncssh.Error, OSError) as error:
             raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
@@ -119,7 +119,7 @@ class SshShell:
         try:
             listener = await self._connection.forward_remote_port("127.0.0.1", 0, "127.0.0.1", port)
         except asyncssh.ChannelListenError:
-            forbidden = "its sshd forwards no ports back: allow it with AllowTcpForwarding yes"
+            forbidden = "sshd forbids remote forwarding; set AllowTcpForwarding yes"
             raise HostError(forbidden, subject=self._name) from None
         except (asyncssh.Error, OSError) as error:
             raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
@@ -134,7 +134,7 @@ class SshShell:
     async def _start(self, interpreter: str) -> _Pipes:
         """Start a process in a new channel.
 
-        dropbear closes a new channel if another process ends before this one has started; that is retried.
+        dropbear closes a new channel if another process ends before this one has started, so the start is retried.
         """
         deadline = monotonic() + _RETRY_TIME
         while True:
@@ -147,7 +147,7 @@ class SshShell:
                 if not isinstance(error, asyncssh.ChannelOpenError) or self._connection.is_closed():
                     raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
                 if error.code != asyncssh.OPEN_REQUEST_SESSION_FAILED or monotonic() > deadline:
-                    why = f"its sshd opens no further channel ({reason(error)}): fewer tails, or raise its MaxSessions"
+                    why = f"sshd refused another channel ({reason(error)}); use fewer tails or raise MaxSessions"
                     raise HostError(why, subject=self._name) from None
                 await asyncio.sleep(_RETRY_PAUSE)
 
@@ -155,23 +155,22 @@ class SshShell:
 async def connect(
     config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None, keyring: Keyring | None = None
 ) -> SshShell:
-    """Connect to a host that has `ssh`; its key must be in known_hosts. With an asker, unknown keys and secrets are
-    asked for first.
+    """Connect to a host that has `ssh`; its key must be in known_hosts. An asker prompts for unknown keys and secrets.
 
     Raises HostKeyUnknown, HostKeyChanged, AuthRefused, Unanswered, HostError, or UsageError for an invalid ssh_config.
     """
     assert config.ssh is not None
-    way = _Way(ssh_config, asker, keyring or Keyring())
+    route = _Route(ssh_config, asker, keyring or Keyring())
     try:
-        await way.open(config.name, Destination.parse(config.ssh))
+        await route.open(config.name, Destination.parse(config.ssh))
     except BaseException:
-        await _close(list(reversed(way.opened)))
+        await _close(list(reversed(route.opened)))
         raise
-    return SshShell(config.name, way.opened[-1], way.opened[:-1])
+    return SshShell(config.name, route.opened[-1], route.opened[:-1])
 
 
-class _Way:
-    """The path to a host over its jump hosts; open connections are in `opened`."""
+class _Route:
+    """The route to a host through its jump hosts; open connections are in `opened`."""
 
     def __init__(self, ssh_config: Path | None, asker: Asker | None, keyring: Keyring) -> None:
         self.opened: list[asyncssh.SSHClientConnection] = []
@@ -180,9 +179,9 @@ class _Way:
         self._keyring = keyring
 
     async def open(self, name: str, destination: Destination, trail: tuple[Destination, ...] = ()) -> None:
-        """Open the connection; `trail` are the destinations behind this jump host."""
+        """Open the connection to a destination; `trail` are the destinations that are reached through it."""
         if destination in trail:
-            raise UsageError("ProxyJump goes round in a circle", subject=name)
+            raise UsageError("ProxyJump is circular; correct ssh_config", subject=name)
         settings = await asyncio.to_thread(read_settings, destination, self._ssh_config)
         if not self.opened:
             for jump in settings.jumps:
@@ -191,10 +190,10 @@ class _Way:
         self.opened.append(await Login(name, settings, tunnel, self._asker, self._keyring).open())
 
 
-async def _talk(name: str, talking: Awaitable[_Result]) -> _Result:
-    """Await a step of the connection. Raises HostError if it fails."""
+async def _awaited(name: str, operation: Awaitable[_Result]) -> _Result:
+    """Await an operation on the connection. Raises HostError if it fails."""
     try:
-        return await talking
+        return await operation
     except (asyncssh.Error, OSError) as error:
         raise HostError(f"connection lost: {reason(error)}", subject=name) from None
 

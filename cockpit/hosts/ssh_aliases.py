@@ -1,4 +1,4 @@
-"""The plain `Host` names of ssh_config and of the files that it includes."""
+"""The `Host` names of ssh_config and its included files, without patterns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from cockpit.hosts.ssh_settings import SYSTEM_CONFIG, USER_CONFIG
 
-# Nested includes that are followed, as by ssh(1).
+# Maximum depth of nested includes, as in ssh(1).
 _DEPTH = 16
 _LINE = re.compile(r"(?im)^[ \t]*(host|include)\b[ \t]*=?[ \t]*(.*)$")
 _PATTERN = frozenset("*?!")
 
 
 def aliases(explicit: Path | None = None) -> list[str]:
-    """Names in the order of the files, each once, without patterns; unreadable files and lines are skipped."""
+    """Return the names in the order of the files, without duplicates; unreadable files and lines are skipped."""
     files = (explicit,) if explicit else (Path(USER_CONFIG).expanduser(), Path(SYSTEM_CONFIG))
     return list(dict.fromkeys(name for file in files for name in _names(file, _DEPTH)))
 

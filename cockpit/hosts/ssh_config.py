@@ -1,4 +1,4 @@
-"""The ssh_config of a destination, as `ssh -G` resolves it, or asyncssh on a machine without OpenSSH's client."""
+"""The ssh_config of a destination, resolved by `ssh -G`, or by asyncssh on a machine without OpenSSH's client."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 
 PROGRAM = "ssh"
-# Seconds that ssh may take, with all commands of Match exec and name lookups.
+# Timeout (s) of `ssh -G`, including commands of Match exec and name lookups.
 TIMEOUT = 30.0
 # Options whose value is the rest of the line.
-_WHOLE = frozenset({"proxycommand", "remotecommand"})
-# The options that asyncssh's own parser is asked for.
+_REST_OF_LINE = frozenset({"proxycommand", "remotecommand"})
+# Options to read with asyncssh's parser.
 _ASYNCSSH = (
     *("Hostname", "Port", "User", "HostKeyAlias", "UserKnownHostsFile", "GlobalKnownHostsFile", "CertificateFile"),
     *("IdentityFile", "IdentitiesOnly", "IdentityAgent", "ProxyCommand", "ProxyJump", "BindAddress", "Compression"),
@@ -26,13 +26,14 @@ _ASYNCSSH = (
 
 @dataclass(frozen=True)
 class Options:
-    """The options that differ from OpenSSH's defaults: the values of each, by its name in small letters."""
+    """The options that differ from OpenSSH's defaults: values by option name in lower case. `by_client`: resolved by
+    OpenSSH's client."""
 
     values: Mapping[str, Sequence[str]]
     by_client: bool = True
 
     def value(self, name: str) -> str | None:
-        """The first value; None if it is not set, or set to none."""
+        """Return the first value; None if the option is not set, or set to none."""
         found = next(iter(self.values.get(name, ())), "none")
         return None if found.lower() == "none" else found
 
@@ -41,14 +42,14 @@ class Options:
 
     @property
     def text(self) -> str:
-        """An ssh_config for asyncssh, without conditions."""
+        """The options as an ssh_config for asyncssh, without conditions."""
         lines = []
         for name, values in self.values.items():
             if name == "rekeylimit":
                 lines.append(f"{name} {re.sub('^0 ', 'default ', values[0])}")
             elif name == "hostname":
                 lines.append(f"{name} {shlex.quote(values[0].replace('%', '%%'))}")
-            elif name in _WHOLE:
+            elif name in _REST_OF_LINE:
                 lines.append(f"{name} {values[0]}")
             elif name in ("sendenv", "setenv"):
                 lines.append(f"{name} {shlex.join(values)}")

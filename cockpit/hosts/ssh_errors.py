@@ -1,4 +1,4 @@
-"""Errors of a connection, as one line that names the host and the fix."""
+"""Connection errors as one line with the host, the problem and the fix."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from cockpit.model.text import counted, neutral
 
 
 class Witness(asyncssh.SSHClient):
-    """Keeps the key or the certificate's authority that a server showed and known_hosts lacks; accepts neither.
+    """Client callbacks of a login: records the host key (`shown`) or certificate authority that is not in known_hosts,
+    and rejects it.
 
-    Gives the password, if any, once; `ask` is for further questions of the server. `limit` is the timeout of the
-    attempt, which it moves: `seconds` for the connect, then `login_seconds`.
+    Answers with the password, if any, once; `ask` prompts for other questions of the server. `limit` is the timeout of
+    the attempt: `seconds` for the connect, then reset to `login_seconds`.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Witness(asyncssh.SSHClient):
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         self.seconds = self._login_seconds
-        self._limit_to(self.seconds)
+        self._set_timeout(self.seconds)
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         self.shown = key
@@ -71,10 +72,10 @@ class Witness(asyncssh.SSHClient):
     async def kbdint_challenge_received(
         self, name: str, instructions: str, lang: str, prompts: Sequence[tuple[str, bool]]
     ) -> list[str] | None:
-        """Give the password to the first hidden prompt; a person answers the others."""
+        """Answer the first hidden prompt with the password; the user answers the others."""
         answers = []
         for prompt, shown in prompts:
-            answer = await self._asked(prompt) if shown or self._password is None else self._take_password()
+            answer = await self._prompt(prompt) if shown or self._password is None else self._take_password()
             if answer is None:
                 return None
             answers.append(answer)
@@ -84,23 +85,23 @@ class Witness(asyncssh.SSHClient):
         password, self._password = self._password, None
         return password
 
-    async def _asked(self, prompt: str) -> str | None:
+    async def _prompt(self, prompt: str) -> str | None:
         if self._ask is None:
             return None
-        self._limit_to(None)
+        self._set_timeout(None)
         try:
             return await self._ask(prompt)
         finally:
-            self._limit_to(self._login_seconds)
+            self._set_timeout(self._login_seconds)
 
-    def _limit_to(self, seconds: float | None) -> None:
+    def _set_timeout(self, seconds: float | None) -> None:
         if self.limit is not None:
             self.limit.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A failed login, with its settings and observations; `wrong` is the number of wrong answers before."""
+    """A failed login, with its settings and observations. `wrong` is the number of wrong secrets so far."""
 
     name: str
     settings: SshSettings
@@ -111,18 +112,18 @@ class Attempt:
 
 
 async def explain(attempt: Attempt, error: Exception) -> CockpitError:
-    """The CockpitError for an error of asyncssh during the connect."""
+    """Return the CockpitError for an error of asyncssh during the connect."""
     name, settings = attempt.name, attempt.settings
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return _key_error(name, settings, attempt.known, attempt.witness, error)
     if was_denied(error):
         return await _auth_error(attempt)
     if isinstance(error, TimeoutError):
-        silence = f"{settings.where} does not answer within {attempt.witness.seconds:.3g} s"
+        silence = f"no answer from {settings.where} within {attempt.witness.seconds:.3g} s"
         return HostError(f"{silence}; is it up, and does a firewall allow ssh?", subject=name)
     if isinstance(error, socket.gaierror | UnicodeError):
-        why = neutral((isinstance(error, OSError) and error.strerror) or "no host has such a name")
-        return HostError(f"the name {settings.host} is not known ({why}); check `ssh` or ssh_config", subject=name)
+        why = neutral((isinstance(error, OSError) and error.strerror) or "invalid name")
+        return HostError(f"cannot resolve {settings.host} ({why}); check `ssh` or ssh_config", subject=name)
     if isinstance(error, asyncssh.KeyImportError) or not isinstance(error, asyncssh.Error | OSError):
         return UsageError(f"invalid ssh_config or key file: {neutral(str(error), 200)}", subject=name)
     return HostError(f"{settings.where}: {reason(error)}", subject=name)
@@ -133,7 +134,7 @@ def was_denied(error: Exception) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """The text of an error, without Python's additions."""
+    """Return the text of an error, without Python's additions."""
     text = error.reason if isinstance(error, asyncssh.Error) else str(error)
     if "not responding to keepalive" in text:
         return "keepalives were not answered"
@@ -141,7 +142,7 @@ def reason(error: BaseException) -> str:
     if number is None and (found := re.search(r"\[Errno (\d{1,4})\]", text)):
         number = int(found[1])
     if number == errno.ECONNREFUSED or text == "Connection refused":
-        return "connection refused: nothing listens on that port; is sshd running there, and on which port?"
+        return "connection refused; is sshd running there, and on this port?"
     return os.strerror(number).lower() if number else neutral(text, 200) or type(error).__name__
 
 
@@ -151,27 +152,28 @@ def _key_error(
     files = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
     if witness.authority:
         return HostKeyUnknown(
-            f"{settings.where} shows a certificate signed by {_named(witness.authority)}, which is no"
-            f" @cert-authority for it in {files}",
+            f"the host certificate of {settings.where} is signed by {_named(witness.authority)}, which is not a"
+            f" @cert-authority in {files}",
             subject=name,
         )
     shown = witness.shown
     if shown is None:
         # A revoked key, or a certificate that is expired or for another host.
-        return HostKeyChanged(f"the key of {settings.where} is refused: {reason(error)}", subject=name)
+        return HostKeyChanged(f"the host key of {settings.where} was refused: {reason(error)}", subject=name)
     if known.expected:
-        wanted = ", ".join(f"{_named(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
+        expected = ", ".join(f"{_named(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
         changed = dict.fromkeys(entry.file for entry in known.expected)
         remedy = "; ".join(f"ssh-keygen -R {shlex.quote(known.lookup)} -f {shlex.quote(str(file))}" for file in changed)
         return HostKeyChanged(
-            f"the key of {settings.where} has CHANGED: it shows {_named(shown)}, known is {wanted}; somebody"
-            f" may be in between. Refused. If you know why it changed, forget the old key: {remedy}",
+            f"the host key of {settings.where} has CHANGED and was refused. Offered: {_named(shown)}."
+            f" Known: {expected}. Someone may intercept the connection."
+            f" If you know why the key changed, remove the old key: {remedy}",
             subject=name,
         )
     if settings.options.value("knownhostscommand"):
         files += " (KnownHostsCommand is not run by cockpit)"
     return HostKeyUnknown(
-        f"the key of {settings.where}, {_named(shown)}, is not in {files}; compare the fingerprint with the"
+        f"the host key of {settings.where}, {_named(shown)}, is not in {files}; compare the fingerprint with the"
         f" server's and accept it with: {_accept(settings)}",
         subject=name,
     )
@@ -182,7 +184,7 @@ def _named(key: asyncssh.SSHKey) -> str:
 
 
 def _accept(settings: SshSettings) -> str:
-    """The ssh command that shows the key and asks whether to accept it, whatever ssh_config sets."""
+    """Return the ssh command that prints the key and asks whether to accept it, with any ssh_config."""
     words = ["ssh"]
     if settings.explicit_config:
         words += ["-F", str(settings.explicit_config)]
@@ -195,28 +197,28 @@ def _accept(settings: SshSettings) -> str:
 
 async def _auth_error(attempt: Attempt) -> AuthRefused:
     settings, keys = attempt.settings, attempt.keys
-    wanted = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
+    need_passphrase = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
     tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.wanted)]
     name = attempt.name
-    refusal = f"{settings.where} does not let {settings.user} in"
-    wrong = f" ({attempt.wrong} wrong ones were given)" if attempt.wrong else ""
-    if wanted:
-        files = ", ".join(wanted)
-        way_out = "give it on the screen, or ssh-add the key"
-        return Unanswered(f"{refusal} without the passphrase of {files}{wrong}: {way_out}", subject=name)
+    refusal = f"login as {settings.user} on {settings.where} failed"
+    wrong = f" ({counted(attempt.wrong, 'wrong attempt')})" if attempt.wrong else ""
+    if need_passphrase:
+        files = ", ".join(need_passphrase)
+        way_out = "enter it on the screen or add the key with ssh-add"
+        return Unanswered(f"{refusal}: no passphrase for {files}{wrong}; {way_out}", subject=name)
     refusal += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
     if keys.broken:
         refusal += f"; invalid key: {', '.join(map(str, keys.broken))}"
     if attempt.witness.wants_password:
-        way_out = "give it on the screen, or put a public key there: ssh-copy-id"
-        return Unanswered(f"{refusal}. It takes a password too{wrong}: {way_out}", subject=name)
-    way_out = f"Put the public key into {settings.user}'s authorized_keys there, or load another key"
+        way_out = "enter it on the screen or install a public key with ssh-copy-id"
+        return Unanswered(f"{refusal}. It also accepts a password{wrong}; {way_out}", subject=name)
+    way_out = f"Add the public key to {settings.user}'s authorized_keys there, or load another key"
     return AuthRefused(f"{refusal}. {way_out}", subject=name)
 
 
 async def _agent_keys(settings: SshSettings) -> str:
     if not settings.agent:
-        return "no ssh agent (none is running)"
+        return "no ssh agent (not running)"
     with suppress(OSError, asyncssh.Error, ValueError):
         async with asyncssh.connect_agent(settings.agent) as agent:
             count = len(await agent.get_keys())

@@ -20,8 +20,11 @@ _MAGIC = b"openssh-key-v1\0"
 
 @dataclass
 class Keys:
-    """Keys to offer a server, in order: files without a passphrase, then locked ones. `blind` are locked files whose
-    public half is unknown, so they cannot be offered before they are unlocked. `broken` files are invalid."""
+    """Keys to offer to a server, in order: unencrypted files (`plain`), then encrypted keys (`locked`).
+
+    `blind` are encrypted files with an unknown public key, which cannot be offered before they are decrypted. `broken`
+    files are invalid.
+    """
 
     plain: list[Path] = field(default_factory=list)
     locked: list[LockedKey] = field(default_factory=list)
@@ -30,8 +33,8 @@ class Keys:
 
 
 class LockedKey(asyncssh.SSHKeyPair):
-    """A key under a passphrase, offered by its public half; `wanted`: the server accepts it. It signs once it is
-    unlocked in the keyring."""
+    """An encrypted key, offered by its public key; `wanted`: the server accepts it. It can sign when the keyring has
+    the decrypted key."""
 
     def __init__(self, path: Path, public: asyncssh.SSHKey, keyring: Keyring) -> None:
         algorithms = public.sig_algorithms
@@ -46,11 +49,11 @@ class LockedKey(asyncssh.SSHKeyPair):
         return "local"
 
     async def sign_async(self, data: bytes) -> bytes:
-        """Raises ValueError while it is locked, so that the next key or method is tried."""
+        """Sign. Raises ValueError if the key is still encrypted, so that the next key or method is tried."""
         key = self._keyring.keys.get(self.path)
         if key is None:
             self.wanted = True
-            raise ValueError("under a passphrase")
+            raise ValueError("encrypted with a passphrase")
         return key.sign(data, self.sig_algorithm)
 
 
@@ -63,7 +66,7 @@ def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
         kind = _kind(path)
         if kind != "locked":
             (keys.plain if kind == "plain" else keys.broken).append(path)
-        elif (public := _public_half(path)) is not None:
+        elif (public := _public_key(path)) is not None:
             keys.locked.append(LockedKey(path, public, keyring))
         else:
             keys.blind.append(path)
@@ -71,7 +74,7 @@ def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
 
 
 def unlock(path: Path, passphrase: str) -> asyncssh.SSHKey | None:
-    """The key; None if the passphrase is wrong. Raises UsageError if the file cannot be read."""
+    """Decrypt a key; None if the passphrase is wrong. Raises UsageError if the file cannot be read."""
     try:
         return asyncssh.import_private_key(path.read_bytes(), passphrase)
     except asyncssh.KeyEncryptionError as error:
@@ -83,7 +86,7 @@ def unlock(path: Path, passphrase: str) -> asyncssh.SSHKey | None:
 
 
 def _kind(path: Path) -> Literal["plain", "locked", "broken"]:
-    """A public key alone is plain too: it selects the agent's key."""
+    """Return the kind of a key file. A public key without a private one is plain: it selects the agent's key."""
     try:
         asyncssh.import_private_key(path.read_bytes())
     except asyncssh.KeyEncryptionError:
@@ -97,8 +100,8 @@ def _kind(path: Path) -> Literal["plain", "locked", "broken"]:
     return "plain"
 
 
-def _public_half(path: Path) -> asyncssh.SSHKey | None:
-    """From the .pub file, or from the key file: OpenSSH's format has it unencrypted."""
+def _public_key(path: Path) -> asyncssh.SSHKey | None:
+    """Read the public key from the .pub file, or from the key file: OpenSSH's format has it unencrypted."""
     with suppress(OSError, asyncssh.KeyImportError):
         return asyncssh.read_public_key(path.with_name(path.name + ".pub"))
     with suppress(OSError, ValueError, IndexError):

@@ -1,7 +1,7 @@
-"""One connection to one server, with the questions before it is established.
+"""Login to one SSH server, with prompts for keys and secrets.
 
-No connection is held open while a person thinks: the question is noted, the connection closed, the person asked, and
-the connection retried with the answer.
+No connection stays open while the user reads a prompt: the connection is closed, the user is prompted, and the login is
+retried with the answer.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh_errors import Attempt, Witness, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock
 from cockpit.hosts.ssh_settings import SshSettings, public_half
-from cockpit.model.text import neutral
+from cockpit.model.text import counted, neutral
 
-# Timeouts (s): for name lookup and connect, short so that a host that is back is soon found; then for key exchange and
-# login together.
+# Timeouts (s): of the connect, short so that a restarted host is soon found; then of key exchange and login together.
 DIAL_TIMEOUT = 4.0
 CONNECT_TIMEOUT = 15.0
-# Attempts per secret.
+# Maximum number of attempts per secret.
 TRIES = 3
 KEEPALIVE_COUNT = 3
 
-# Offered after the known kinds of key, so that a server with another kind counts as changed.
+# Offered after the kinds of the known keys, so that a server with another kind counts as changed.
 _HOST_KEY_KINDS = (
     "ssh-ed25519",
     "ecdsa-sha2-nistp256",
@@ -45,7 +44,7 @@ _HOST_KEY_KINDS = (
 
 
 class Login:
-    """Logs in to the server of `settings`, through `tunnel` if there is one."""
+    """A login to the server of `settings`, through the connection `tunnel` if any."""
 
     def __init__(
         self,
@@ -63,7 +62,8 @@ class Login:
         self._password: str | None = None
         self._passwords_tried = 0
         self._wrong = 0
-        self._given_up: set[Path | str] = set()
+        # No further prompts for these: key files after TRIES wrong passphrases, and "host key" after it was accepted.
+        self._prompted: set[Path | str] = set()
 
     async def open(self) -> asyncssh.SSHClientConnection:
         """Open the connection. Raises the CockpitError that `explain` returns."""
@@ -72,16 +72,16 @@ class Login:
             known = await asyncio.to_thread(_known_hosts, self._name, settings)
             keys = await asyncio.to_thread(sort_keys, settings.identities, self._keyring)
             password, self._password = self._password, None
-            witness = Witness(CONNECT_TIMEOUT, password, self._ask_live if self._asker else None)
+            witness = Witness(CONNECT_TIMEOUT, password, self._prompt_live if self._asker else None)
             try:
                 return await self._try(known, keys, witness)
             except (asyncssh.Error, asyncssh.KeyImportError, OSError, ValueError) as error:
                 attempt = Attempt(self._name, settings, known, keys, witness)
-                if self._asker is None or not await self._answered(self._asker, attempt, error):
+                if self._asker is None or not await self._prompt(self._asker, attempt, error):
                     raise await explain(replace(attempt, wrong=self._wrong), error) from None
 
     async def _try(self, known: KnownHosts, keys: Keys, witness: Witness) -> asyncssh.SSHClientConnection:
-        witness.seconds = await self._dialling()
+        witness.seconds = await self._connect_timeout()
         with NamedTemporaryFile("w", encoding="utf-8", prefix="cockpit-ssh-") as config:
             config.write(self._settings.options.text)
             config.flush()
@@ -94,44 +94,44 @@ class Login:
             except ValueError as error:
                 raise ValueError(re.sub(r"^\S+ line \d+: ", "", str(error))) from None
 
-    async def _dialling(self) -> float:
-        """Timeout (s) of the connect: longer if names resolve slowly."""
+    async def _connect_timeout(self) -> float:
+        """Return the timeout (s) of the connect, which is longer if names resolve slowly."""
         if self._tunnel or self._settings.options.value("proxycommand"):
             return CONNECT_TIMEOUT
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        start = loop.time()
         with suppress(OSError, UnicodeError):
             await loop.getaddrinfo(self._settings.host, self._settings.port, type=socket.SOCK_STREAM)
-        return DIAL_TIMEOUT + 2 * (loop.time() - begun)
+        return DIAL_TIMEOUT + 2 * (loop.time() - start)
 
-    async def _answered(self, asker: Asker, attempt: Attempt, error: Exception) -> bool:
-        """Ask the person if that may help; return whether to try again."""
+    async def _prompt(self, asker: Asker, attempt: Attempt, error: Exception) -> bool:
+        """Prompt for the missing key or secret; return whether to retry."""
         if isinstance(error, asyncssh.HostKeyNotVerifiable):
-            return await self._key_accepted(asker, attempt.known, attempt.witness)
+            return await self._prompt_host_key(asker, attempt.known, attempt.witness)
         if not was_denied(error):
             return False
-        wanted = [key.path for key in attempt.keys.locked if key.wanted] or attempt.keys.blind
-        for path in wanted:
-            if path not in self._given_up:
-                return await self._unlocked(asker, path)
-        return attempt.witness.wants_password and await self._password_given(asker)
+        encrypted = [key.path for key in attempt.keys.locked if key.wanted] or attempt.keys.blind
+        for path in encrypted:
+            if path not in self._prompted:
+                return await self._prompt_passphrase(asker, path)
+        return attempt.witness.wants_password and await self._prompt_password(asker)
 
-    async def _key_accepted(self, asker: Asker, known: KnownHosts, witness: Witness) -> bool:
-        """Ask about an unknown key. A key that differs from the known one is always refused."""
+    async def _prompt_host_key(self, asker: Asker, known: KnownHosts, witness: Witness) -> bool:
+        """Prompt for an unknown key. A key that differs from the known one is always refused."""
         file = self._settings.accept_into
-        if file is None or witness.shown is None or known.expected or "host key" in self._given_up:
+        if file is None or witness.shown is None or known.expected or "host key" in self._prompted:
             return False
         key = offered(
             self._settings.where, known.lookup, witness.shown, file, self._settings.options.is_on("hashknownhosts")
         )
         if not await asker.trust(self._name, key):
             return False
-        self._given_up.add("host key")
+        self._prompted.add("host key")
         await asyncio.to_thread(accept, key)
         return True
 
-    async def _unlocked(self, asker: Asker, path: Path) -> bool:
-        """Ask for the passphrase of a key that the server accepts, at most TRIES times."""
+    async def _prompt_passphrase(self, asker: Asker, path: Path) -> bool:
+        """Prompt for the passphrase of a key that the server accepts, at most TRIES times; return whether to retry."""
         async with self._keyring.turn[path]:
             if path in self._keyring.keys:
                 return True
@@ -145,29 +145,30 @@ class Login:
                     self._keyring.keys[path] = key
                     return True
                 self._wrong += 1
-                question = f"passphrase of {path} (that was wrong; {TRIES - attempt} more)"
-        self._given_up.add(path)
+                question = f"passphrase of {path} (wrong; {counted(TRIES - attempt, 'attempt')} left)"
+        self._prompted.add(path)
         return True
 
-    async def _password_given(self, asker: Asker) -> bool:
+    async def _prompt_password(self, asker: Asker) -> bool:
+        """Prompt for the password, at most TRIES times; return whether to retry."""
         self._wrong = self._passwords_tried
         left = TRIES - self._passwords_tried
         if left <= 0:
             return False
-        wrong = f" (that was wrong; {left} more)" if self._passwords_tried else ""
+        wrong = f" (wrong; {counted(left, 'attempt')} left)" if self._passwords_tried else ""
         who = f"{self._settings.user}@{self._settings.where}"
         self._password = await asker.secret(self._name, f"password of {who}{wrong}")
         self._passwords_tried += 1
         return self._password is not None
 
-    async def _ask_live(self, prompt: str) -> str | None:
-        """Pass on a question beyond the password, e.g. for a one-time code."""
+    async def _prompt_live(self, prompt: str) -> str | None:
+        """Prompt for another question of the server, such as a one-time code, on the open connection."""
         assert self._asker is not None
         return await self._asker.secret(self._name, f"{self._settings.where} asks: {neutral(prompt, 80).strip()}")
 
 
 def _known_hosts(name: str, settings: SshSettings) -> KnownHosts:
-    """Raises UsageError if the revoked keys cannot be read: any key might be one of them."""
+    """Read the known keys. Raises UsageError if the revoked keys cannot be read, since any key may be revoked."""
     revoked = [key for file in settings.revoked_host_keys for key in read_revoked(name, file)]
     is_alias = settings.options.value("hostkeyalias") is not None
     return KnownHosts(settings.known_hosts, settings.known_as, settings.port, is_alias=is_alias, revoked=revoked)
@@ -180,7 +181,7 @@ def _options(
     witness: Witness,
     tunnel: asyncssh.SSHClientConnection | None,
 ) -> dict[str, Any]:
-    """Options of asyncssh.connect that take precedence over ssh_config."""
+    """Return the options of asyncssh.connect that take precedence over ssh_config."""
     destination = settings.destination
     identities_only = settings.options.is_on("identitiesonly")
     options: dict[str, Any] = {
@@ -206,8 +207,8 @@ def _options(
     if destination.port:
         options["port"] = destination.port
     if identities_only and settings.identities:
-        halves = [public_half(path) for path in (*keys.plain, *keys.broken)]
-        files = [str(path) for path in halves if path not in keys.broken]
+        public = [public_half(path) for path in (*keys.plain, *keys.broken)]
+        files = [str(path) for path in public if path not in keys.broken]
         options["agent_identities"] = [*files, *(key.key_public_data for key in keys.locked)]
     if not settings.options.value("hostkeyalgorithms"):
         options["server_host_key_algs"] = _host_key_kinds(known)
@@ -215,6 +216,6 @@ def _options(
 
 
 def _host_key_kinds(known: KnownHosts) -> str:
-    """Kinds of host key in the order of preference; a leading + adds them to those of host certificates."""
+    """Return kinds of host keys in the order of preference; a leading + adds them to the kinds of certificates."""
     kinds = [kind.decode() for key in known.trusted for kind in key.sig_algorithms]
     return ("+" if known.authorities else "") + ",".join(dict.fromkeys((*kinds, *_HOST_KEY_KINDS)))

@@ -26,7 +26,7 @@ _NOT_FOLLOWED = {
 }
 _WITHOUT_CLIENT = (
     "read without OpenSSH's client",
-    "install ssh: without it, options such as StrictHostKeyChecking and RevokedHostKeys are not followed",
+    "install ssh; without it, options such as StrictHostKeyChecking and RevokedHostKeys are ignored",
 )
 _DESTINATION = re.compile(
     r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]\s]+\]|[^:@\s\[\]]+|[0-9a-fA-F:.%]+)(?::(?P<port>\d+))?"
@@ -35,7 +35,7 @@ _DESTINATION = re.compile(
 
 @dataclass(frozen=True)
 class Destination:
-    """`[user@]host[:port]`, where the host may be an alias of ssh_config. None: as ssh_config sets it."""
+    """`[user@]host[:port]`; the host may be an alias of ssh_config. None: as in ssh_config."""
 
     host: str
     user: str | None = None
@@ -43,7 +43,7 @@ class Destination:
 
     @classmethod
     def parse(cls, text: str) -> Destination:
-        """Raises UsageError with what is allowed."""
+        """Parse a destination. Raises UsageError with the allowed forms."""
         match = _DESTINATION.fullmatch(text.strip())
         port = int(match["port"]) if match and match["port"] else None
         if not match or match["host"].startswith("-") or (port is not None and not 0 < port < 65536):
@@ -58,9 +58,9 @@ class SshSettings:
     """A destination with the settings of ssh_config.
 
     `host` and `port` are the address to connect to, `known_as` is the host's name in known_hosts. `accept_into` is the
-    file that an unknown key may be added to; None: the key has to be known. `identities` are the existing key files,
-    named in ssh_config or ssh's own. `agent` is a socket's path, "" without an agent. `jumps` lead to the host, nearest
-    first.
+    file to which an accepted key is added; None: unknown keys are refused. `identities` are the existing key files,
+    from ssh_config or ssh's defaults. `agent` is a socket's path, "" without an agent. `jumps` are the jump hosts, in
+    the order of connecting.
     """
 
     destination: Destination
@@ -84,19 +84,19 @@ class SshSettings:
 
     @property
     def not_followed(self) -> tuple[tuple[str, str], ...]:
-        """Options that ssh(1) follows and cockpit does not, each with its value, and a remedy."""
+        """Options that ssh(1) supports and cockpit does not: (option and value, remedy)."""
         found = [(name, self.options.value(name.lower()), todo) for name, todo in _NOT_FOLLOWED.items()]
         without = () if self.options.by_client else (_WITHOUT_CLIENT,)
         return (*without, *((f"{name} {value}", todo) for name, value, todo in found if value))
 
 
 def read_settings(destination: Destination, explicit: Path | None) -> SshSettings:
-    """Read ssh_config: `explicit`, or the user's own and the system's. Commands of `Match exec` are run.
+    """Read ssh_config: `explicit`, or the user's and the system's. Commands of `Match exec` are run.
 
     Raises UsageError if it is invalid.
     """
-    own = [Path(name).expanduser() for name in (USER_CONFIG, SYSTEM_CONFIG)]
-    files = (explicit,) if explicit else tuple(path for path in own if path.is_file())
+    default = [Path(name).expanduser() for name in (USER_CONFIG, SYSTEM_CONFIG)]
+    files = (explicit,) if explicit else tuple(path for path in default if path.is_file())
     try:
         options = resolve(destination.host, destination.user, destination.port, files, explicit)
         port = int(options.value("port") or 22)
@@ -107,7 +107,7 @@ def read_settings(destination: Destination, explicit: Path | None) -> SshSetting
     user = options.value("user") or destination.user or getpass.getuser()
     tokens = _tokens(destination.host, host, port, user, options)
     known_hosts = _files(options, "userknownhostsfile", USER_KNOWN_HOSTS, tokens)
-    unkept = Path("/dev/null") in known_hosts[:1] or not known_hosts or options.is_on("stricthostkeychecking")
+    refuse_unknown = Path("/dev/null") in known_hosts[:1] or not known_hosts or options.is_on("stricthostkeychecking")
     return SshSettings(
         destination=destination,
         options=options,
@@ -117,7 +117,7 @@ def read_settings(destination: Destination, explicit: Path | None) -> SshSetting
         user=user,
         known_as=tokens["k"].lower(),
         known_hosts=known_hosts + _files(options, "globalknownhostsfile", GLOBAL_KNOWN_HOSTS, tokens),
-        accept_into=None if unkept else known_hosts[0],
+        accept_into=None if refuse_unknown else known_hosts[0],
         revoked_host_keys=_paths(filter(None, [options.value("revokedhostkeys")]), tokens),
         identities=_identities(options, tokens),
         agent=_agent(options, tokens),
@@ -126,7 +126,7 @@ def read_settings(destination: Destination, explicit: Path | None) -> SshSetting
 
 
 def _tokens(name: str, host: str, port: int, user: str, options: Options) -> dict[str, str]:
-    """The values of %h and the other tokens, which `ssh -G` leaves in most paths."""
+    """Return the values of %h and other tokens, which `ssh -G` does not expand in most paths."""
     local, jump = socket.gethostname(), options.value("proxyjump") or ""
     return {
         "%": "%",
@@ -146,15 +146,15 @@ def _tokens(name: str, host: str, port: int, user: str, options: Options) -> dic
 
 
 def _files(options: Options, name: str, default: tuple[str, ...], tokens: Mapping[str, str]) -> tuple[Path, ...]:
-    """The files of an option. `none` is no file: it never means that any key is accepted."""
+    """Return the files of an option. `none` means no file, never that any key is accepted."""
     found = options.values.get(name)
-    # ssh -G quotes no spaces; it has expanded ~ by then.
+    # ssh -G does not quote spaces, but expands ~.
     named = default if found is None else re.split(r" (?=[/~])", found[0])
     return _paths((file for file in named if file.lower() != "none"), tokens)
 
 
 def _paths(names: Iterable[str], tokens: Mapping[str, str]) -> tuple[Path, ...]:
-    """Paths with tokens and `${VARIABLES}` expanded; unknown ones stay."""
+    """Expand tokens and `${VARIABLES}` in paths; unknown ones are left as they are."""
 
     def expanded(text: str) -> str:
         text = re.sub(r"%(.)", lambda token: tokens.get(token[1], token[0]), text)
@@ -164,7 +164,8 @@ def _paths(names: Iterable[str], tokens: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _identities(options: Options, tokens: Mapping[str, str]) -> tuple[Path, ...]:
-    """Existing key files to offer. With IdentitiesOnly a public key alone counts too: it selects the agent's key."""
+    """Return the key files to offer. With IdentitiesOnly, also public keys without a private one, which select a key of
+    the agent."""
     named = [name for name in options.values.get("identityfile", ()) if name != "none"]
     found = []
     for path in _paths(named or [f"~/.ssh/{name}" for name in DEFAULT_KEYS], tokens):
@@ -177,7 +178,7 @@ def _identities(options: Options, tokens: Mapping[str, str]) -> tuple[Path, ...]
 
 
 def public_half(path: Path) -> Path:
-    """The public key file beside a private key; the file itself if there is none."""
+    """Return the public key file beside a private key; the private key's file if there is none."""
     public = path.with_name(path.name + ".pub")
     return public if path.suffix != ".pub" and public.is_file() else path
 
@@ -192,7 +193,7 @@ def _agent(options: Options, tokens: Mapping[str, str]) -> str:
 
 
 def _jumps(options: Options, host: str, port: int) -> tuple[Destination, ...]:
-    """ProxyJump, without a jump over the host itself, which a `Host *` gives the jump host too."""
+    """Return the jump hosts, without the host itself, which a ProxyJump under `Host *` would add to the jump host."""
     text = options.value("proxyjump") or ""
     jumps = tuple(Destination.parse(part.removeprefix("ssh://")) for part in text.split(",") if part)
     return tuple(jump for jump in jumps if (jump.host, jump.port or port) != (host, port))

@@ -1,8 +1,8 @@
-"""Tails: the lines of any command on a host, for as long as the host is up.
+"""Tails: the output lines of a command on a host while the host is up.
 
-A command runs under a small shell that ends it, with all its children, when the channel or the connection is closed, or
-when the client sends nothing for a minute (see `watchdog`). That shell writes a line to standard error every ALIVE
-seconds, so that sshd notices a lost client although the command prints nothing.
+A command runs under a small shell, which ends the command and all its children if the channel or the connection is
+closed, or if the client sends nothing for a minute (see `watchdog`). The shell writes a line to standard error every
+ALIVE seconds, so that sshd notices a lost client even if the command prints nothing.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from cockpit.model.events import AnyEvent, TailChanged, TailText
 
 # Minimum seconds between two texts of a tail.
 PACE = 0.25
-# Bytes read at a time; further output waits in the pipe, and the command with it.
+# Maximum bytes per read; further output waits in the pipe and blocks the command.
 MOST_BYTES = 256 * 1024
-# Output that is kept: burst, and per second.
+# Limits of the output that is shown: burst, and per second.
 LINES, LINES_PER_SECOND = 200, 50
 CHARS, CHARS_PER_SECOND = 32 * 1024, 8 * 1024
-# Lines per text of an access log, whose requests are counted.
+# Maximum lines per text of an access log, whose requests are counted instead.
 ACCESS_LINES = 2
-# A read of this many bytes of an access log is followed by the next one at once.
+# After a read of this many bytes of an access log, the next read follows at once.
 BUSY_BYTES = 8 * 1024
-# Seconds before a command that ended is restarted: first, longest. A command that ran longer than the longest starts
-# over with the first.
+# Delays (s) before an ended command is restarted: first, maximum. A command that ran longer than the maximum starts
+# with the first delay again.
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
 # Seconds between two keepalives of a tail, and between SIGTERM and SIGKILL.
 ALIVE, GRACE = 30, 1
 
-# POSIX sh. The command is in a process group that this shell leads, or, if it leads none (under dropbear), in one made
-# by setsid: one kill ends all of it.
+# POSIX sh. The command runs in this shell's process group, or in one made by setsid if this shell leads no group (under
+# dropbear), so that one kill ends the command and its children.
 SCRIPT = r"""
 LC_ALL=C S_COLORS=never S_TIME_FORMAT=ISO TERM=dumb; export LC_ALL S_COLORS S_TIME_FORMAT TERM
 unset GREP_OPTIONS
@@ -53,8 +53,8 @@ main() {
   [ "$group" = $$ ] || setsid=setsid
   $setsid sh -c '(while sleep @ALIVE@; do echo >&4; done) >/dev/null 2>&1 3<&- &
     exec sh -c "$1" 3<&- 4>&-' sh @COMMAND@ &
-  it=$!
-  [ "$setsid" ] && group=$it
+  command=$!
+  [ "$setsid" ] && group=$command
   (
     trap '' TERM
     while read -r line; do :; done <&3
@@ -62,15 +62,15 @@ main() {
     sleep @GRACE@
     kill -KILL "-$group"
   ) >/dev/null 2>&1 4>&- &
-  watch=$!
-  idle $watch @IDLE@ &
+  reader=$!
+  idle $reader @IDLE@ &
   watchdog=$!
-  # Not before: a watchdog that starts with SIGTERM ignored would miss it.
+  # Only now, because a watchdog that starts with SIGTERM ignored could not be ended by it.
   trap '' TERM
-  wait $it
+  wait $command
   printf '\n#cockpit exit %s\n' $? >&4
   end_idle $watchdog
-  kill -KILL $watch "-$group" 2>/dev/null
+  kill -KILL $reader "-$group" 2>/dev/null
   exit 0
 }
 main
@@ -78,7 +78,7 @@ main
 
 
 def script(command: str) -> str:
-    """The program; the command, which is user text, is quoted in it."""
+    """Return the program for a command. The command is user text, so it is quoted."""
     filled = (
         SCRIPT.replace("@ALIVE@", str(ALIVE)).replace("@GRACE@", str(GRACE)).replace("@IDLE@", f"{watchdog.IDLE:g}")
     )
@@ -86,7 +86,7 @@ def script(command: str) -> str:
 
 
 class HostTail:
-    """One tail of a host; its events go to `emit`, on the cockpit's clock."""
+    """One tail of a host; its events go to `emit`, in session time."""
 
     def __init__(self, feed: HostFeed, place: int, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
         self._feed = feed
@@ -97,28 +97,28 @@ class HostTail:
         self._lines = OutputBudget(LINES, LINES_PER_SECOND)
         self._chars = OutputBudget(CHARS, CHARS_PER_SECOND)
         self._last_line = ""
-        self._beaten = 0.0
+        self._last_beat = 0.0
 
     async def run(self) -> None:
-        """Emit the output of the command until cancelled; the command is ended then."""
+        """Emit the output of the command until cancelled, then end the command."""
         retry = FIRST_RETRY
         while True:
             shell = await self._feed.up()
-            begun = self._clock.now()
+            started = self._clock.now()
             detail = await self._follow(shell)
             self._report("ended", detail)
-            retry = FIRST_RETRY if self._clock.now() - begun > LAST_RETRY else retry
+            retry = FIRST_RETRY if self._clock.now() - started > LAST_RETRY else retry
             await asyncio.sleep(retry)
             retry = min(2 * retry, LAST_RETRY)
 
     async def _follow(self, shell: Shell) -> str:
-        """Run the command to its end; return why it ended, which may be an internal error."""
+        """Run the command to its end; return the reason of its end, which may be an internal error."""
         channel: Channel | None = None
         try:
             channel = await shell.open(script(self._command))
             self._report("running")
             await self._read(channel)
-            return self._ending(channel.stderr)
+            return self._exit_words(channel.stderr)
         except HostError as error:
             return error.problem
         except Exception as error:
@@ -132,20 +132,20 @@ class HostTail:
         self._last_line = ""
         counter = AccessCounter(self._feed.config.name, self._place, self._clock.now())
         shown = -PACE
-        self._beaten = self._clock.now()
+        self._last_beat = self._clock.now()
         while data := await self._printed(channel, counter):
             now = self._clock.now()
             counter.take(data)
             if not counter.is_access_log:
                 self._emit_text(now, output.take(data, self._lines.at(now), self._chars.at(now)))
             elif now - shown >= PACE:
-                # The lines that are left out are counted as requests.
+                # Lines that are left out are not skipped: their requests are counted.
                 text = output.take(data, min(ACCESS_LINES, self._lines.at(now)), self._chars.at(now))
                 self._emit_text(now, text._replace(skipped=0))
                 shown = now
             else:
                 output.take(data, 0, 0)
-            # A busy log must not wait, or its counts would be late by more with each second.
+            # A busy log is read without a pause, or its counts would lag more and more.
             busy = counter.is_access_log and len(data) >= BUSY_BYTES
             pause = 0 if busy else PACE
             counter.rested += pause
@@ -153,15 +153,15 @@ class HostTail:
         self._emit_text(self._clock.now(), output.rest())
 
     async def _printed(self, channel: Channel, counter: AccessCounter) -> bytes:
-        """Wait for output, and emit the counts of an access log in the meantime; b"" at the end."""
+        """Wait for output and return it; b"" at the end. Emit the counts of an access log while waiting."""
         while True:
             counts = counter.counts(self._clock.now(), LINES_PER_SECOND)
             if counts:
                 self._emit(counts)
-            waiting = self._clock.now()
-            if waiting - self._beaten >= watchdog.BEAT:
-                self._beaten = waiting
-                # If it has ended, the end of its output has the reason.
+            since = self._clock.now()
+            if since - self._last_beat >= watchdog.BEAT:
+                self._last_beat = since
+                # If the command has ended, the end of its output has the reason.
                 with suppress(HostError):
                     await channel.write(b"\n")
             try:
@@ -170,7 +170,7 @@ class HostTail:
             except TimeoutError:
                 continue
             finally:
-                counter.rested += self._clock.now() - waiting
+                counter.rested += self._clock.now() - since
 
     def _emit_text(self, now: float, printed: CommandOutput) -> None:
         if not printed.lines and not printed.skipped:
@@ -189,14 +189,14 @@ class HostTail:
             )
         )
 
-    def _ending(self, stderr: bytes) -> str:
-        """The exit status, and the last line if the command failed."""
+    def _exit_words(self, stderr: bytes) -> str:
+        """Return the exit status, with the last line of output if the command failed."""
         status = ""
         for line in stderr.splitlines():
             if line.startswith(b"#cockpit exit "):
                 status = line.split()[-1].decode("ascii", "replace")
         if not status:
-            return "the connection or its shell ended"
+            return "the connection or the shell ended"
         last = self._last_line.strip()[:200]
         return f"exit status {status}{': ' + last if last and status != '0' else ''}"
 
@@ -206,7 +206,7 @@ class HostTail:
 
 
 def pane_feeds(feed: HostFeed, clock: Clock, emit: Callable[[AnyEvent], None]) -> list[Coroutine[Any, Any, None]]:
-    """One per tail and status page of the host, to run until cancelled."""
+    """Return one coroutine per tail and status page of the host; each runs until cancelled."""
     feeds = [HostTail(feed, place, clock, emit).run() for place in range(len(feed.config.tail))]
     if feed.config.status:
         # Slow to import, and most hosts have no status page.

@@ -1,4 +1,4 @@
-"""Whether a target's URL leads to a host, and to which of its ports."""
+"""Matches the URL of a target with a host and its port."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def port_of(url: str) -> int:
 
 
 def port_here(plan: LoadPlan, config: HostConfig, ssh_config: Path | None = None) -> int | None:
-    """The port of the target if it is on this host; None: it is elsewhere, or a Unix socket. Raises UsageError for an
-    invalid ssh_config."""
+    """Return the target's port if the target is on this host; None: it is on another host, or a Unix socket. Raises
+    UsageError for an invalid ssh_config."""
     return port_of(plan.url) if not plan.unix and leads_to(plan.url, config, ssh_config) else None
 
 
 def leads_to(url: str, config: HostConfig, ssh_config: Path | None = None) -> bool:
-    """Whether a URL leads to this host, by their names. Raises UsageError for an invalid ssh_config."""
+    """Whether a URL is on this host, by their names. Raises UsageError for an invalid ssh_config."""
     name = urlsplit(url).hostname or ""
     if config.via:
-        # Which port of its machine leads into a container is unknown.
+        # The port that a machine forwards to a container is unknown.
         return bool(name) and name == name_of(config.via)
     if config.ssh is None:
         return _loopback(name) or _is_own(name)
-    behind = read_settings(Destination.parse(config.ssh), ssh_config).host
-    known = {host.lower() for host in (bare_host(config.ssh), behind)}
+    address = read_settings(Destination.parse(config.ssh), ssh_config).host
+    known = {host.lower() for host in (bare_host(config.ssh), address)}
     return not known.isdisjoint((name, name.partition(".")[0])) or (_loopback(name) and any(map(_loopback, known)))
 
 
@@ -45,7 +45,7 @@ def _loopback(name: str) -> bool:
 
 
 def _is_own(name: str) -> bool:
-    """Whether it is this machine's name or address, to which a socket can be bound."""
+    """Whether the name is this machine's name, or an address to which a socket can be bound."""
     own = gethostname().lower()
     if name in (own, own.partition(".")[0]):
         return True
@@ -59,6 +59,6 @@ def _is_own(name: str) -> bool:
 
 
 def bare_host(destination: str) -> str:
-    """The host of a destination, without user and port."""
+    """Return the host of a destination, without user and port."""
     host = destination.rpartition("@")[2]
     return host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]

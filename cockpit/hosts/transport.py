@@ -1,4 +1,4 @@
-"""Opens a host's shell: over SSH if it has `ssh`, else on this machine; there by the command `via`, if it has one."""
+"""Opens a host's shell: over SSH if the host has `ssh`, else on this machine, and from there by the command `via`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cockpit.model.via import command_of
 async def open_shell(
     config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None, keyring: Keyring | None = None
 ) -> Shell:
-    """A shell on the host. Raises HostError, UsageError for an invalid `ssh`, `via` or ssh_config."""
+    """Open a shell on the host. Raises HostError, UsageError for an invalid `ssh`, `via` or ssh_config."""
     command = command_of(config.via) if config.via else ""
     shell = await _outer_shell(config, ssh_config, asker, keyring)
     return CarriedShell(config.name, shell, command, config.via) if command else shell

@@ -1,16 +1,16 @@
-"""CPU time of the watched processes and of the children that they waited for, as a counter that only grows. Pure."""
+"""CPU time of the watched processes and of children that they waited for, as a monotonic counter. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# Seconds after its start within which a process is first read: the probe looks for new names in turns.
+# Maximum age (s) of a process when it is first read: the probe checks the names of processes in turns.
 _SEEN_WITHIN = 10.0
 
 
 class Times(NamedTuple):
-    """Clock ticks of one process: its `own`, and those of children that it has waited for."""
+    """Clock ticks of one process: its `own`, and of the `children` that it waited for."""
 
     ppid: int
     own: int
@@ -22,10 +22,10 @@ Tree = Mapping[tuple[int, int], Times]
 
 
 class TreeTime:
-    """`ticks` is the CPU time since the first reading, user and system, in clock ticks.
+    """Total CPU time (`ticks`) since the first reading, user and system, in clock ticks.
 
-    The time of an ended process is in its parent's `children`, so nothing used between the last reading and its end is
-    lost. The part that was read before is not counted twice.
+    The time of an ended process is in its parent's `children`, so the time between its last reading and its end is
+    counted. The part that was read before is not counted twice.
     """
 
     def __init__(self, hz: int) -> None:
@@ -35,7 +35,7 @@ class TreeTime:
         self._uptime = 0.0
 
     def take(self, now: Tree, uptime: float) -> int:
-        """Add a reading of all watched processes at `uptime` (s), and return `ticks`."""
+        """Add a reading of all watched processes at `uptime` (s); return `ticks`."""
         if self._before is not None:
             self.ticks += _spent(self._before, now, (self._uptime - _SEEN_WITHIN) * self._hz)
         self._before, self._uptime = now, uptime
@@ -43,8 +43,8 @@ class TreeTime:
 
 
 def _spent(before: Tree, now: Tree, since: float) -> int:
-    """Clock ticks between two readings. A new process counts in full if it started after `since` (ticks after boot);
-    an older one ran under another name before."""
+    """Return the clock ticks between two readings. A new process counts in full if it started after `since` (ticks
+    after boot); an older one had another name before, so it counts from now on."""
     read = _read_of_ended(before, now)
     total = 0
     for identity, times in now.items():
@@ -57,7 +57,7 @@ def _spent(before: Tree, now: Tree, since: float) -> int:
 
 
 def _read_of_ended(before: Tree, now: Tree) -> dict[int, int]:
-    """Clock ticks that were read of ended processes, by the pid of the nearest parent that still runs."""
+    """Return the clock ticks last read of ended processes, by the PID of the nearest ancestor that still runs."""
     ended = {identity[0]: times for identity, times in before.items() if identity not in now}
     read: dict[int, int] = {}
     for times in ended.values():

@@ -1,7 +1,7 @@
 """The idle watchdog of programs on a host: ends a program whose client vanished without closing its standard input.
 
-Such a client was stopped, or the network between was cut and nothing closes the connection: `docker exec` and
-`kubectl exec` then keep the program for hours. The client sends a line at least every BEAT seconds.
+The client was stopped, or the network was cut and the connection stays open: `docker exec` and `kubectl exec` then keep
+the program for hours. The client sends a line at least every BEAT seconds.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import math
 from functools import cache
 from importlib.resources import files
 
-# Seconds without input after which a program ends (at most twice as many), and between two lines of its client.
+# Time (s) without input after which a program is ended (up to twice as long), and maximum time between two lines of its
+# client.
 IDLE, BEAT = 60.0, 15.0
 
 
 def idle_seconds(interval: float) -> float:
-    """Return the seconds without input after which a program ends that gets a line every `interval` seconds."""
+    """Return the idle timeout (s) of a program that gets a line every `interval` seconds."""
     return max(IDLE, math.ceil(4 * interval))
 
 
 @cache
 def watchdog() -> str:
-    """Return the shell function `idle READER SECONDS`."""
+    """Return the shell functions `idle READER SECONDS` and `end_idle PID`."""
     text = (files("cockpit.hosts") / "idle.sh").read_text(encoding="utf-8")
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))

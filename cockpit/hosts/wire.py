@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StreamWire:
-    """A pair of streams from the host `name` to `address`; `failures` are the exceptions that they raise."""
+    """A pair of streams from the host `name` to `address`; `failures` are the exceptions that the streams raise."""
 
     def __init__(
         self,

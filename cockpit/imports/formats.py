@@ -1,8 +1,9 @@
-"""Results of other load generators, one line per request: which tool wrote a file, and its requests. Pure.
+"""Results of other load generators with one line per request: detects the tool and reads the requests. Pure.
 
-Summaries of wrk and oha are read by `summaries`. Others are refused: their tools write single requests, too.
+Summaries of wrk and oha are read by `summaries`. Other summaries are refused, because their tools can write single
+requests.
 
-A file is hostile: every number is checked. Raises ValueError for a line that does not fit, with the line's number.
+A file is hostile: every number is checked. Raises ValueError with the number of an invalid line.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-# No request takes longer (s), and no instant is later (epoch s): the limit of a recording.
+# Maximum duration of a request (s), and latest time (epoch s): the limits of a recording.
 LONGEST, LATEST = 1e6, 9.9e10
-# Words of an error -> its kind.
+# Kinds of errors by words in their messages, in lower case.
 _KINDS = {
     "timeout": "timeout",
     "timed out": "timeout",
@@ -34,13 +35,16 @@ _KINDS = {
     "closed before message completed": "closed_early",
 }
 OTHER_ERROR = "other"
-# How the message of a JMeter row that is a transaction begins.
+# Start of the message in JMeter's rows of transactions.
 _TRANSACTION = "Number of samples in transaction :"
 
 
 class ForeignRequest(NamedTuple):
-    """`start` in seconds (of the epoch, or of the run), `seconds` until its end. `status` 0: unknown, or, with an
-    `error`, none. `passed` is the tool's own verdict on a complete response; None: unknown."""
+    """A request: `start` in seconds (since the epoch, or since the start of the run), `seconds` until its end.
+
+    `status` 0: unknown, or no response if there is an `error`. `passed` is the tool's own verdict on a complete
+    response; None: unknown.
+    """
 
     start: float
     seconds: float
@@ -52,8 +56,8 @@ class ForeignRequest(NamedTuple):
 
 
 class ForeignFormat(NamedTuple):
-    """`since_epoch`: its instants are of the epoch. `granular`: they are whole seconds. `failures`: it has requests
-    without a response, too."""
+    """A file format. `since_epoch`: times are epoch seconds. `granular`: times are whole seconds. `failures`: it also
+    has requests without a response."""
 
     tool: str
     matches: Callable[[str], bool]
@@ -64,22 +68,22 @@ class ForeignFormat(NamedTuple):
 
 
 def format_of(first: str) -> ForeignFormat:
-    """Return the format of a file by its first line. Raises ValueError with the formats there are."""
-    found = next((each for each in FORMATS if each.matches(first)), None)
-    if found is not None:
-        return found
+    """Return the format of a file by its first line. Raises ValueError with the supported formats."""
+    form = next((each for each in FORMATS if each.matches(first)), None)
+    if form is not None:
+        return form
     for sign, instead in _SUMMARIES.items():
         if first.lstrip().startswith(sign):
-            raise ValueError(f"a summary, without single requests: {instead}")
+            raise ValueError(f"a summary without single requests; {instead}")
     if _SYSSTAT.match(first):
-        raise ValueError("a file of sysstat, but not as JSON; write it with sadf -j FILE -- -A")
+        raise ValueError("a sysstat file that is not JSON; convert it with sadf -j FILE -- -A")
     known = ", ".join(each.tool for each in FORMATS)
     others = "summaries of wrk and oha --output-format json; HdrHistogram logs; sadf -j FILE -- -A; text of sar"
-    raise ValueError(f"unknown format; known are, one line per request: {known}; {others}")
+    raise ValueError(f"unknown format; supported with one line per request: {known}; others: {others}")
 
 
 def _table(parse: Callable[[Mapping[str, str]], ForeignRequest | None], delimiter: str = ",") -> Any:
-    """Return a reader of lines with a line of titles."""
+    """Return a reader of a table whose first line has the titles."""
 
     def read(lines: Iterator[str]) -> Iterator[ForeignRequest]:
         rows = csv.DictReader(lines, delimiter=delimiter)
@@ -88,11 +92,11 @@ def _table(parse: Callable[[Mapping[str, str]], ForeignRequest | None], delimite
                 row = next(rows, None)
                 if row is None:
                     return
-                found = parse(row)
+                request = parse(row)
             except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
-                raise _at(rows.line_num, error) from None
-            if found is not None:
-                yield found
+                raise _at_line(rows.line_num, error) from None
+            if request is not None:
+                yield request
 
     return read
 
@@ -103,24 +107,24 @@ def _lines(parse: Callable[[str], ForeignRequest | None]) -> Any:
     def read(lines: Iterator[str]) -> Iterator[ForeignRequest]:
         for number, line in enumerate(lines, 1):
             try:
-                found = parse(line) if line.strip() else None
+                request = parse(line) if line.strip() else None
             except (ValueError, KeyError, TypeError, IndexError, RecursionError, AttributeError) as error:
-                raise _at(number, error) from None
-            if found is not None:
-                yield found
+                raise _at_line(number, error) from None
+            if request is not None:
+                yield request
 
     return read
 
 
-def _at(line: int, error: Exception) -> ValueError:
-    """A cell that is missing is None in a table."""
+def _at_line(line: int, error: Exception) -> ValueError:
+    """Return an error with its line. Types other than ValueError are from missing cells, which are None."""
     if isinstance(error, KeyError):
-        return ValueError(f"line {line}: no {error.args[0]!r}")
-    return ValueError(f"line {line}: {error if isinstance(error, ValueError) else 'has too few columns'}")
+        return ValueError(f"line {line}: {error.args[0]!r} is missing")
+    return ValueError(f"line {line}: {error if isinstance(error, ValueError) else 'too few columns'}")
 
 
 def bounded(word: str | float, most: float, factor: float = 1.0) -> float:
-    """A number from 0 to `most`, in units of `factor`. Raises ValueError."""
+    """Parse a number and multiply it by `factor`. Raises ValueError if the result is not from 0 to `most`."""
     value = float(word) * factor
     if not 0 <= value <= most or not math.isfinite(value):
         raise ValueError(f"{str(word)[:24]!r} is out of range")
@@ -132,7 +136,7 @@ def _instant(word: str | float, factor: float = 1.0) -> float:
 
 
 def duration(word: str | float, factor: float = 1.0) -> float:
-    """Seconds, from a number in units of `factor`. Raises ValueError."""
+    """Return a duration in seconds, from a number in units of `factor` seconds. Raises ValueError."""
     return bounded(word, LONGEST, factor)
 
 
@@ -151,7 +155,7 @@ def error_kind(words: str) -> str:
 
 
 def instant_of(text: str) -> float:
-    """Return the epoch seconds of a time in RFC 3339, with nanoseconds. Raises ValueError."""
+    """Parse a time in RFC 3339, with up to nanoseconds, to epoch seconds. Raises ValueError."""
     head, dot, rest = text.partition(".")
     digits = len(rest) - len(rest.lstrip("0123456789"))
     fraction, zone = (rest[:digits], rest[digits:]) if dot else ("0", "")
@@ -175,10 +179,10 @@ def _oha(row: Mapping[str, str]) -> ForeignRequest:
 
 
 class _JMeterSamples:
-    """Requests of JMeter's rows: samples as its summary counts them.
+    """Converts JMeter's rows to requests: the samples that JMeter's summary counts.
 
-    Parts of a sample (a redirect, embedded resources) have rows of their own within its time, and named after it, which
-    would count twice; so would transactions, which have the time of several samples."""
+    Parts of a sample (a redirect, embedded resources) also have rows, within the sample's time and named after it; they
+    would count twice. So would transactions, which have the time of several samples."""
 
     def __init__(self) -> None:
         # The last sample of each thread: label, start and end (ms).
@@ -199,10 +203,10 @@ class _JMeterSamples:
         thread, label = row.get("threadName") or "", row.get("label") or ""
         start = int(row["timeStamp"])
         end = start + int(row["elapsed"])
-        before, begin, until = self._last.get(thread, ("", 0, 0))
-        named = label.removeprefix(before).replace("-", "").isdecimal() and label.startswith(f"{before}-")
-        # A thread sends one sample after the other; without its name only the label tells.
-        if begin <= start and end <= until and (named or (thread and start < until)):
+        whole, begin, until = self._last.get(thread, ("", 0, 0))
+        numbered = label.removeprefix(whole).replace("-", "").isdecimal() and label.startswith(f"{whole}-")
+        # The samples of a thread do not overlap. Without thread names, only the label identifies a part.
+        if begin <= start and end <= until and (numbered or (thread and start < until)):
             return True
         self._last[thread] = (label, start, end)
         return False
@@ -213,8 +217,8 @@ def _verdict(word: str | None) -> bool | None:
 
 
 def _jmeter(lines: Iterator[str]) -> Iterator[ForeignRequest]:
-    found: Iterator[ForeignRequest] = _table(_JMeterSamples().request)(lines)
-    return found
+    requests: Iterator[ForeignRequest] = _table(_JMeterSamples().request)(lines)
+    return requests
 
 
 def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
@@ -222,7 +226,7 @@ def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
         return None
     seconds = duration(row["metric_value"], 1e-3)
     status = _status(row["status"])
-    # The instant of a sample is its end.
+    # The time of a sample is its end.
     start = max(0.0, _k6_instant(row["timestamp"]) - seconds)
     error = "" if status else error_kind(row["error"])
     return ForeignRequest(
@@ -231,7 +235,7 @@ def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
 
 
 def _k6_instant(word: str) -> float:
-    """Seconds by default; K6_CSV_TIME_FORMAT has others."""
+    """Parse a time of k6: seconds by default, or another format of K6_CSV_TIME_FORMAT."""
     if not word.isdecimal():
         return instant_of(word)
     return _instant(word, 10.0 ** -max(0, 3 * ((len(word) - 10 + 2) // 3)))
@@ -282,29 +286,29 @@ def _is_h2load(first: str) -> bool:
     return len(words) == 3 and all(word.removeprefix("-").isdecimal() for word in words)
 
 
-def _begins(*texts: str) -> Callable[[str], bool]:
+def _starts_with(*texts: str) -> Callable[[str], bool]:
     return lambda first: first.startswith(texts)
 
 
 FORMATS: Iterable[ForeignFormat] = (
-    ForeignFormat("ab -g", _begins("starttime\tseconds\tctime"), _table(_ab, "\t"), granular=True),
-    ForeignFormat("hey -o csv", _begins("response-time,"), _table(_hey), since_epoch=False),
+    ForeignFormat("ab -g", _starts_with("starttime\tseconds\tctime"), _table(_ab, "\t"), granular=True),
+    ForeignFormat("hey -o csv", _starts_with("response-time,"), _table(_hey), since_epoch=False),
     ForeignFormat(
-        "oha --output-format csv", _begins("request-start,"), _table(_oha), since_epoch=False, failures=False
+        "oha --output-format csv", _starts_with("request-start,"), _table(_oha), since_epoch=False, failures=False
     ),
-    ForeignFormat("JMeter JTL (CSV)", _begins("timeStamp,elapsed,"), _jmeter),
-    ForeignFormat("k6 --out csv", _begins("metric_name,timestamp,"), _table(_k6), granular=True),
-    ForeignFormat("k6 --out json", _begins('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),
-    ForeignFormat("vegeta encode --to json", _begins('{"attack":'), _lines(_vegeta_json)),
+    ForeignFormat("JMeter JTL (CSV)", _starts_with("timeStamp,elapsed,"), _jmeter),
+    ForeignFormat("k6 --out csv", _starts_with("metric_name,timestamp,"), _table(_k6), granular=True),
+    ForeignFormat("k6 --out json", _starts_with('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),
+    ForeignFormat("vegeta encode --to json", _starts_with('{"attack":'), _lines(_vegeta_json)),
     ForeignFormat("vegeta encode --to csv", _is_vegeta_csv, _lines(_vegeta_csv)),
     ForeignFormat("h2load --log-file", _is_h2load, _lines(_h2load)),
 )
-# How text of sar begins, and its binary file as UTF-8: the magic numbers 0xd596 and 0x2175 (or another, by version).
+# Start of sar's text, and of its binary file as UTF-8: the magic numbers 0xd596 and 0x2175 (or another, by version).
 _SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")
-# How a summary begins, and how to get the requests instead.
+# Starts of summaries, each with the way to get single requests.
 _SUMMARIES = {
-    "This is ApacheBench": "repeat it with ab -g FILE",
-    "starting benchmark": "repeat it with h2load --log-file=FILE",
-    "Summary:": "repeat it with hey -o csv, or oha --output-format csv",
-    "{": "of k6 repeat it with --out csv=FILE, of vegeta use vegeta encode; of oha use --output-format json",
+    "This is ApacheBench": "rerun it with ab -g FILE",
+    "starting benchmark": "rerun it with h2load --log-file=FILE",
+    "Summary:": "rerun it with hey -o csv, or oha --output-format csv",
+    "{": "rerun k6 with --out csv=FILE, or oha with --output-format json; convert results of vegeta with vegeta encode",
 }

@@ -1,6 +1,7 @@
-"""A compressed histogram of an HdrHistogram log (V2, as Java, C, Go and Python write it). Pure.
+"""Decodes compressed histograms of HdrHistogram logs (V2, as written in Java, C, Go and Python). Pure.
 
-The library for it takes what it is given: it decompresses without a limit, and reads counts without looking at the end.
+The HdrHistogram library is not used, because it trusts its input: it decompresses without a limit and may read past the
+end of the counts.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ _COMPRESSED, _COUNTS = 0x1C849304, 0x1C849303
 _OUTER, _INNER = struct.Struct(">II"), struct.Struct(">IIIIQQd")
 # Bits of a cookie that hold the size of a word.
 _WORD = 0xF0
-# 5 digits over all of 64 bits have 7 million buckets; a histogram of latencies has thousands.
+# Maximum size of the decompressed counts (bytes) and maximum bucket index: 5 digits over all of 64 bits have 7 million
+# buckets; a histogram of latencies has thousands.
 _MOST_BYTES, _MOST_INDEX = 1 << 20, 1 << 23
-# The highest value, and the sum of all (ns); the most values.
+# Exclusive limits of a value (ns), of the sum of all values (ns), and of a count.
 _HIGHEST, SUM, _MOST = 1 << 53, 1 << 60, 1 << 53
 
 
 def decode(text: str, unit: int, longest: float) -> Histogram:
-    """Return the histogram of values in units of `unit` ns. `longest` (ns) is the maximum as the log states it.
+    """Decode a histogram of values in units of `unit` ns. `longest` (ns) is the maximum stated in the log.
 
     Raises ValueError.
     """
-    digits, lowest, body = _parts(text)
+    digits, lowest, body = _decompressed(text)
     indices, counts = _nonzero(body)
     if not indices:
         return EMPTY
@@ -37,7 +39,7 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
     lower, width = _bounds(indices, half, max(1, lowest).bit_length() - 1, unit)
     middles = [low + (wide - unit) // 2 for low, wide in zip(lower, width, strict=True)]
     if middles[-1] >= _HIGHEST or sum(counts) * middles[-1] >= SUM:
-        raise ValueError("a histogram has values that are too large; is it --unit ns, us or ms?")
+        raise ValueError("values of the histogram are too large; choose their unit with --unit ns, us or ms")
     ours, places = np.unique(indices_of(np.array(middles, dtype=np.int64)), return_inverse=True)
     sums = np.zeros(len(ours), dtype=np.int64)
     np.add.at(sums, places, np.array(counts, dtype=np.int64))
@@ -46,27 +48,28 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
     return Histogram(ours, sums, total, lower[0], most)
 
 
-def _parts(text: str) -> tuple[int, int, bytes]:
-    """Return the digits, the lowest value and the encoded counts."""
+def _decompressed(text: str) -> tuple[int, int, bytes]:
+    """Return the significant digits, the lowest value and the encoded counts."""
     if not text.isascii():
-        raise ValueError("is no compressed histogram of version 2")
+        raise ValueError("not a compressed histogram of version 2")
     try:
         packed = base64.b64decode(text, validate=True)
         cookie, length = _OUTER.unpack_from(packed)
         if cookie & ~_WORD != _COMPRESSED or length != len(packed) - _OUTER.size:
-            raise ValueError("is no compressed histogram of version 2")
+            raise ValueError("not a compressed histogram of version 2")
         plain = zlib.decompressobj().decompress(packed[_OUTER.size :], _MOST_BYTES)
         cookie, length, offset, digits, lowest, _, _ = _INNER.unpack_from(plain)
     except (binascii.Error, struct.error, zlib.error):
-        raise ValueError("is no compressed histogram of version 2") from None
+        raise ValueError("not a compressed histogram of version 2") from None
     body = plain[_INNER.size :]
     if cookie & ~_WORD != _COUNTS or length > len(body) or offset or digits > 5 or lowest >= _HIGHEST:
-        raise ValueError("a histogram is damaged")
+        raise ValueError("damaged histogram")
     return digits, lowest, body[:length]
 
 
 def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
-    """Return the buckets with counts: zigzag LEB128 of at most 9 bytes, negative for a run of empty buckets."""
+    """Return the indices and counts of non-empty buckets. Numbers are zigzag LEB128 of at most 9 bytes; a negative one
+    is the length of a run of empty buckets."""
     indices, counts = [], []
     at = index = 0
     while at < len(body):
@@ -74,7 +77,7 @@ def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
         while True:
             byte = body[at] if at < len(body) else -1
             if byte < 0:
-                raise ValueError("a histogram is damaged")
+                raise ValueError("damaged histogram")
             at += 1
             number |= (byte if shift == 56 else byte & 0x7F) << shift
             if byte < 0x80 or shift == 56:
@@ -86,12 +89,12 @@ def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
             counts.append(count)
         index += -count if count < 0 else 1
         if index > _MOST_INDEX or count >= _MOST:
-            raise ValueError("a histogram is damaged")
+            raise ValueError("damaged histogram")
     return indices, counts
 
 
 def _bounds(indices: list[int], half: int, magnitude: int, unit: int) -> tuple[list[int], list[int]]:
-    """Return the lowest value (ns) of each bucket, and the values in it. `half` is log2 of half the sub-buckets."""
+    """Return the lowest value and the width (ns) of each bucket. `half` is log2 of half the number of sub-buckets."""
     lower, width = [], []
     for index in indices:
         bucket = max(0, (index >> half) - 1)

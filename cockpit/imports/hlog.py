@@ -1,6 +1,6 @@
-"""An HdrHistogram log (1.2, 1.3) as a run: a tick per interval with its histogram. Pure.
+"""Imports an HdrHistogram log (1.2, 1.3) as a run: one tick per interval, with its histogram. Pure.
 
-A log has a value per request and nothing else: no statuses, no errors, no bytes. The unit of values is in no log.
+A log has only one value per request: no statuses, no errors, no bytes. It does not state the unit of its values.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from cockpit.model.load import LoadPlan
 
 TOOL = "HdrHistogram log"
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
-# Of cockpit's own logs: service time beside the response time without a tag.
+# Tag of service time in cockpit's own logs; response time has no tag.
 _SERVICE = "service"
 _TIME = re.compile(r"#\[(StartTime|BaseTime): *([0-9.]{1,24}) ")
-# A log whose instants are so much (s) before its start has them relative to it.
+# Times that are this much (s) before the log's start are relative to it.
 _YEAR = 365 * 86_400.0
-# Interval_Max of the standard writer is a million times less than its values.
+# The standard writer divides Interval_Max by this.
 _SCALE = 1e6
 
 
 class _Interval(NamedTuple):
-    """`start` is seconds as in the file."""
+    """An interval of the log; `start` and `length` in seconds, `start` as in the file."""
 
     start: float
     length: float
@@ -48,19 +48,19 @@ def is_hlog(first: str) -> bool:
 def hlog_run(
     lines: Iterable[str], unit: str = "ns", tag: str | None = None, url: str = "", concurrency: int | None = None
 ) -> ForeignRun:
-    """Return the run of a log; `tag` None: lines without a tag, or the only one there is. Raises ValueError."""
+    """Return the run of a log. `tag` None: the lines without a tag, or the log's only tag. Raises ValueError."""
     log = _read(lines, UNITS[unit])
     chosen = _chosen(log.intervals, tag)
     first = chosen[0].start
-    span = max(one.start + one.length for one in chosen) - first
+    span = max(interval.start + interval.length for interval in chosen) - first
     check_span(span)
-    service = {one.start: one.latency for one in log.intervals if one.tag == _SERVICE} if not chosen[0].tag else {}
-    ticks = sorted((_tick(one, first, service) for one in chosen), key=lambda tick: tick.t)
-    values = sum(one.latency.count for one in chosen)
+    service = {each.start: each.latency for each in log.intervals if each.tag == _SERVICE} if not chosen[0].tag else {}
+    ticks = sorted((_tick(interval, first, service) for interval in chosen), key=lambda tick: tick.t)
+    values = sum(interval.latency.count for interval in chosen)
     if not values:
-        raise ValueError("has no values")
-    if sum(one.latency.total_ns for one in log.intervals) >= SUM:
-        raise ValueError("its values add up to decades; is it --unit ns, us or ms?")
+        raise ValueError("no values")
+    if sum(interval.latency.total_ns for interval in log.intervals) >= SUM:
+        raise ValueError("values add up to decades; choose their unit with --unit ns, us or ms")
     # Little's law: the mean number of requests in flight.
     in_flight = sum(tick.service.total_ns for tick in ticks) / 1e9 / max(span, 1e-3)
     plan = LoadPlan(url=target_of(url), concurrency=concurrency or max(1, round(in_flight)), requests=values)
@@ -68,9 +68,9 @@ def hlog_run(
 
 
 def _warnings(unit: str, tag: str) -> tuple[str, ...]:
-    of = f"lines with Tag={tag} of an {TOOL}" if tag else f"an {TOOL}"
-    lacks = "statuses, errors, bytes, connections, CPU and lag of the generator"
-    return (f"imported from {of}, values in {unit}; unknown, and shown as 0 or none: {lacks}",)
+    lines = f"lines with Tag={tag} of an {TOOL}" if tag else f"an {TOOL}"
+    missing = "statuses, errors, bytes, connections, CPU and lag of the generator"
+    return (f"imported from {lines}, values in {unit}; not in the file, shown as 0 or none: {missing}",)
 
 
 def _read(lines: Iterable[str], unit: int) -> _Log:
@@ -85,8 +85,8 @@ def _read(lines: Iterable[str], unit: int) -> _Log:
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
     if not intervals:
-        raise ValueError("has no intervals")
-    return _Log(sorted(intervals, key=lambda one: one.start), times)
+        raise ValueError("no intervals")
+    return _Log(sorted(intervals, key=lambda interval: interval.start), times)
 
 
 def _interval(line: str, unit: int) -> _Interval:
@@ -95,23 +95,23 @@ def _interval(line: str, unit: int) -> _Interval:
         tag, _, line = line.removeprefix("Tag=").partition(",")
     cells = line.split(",")
     if len(cells) != 4:
-        raise ValueError(f"has {len(cells)} columns, not 4")
+        raise ValueError(f"{len(cells)} columns instead of 4")
     start, length, longest = bounded(cells[0], LATEST), duration(cells[1]), bounded(cells[2], 1e12)
     return _Interval(start, length, tag, decode(cells[3], unit, longest * _SCALE * unit))
 
 
 def _chosen(intervals: list[_Interval], tag: str | None) -> list[_Interval]:
-    tags = list(dict.fromkeys(one.tag for one in intervals))
+    tags = list(dict.fromkeys(interval.tag for interval in intervals))
     if tag is None and "" not in tags and len(tags) > 1:
-        raise ValueError(f"has several tags; choose one with --tag: {', '.join(each[:40] for each in tags[:10])}")
+        raise ValueError(f"several tags; choose one with --tag: {', '.join(each[:40] for each in tags[:10])}")
     wanted = tag if tag is not None else "" if "" in tags else tags[0]
     if wanted not in tags:
-        raise ValueError(f"--tag {wanted}: there is none; tags are: {', '.join(each[:40] for each in tags[:10])}")
-    return [one for one in intervals if one.tag == wanted]
+        raise ValueError(f"--tag {wanted}: unknown tag; choose one of: {', '.join(each[:40] for each in tags[:10])}")
+    return [interval for interval in intervals if interval.tag == wanted]
 
 
 def _began(times: dict[str, float], first: float) -> float | None:
-    """Return when the first interval begins (epoch s), as the format has it."""
+    """Return the start of the first interval (epoch s); None: the log does not state it."""
     began: float | None = first if first > _YEAR else None
     if "BaseTime" in times:
         began = times["BaseTime"] + first
@@ -120,17 +120,17 @@ def _began(times: dict[str, float], first: float) -> float | None:
     return None if began is None else bounded(began, LATEST)
 
 
-def _tick(one: _Interval, first: float, service: dict[float, Histogram]) -> Tick:
-    """An interval with its service time, if the log has it, else with one latency."""
-    start = one.start - first
-    own = service.get(one.start)
+def _tick(interval: _Interval, first: float, service: dict[float, Histogram]) -> Tick:
+    """Return an interval's tick. Its latency is response time if the log has the interval's service time, too."""
+    start = interval.start - first
+    service_time = service.get(interval.start)
     return Tick(
-        t=start + max(one.length, 1e-3),
+        t=start + max(interval.length, 1e-3),
         run=1,
         worker=0,
         start=start,
-        sent=one.latency.count,
-        completed=one.latency.count,
-        service=one.latency if own is None else own,
-        response=EMPTY if own is None else one.latency,
+        sent=interval.latency.count,
+        completed=interval.latency.count,
+        service=interval.latency if service_time is None else service_time,
+        response=EMPTY if service_time is None else interval.latency,
     )

@@ -1,6 +1,8 @@
-"""The intervals of sysstat as samples of a host: rates added up to counters, from which `fold` makes the rates. Pure.
+"""Converts the intervals of sysstat to samples of a host: rates are summed to counters, since `fold` computes rates.
+Pure.
 
-The first interval, and the first one after a restart or a gap, is where the counters begin: of it only levels are used.
+Counters start at the first interval, and again at the first interval after a restart or a gap; these intervals only
+provide levels.
 """
 
 from __future__ import annotations
@@ -32,22 +34,22 @@ from cockpit.model.hosts import (
 )
 from cockpit.model.text import neutral
 
-# Clock ticks per second of the CPU counters: shares have two decimal places.
+# Clock ticks per second of the CPU counters, so that percentages with two decimal places are exact.
 _HZ = 10_000
-# Times are whole seconds: an interval may begin so much (s) after the one before has ended.
+# Maximum difference (s) between the end of an interval and the start of the next one: times are whole seconds.
 _SLACK = 1.0
-# Samples this long (s) before and after the load are kept, and the next one on either side.
+# Samples within this time (s) before and after the load are kept, and one more on each side.
 _AROUND = 10.0
 _MISSING = "no samples in the file"
-_LACKS = "processes, shared memory, reclaimable slab, accept queues"
-# Activities without which levels are 0, or none; the option of sar.
+_NOT_IN_SYSSTAT = "processes, shared memory, reclaimable slab, accept queues"
+# Activities that may be missing in the file, with their option of sar.
 _ACTIVITIES = {
     "process_and_context_switch": "tasks (-w)",
     "io": "I/O (-b)",
     "memory": "memory (-r)",
     "queue": "load average (-q)",
 }
-# The kernel's names of what sysstat counts: of rates (tasks, swapping, paging, TCP), and of sockets.
+# The kernel's names of sysstat's rates (tasks, swapping, paging, TCP) and of its numbers of sockets.
 COUNTERS = {
     "cswch": "ctxt",
     "pswpin": "pswpin",
@@ -86,14 +88,15 @@ def config_of(name: str, host: SysstatHost, file: str) -> HostConfig:
 
 
 def around(host: SysstatHost, begin: float, end: float) -> Sequence[Statistics]:
-    """Return the intervals that cover a load (epoch s) and some time around it. Raises ValueError if none does."""
-    found = host.statistics
-    first, last = found[0].epoch, found[-1].epoch
+    """Return the intervals from some time before a load to some time after it (epoch s). Raises ValueError if there are
+    none."""
+    intervals = host.statistics
+    first, last = intervals[0].epoch, intervals[-1].epoch
     if end < first or last < begin:
-        raise ValueError(f"has samples of {_times(found[0], found[-1])}; the load was at another time")
-    earlier = [at for at, one in enumerate(found) if one.epoch <= begin - _AROUND]
-    later = [at for at, one in enumerate(found) if one.epoch >= end + _AROUND]
-    return found[earlier[-1] if earlier else 0 : (later[0] if later else len(found) - 1) + 1]
+        raise ValueError(f"samples of {_times(intervals[0], intervals[-1])}; the load was at another time")
+    earlier = [at for at, each in enumerate(intervals) if each.epoch <= begin - _AROUND]
+    later = [at for at, each in enumerate(intervals) if each.epoch >= end + _AROUND]
+    return intervals[earlier[-1] if earlier else 0 : (later[0] if later else len(intervals) - 1) + 1]
 
 
 def _times(first: Statistics, last: Statistics) -> str:
@@ -108,31 +111,31 @@ def host_events(
     until: float,
     assumed: Sequence[str] = (),
 ) -> Iterator[AnyEvent]:
-    """Yield the events of a host in a session that began at `wall` (epoch s), and whose load ends at `until` (s).
-    `assumed` is what the file does not state.
+    """Yield the events of a host in a session that started at `wall` (epoch s) and whose load ends at `until` (session
+    time, s). `assumed` lists assumptions about the file.
 
     Raises ValueError.
     """
     begin = intervals[0].epoch - wall
-    lacks = [name for part, name in _ACTIVITIES.items() if any(getattr(one, part) is None for one in intervals)]
-    unknown = f"unknown, and shown as 0 or none: {', '.join((*lacks, _LACKS))}"
+    missing = [name for part, name in _ACTIVITIES.items() if any(getattr(each, part) is None for each in intervals)]
+    unknown = f"not in the file, shown as 0 or none: {', '.join((*missing, _NOT_IN_SYSSTAT))}"
     yield Note(t=begin, text="; ".join((f"{config.name}: {len(intervals)} samples of {config.via}", *assumed, unknown)))
     facts = HostFacts(
         hostname=host.nodename, kernel=host.release, cpus=host.number_of_cpus, hz=_HZ, page=0, clock_offset=None
     )
     yield HostChanged(t=begin, host=config.name, condition="up", facts=facts)
-    used = {disk.disk_device for one in intervals for disk in one.disk if disk.tps}
+    used = {disk.disk_device for each in intervals for disk in each.disk if disk.tps}
     counters = _Counters(host.number_of_cpus, used)
     before: float | None = None
-    for one in intervals:
-        t, seconds = one.epoch - wall, one.timestamp.interval
+    for interval in intervals:
+        t, seconds = interval.epoch - wall, interval.timestamp.interval
         if before is not None and abs(t - before - seconds) > _SLACK:
             yield HostChanged(t=before, host=config.name, condition="lost", detail=_MISSING)
             yield HostChanged(t=t, host=config.name, condition="up")
             before = None
         if before is None:
             counters = _Counters(host.number_of_cpus, used)
-        reading = counters.reading(one, 0 if before is None else seconds)
+        reading = counters.reading(interval, 0 if before is None else seconds)
         yield HostSample(t=t, host=config.name, round_trip=0.0, reading=reading, interval=float(max(1, seconds)))
         before = t
     if before is not None and before + intervals[-1].timestamp.interval + _SLACK < until:
@@ -140,7 +143,7 @@ def host_events(
 
 
 class _Counters:
-    """Counters since the first interval; `used` are the disks with requests."""
+    """Counters since the first interval. `used` are the disks that had any requests."""
 
     def __init__(self, cpus: int, used: set[str]) -> None:
         self._cpus = cpus
@@ -148,28 +151,28 @@ class _Counters:
         self._sums: dict[str, float] = defaultdict(float)
         self._seconds = 0
 
-    def reading(self, one: Statistics, seconds: int) -> HostReading:
-        """Return the reading at the end of an interval of which `seconds` are counted. Raises ValueError."""
+    def reading(self, interval: Statistics, seconds: int) -> HostReading:
+        """Return the reading at the end of an interval, whose rates count for `seconds`. Raises ValueError."""
         self._seconds = seconds
         self._sums["uptime"] += seconds
-        queue, tasks = one.queue, one.process_and_context_switch
-        cpu = {load.cpu: load for load in one.cpu_load}
+        queue, tasks = interval.queue, interval.process_and_context_switch
+        cpu = {load.cpu: load for load in interval.cpu_load}
         if "all" not in cpu:
-            raise ValueError(f"{one.timestamp.time[:24]}: has no CPU 'all'")
+            raise ValueError(f"{interval.timestamp.time[:24]}: CPU 'all' is missing")
         return HostReading(
             uptime=self._sums["uptime"],
-            wall=one.epoch,
+            wall=interval.epoch,
             cpu=self._cpu(cpu.pop("all"), self._cpus),
             cores=self._cores(cpu),
-            memory=_memory(one.memory) if one.memory else MemCounters(*[0] * 9),
-            io=self._io(one.io) if one.io else None,
+            memory=_memory(interval.memory) if interval.memory else MemCounters(*[0] * 9),
+            io=self._io(interval.io) if interval.io else None,
             load=(queue.ldavg_1, queue.ldavg_5, queue.ldavg_15) if queue else (0.0, 0.0, 0.0),
             forks=1 + self._count("forks", tasks.get("proc", 0.0)) if tasks else 0,
-            disks=tuple(self._disk(disk) for disk in one.disk if disk.disk_device in self._used),
-            nets=self._nets(one.network),
+            disks=tuple(self._disk(disk) for disk in interval.disk if disk.disk_device in self._used),
+            nets=self._nets(interval.network),
             running=queue.runq_sz + 1 if queue else 0,
             blocked=queue.blocked if queue else 0,
-            counters=self._named(one) | _levels(one),
+            counters=self._named(interval) | _levels(interval),
         )
 
     def _count(self, name: str, per_second: float) -> int:
@@ -177,7 +180,7 @@ class _Counters:
         return round(self._sums[name])
 
     def _cpu(self, load: CpuLoad, cpus: int) -> CpuCounters:
-        """User and nice time include that of guests, as in /proc/stat; sar prints them without it if in parts."""
+        """Return the counters of a CPU. Unlike in `sar -u ALL`, user and nice time include guests, as in /proc/stat."""
         parts = {
             "user": load.usr + load.guest if load.user is None else load.user,
             "nice": load.nice if load.user is not None else load.nice + load.gnice,
@@ -194,7 +197,7 @@ class _Counters:
         return CpuCounters(**{part: self._count(f"cpu {load.cpu} {part}", ticks * parts[part]) for part in parts})
 
     def _cores(self, loads: Mapping[str, CpuLoad]) -> tuple[CpuCounters, ...]:
-        """By number; one that is offline has no line."""
+        """Return the counters by CPU number; an offline CPU has no line, so its counters are 0."""
         numbered = {int(cpu): load for cpu, load in loads.items() if cpu.isdecimal() and len(cpu) <= 4}
         known = range(min(self._cpus, max(numbered, default=-1) + 1))
         never = CpuCounters(*[0] * 8)
@@ -210,7 +213,8 @@ class _Counters:
         )
 
     def _disk(self, disk: Disk) -> DiskCounters:
-        """sar adds up the requests of a disk, and their times; they are in `reads`, and only sums are ever used."""
+        """Return the counters of a disk. sar has only sums of reads and writes, which are put into `reads`; nothing but
+        the sums is used."""
         name = disk.disk_device
         queued = disk.avgqu_sz if disk.aqu_sz is None else disk.aqu_sz
         amounts = {
@@ -229,45 +233,46 @@ class _Counters:
         errors = {each.iface: each for each in network.net_edev}
         return tuple(self._net(each, errors.get(each.iface)) for each in network.net_dev)
 
-    def _net(self, of: Interface, errors: InterfaceErrors | None) -> NetCounters:
+    def _net(self, interface: Interface, errors: InterfaceErrors | None) -> NetCounters:
         amounts = {
-            "rx_bytes": 1024 * of.rxkb,
-            "rx_packets": of.rxpck,
+            "rx_bytes": 1024 * interface.rxkb,
+            "rx_packets": interface.rxpck,
             "rx_errors": errors.rxerr if errors else 0.0,
             "rx_dropped": errors.rxdrop if errors else 0.0,
-            "tx_bytes": 1024 * of.txkb,
-            "tx_packets": of.txpck,
+            "tx_bytes": 1024 * interface.txkb,
+            "tx_packets": interface.txpck,
             "tx_errors": errors.txerr if errors else 0.0,
             "tx_dropped": errors.txdrop if errors else 0.0,
         }
-        counted = {part: self._count(f"net {of.iface} {part}", amounts[part]) for part in amounts}
-        return NetCounters(name=of.iface, **counted)
+        counted = {part: self._count(f"net {interface.iface} {part}", amounts[part]) for part in amounts}
+        return NetCounters(name=interface.iface, **counted)
 
-    def _named(self, one: Statistics) -> dict[str, int]:
-        """Return the kernel's named counters of what the file has."""
-        return {name: self._count(name, rate) for name, rate in _rates(one).items()}
+    def _named(self, interval: Statistics) -> dict[str, int]:
+        """Return the kernel's named counters for the rates in the file."""
+        return {name: self._count(name, rate) for name, rate in _rates(interval).items()}
 
 
-def _rates(one: Statistics) -> dict[str, float]:
-    """Return rates by the names of the kernel's counters; of pressure microseconds per second."""
-    network = one.network
-    parts = (one.process_and_context_switch, one.swap_pages, one.paging, network.net_tcp, network.net_etcp)
-    found = {COUNTERS[key]: rate for part in parts if part for key, rate in part.items() if key in COUNTERS}
-    for resource, pressure in (("cpu", one.psi.psi_cpu), ("io", one.psi.psi_io), ("memory", one.psi.psi_mem)):
+def _rates(interval: Statistics) -> dict[str, float]:
+    """Return rates by the names of the kernel's counters; pressure in microseconds per second."""
+    network, psi = interval.network, interval.psi
+    tasks, swapping, paging = interval.process_and_context_switch, interval.swap_pages, interval.paging
+    parts = (tasks, swapping, paging, network.net_tcp, network.net_etcp)
+    rates = {COUNTERS[key]: rate for part in parts if part for key, rate in part.items() if key in COUNTERS}
+    for resource, pressure in (("cpu", psi.psi_cpu), ("io", psi.psi_io), ("memory", psi.psi_mem)):
         if pressure is not None:
-            found[f"{resource}.some"] = 1e4 * pressure.some_avg
-            found |= {} if pressure.full_avg is None else {f"{resource}.full": 1e4 * pressure.full_avg}
-    return found
+            rates[f"{resource}.some"] = 1e4 * pressure.some_avg
+            rates |= {} if pressure.full_avg is None else {f"{resource}.full": 1e4 * pressure.full_avg}
+    return rates
 
 
-def _levels(one: Statistics) -> dict[str, int]:
-    """Return levels by the kernel's names. sar leaves itself out of the tasks that run."""
-    memory, sockets, queue = one.memory, one.network.net_sock, one.queue
-    found = {} if queue is None else {"runnable": queue.runq_sz + 1, "tasks": queue.plist_sz}
+def _levels(interval: Statistics) -> dict[str, int]:
+    """Return levels by the kernel's names. sar does not count itself as a running task."""
+    memory, sockets, queue = interval.memory, interval.network.net_sock, interval.queue
+    levels = {} if queue is None else {"runnable": queue.runq_sz + 1, "tasks": queue.plist_sz}
     if memory is not None:
-        found |= {"Committed_AS": memory.commit, "Active": memory.active, "Inactive": memory.inactive}
-        found |= {"Dirty": memory.dirty, "Slab": memory.slab, "SwapCached": memory.swpcad}
-    return found | {_SOCKETS[key]: level for key, level in (sockets or {}).items() if key in _SOCKETS}
+        levels |= {"Committed_AS": memory.commit, "Active": memory.active, "Inactive": memory.inactive}
+        levels |= {"Dirty": memory.dirty, "Slab": memory.slab, "SwapCached": memory.swpcad}
+    return levels | {_SOCKETS[key]: level for key, level in (sockets or {}).items() if key in _SOCKETS}
 
 
 def _memory(memory: Memory) -> MemCounters:

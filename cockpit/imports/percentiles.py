@@ -1,10 +1,10 @@
 """A histogram from the percentiles of a summary. Pure.
 
-Between two neighbouring percentiles lie as many values as their ranks are apart: of 10,000 values, 900 between p90 and
-p99. The last of them is the higher percentile, as the summary has it; the others are interpolated, evenly on a
-logarithmic scale. Below the lowest percentile all values are put at it, above the highest likewise. So each reported
-percentile is read back as it was (within a bucket, 0.1%), one between two others lies between their values, and one
-below the lowest is too high.
+The number of values between two neighbouring percentiles is the difference of their ranks: of 10,000 values, 900 are
+between p90 and p99. The last of them is the higher percentile; the others are interpolated evenly on a logarithmic
+scale. All values below the lowest percentile are set to it, those above the highest likewise. So each reported
+percentile is reproduced within a bucket (0.1%), percentiles between two others are between their values, and
+percentiles below the lowest one are too high.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ import numpy as np
 from cockpit.imports.hdr import SUM
 from cockpit.model.histogram import EMPTY, Histogram, Ints, index_of, lower_bound
 
-# Summaries round: a percentile may be lower than the one before, and a mean above the maximum, by this share.
+# Relative error of rounded values in summaries, by which a percentile may be below the previous one, and the mean above
+# the maximum.
 _ROUNDED = 0.01
-# No request takes longer (s).
+# Maximum duration of a request (s).
 _LONGEST = 1e6
 _NS = 1e9
 
 
 def histogram_of(points: Iterable[tuple[float, float]], count: int, mean: float | None = None) -> Histogram:
-    """Return the histogram of `count` values by their `points` (per cent, seconds), of which 0 is the minimum and 100
-    the maximum. `mean` (s) None: that of the histogram.
+    """Return the histogram of `count` values from their percentiles (per cent, seconds); 0 is the minimum, 100 the
+    maximum. `mean` in seconds; None: the mean of the interpolated values.
 
-    Raises ValueError if the points contradict each other, or the mean.
+    Raises ValueError if the percentiles contradict each other, or the mean.
     """
     ordered = sorted(points)
     ranks = _ranks(ordered, count)
@@ -54,7 +55,7 @@ def histogram_of(points: Iterable[tuple[float, float]], count: int, mean: float 
 
 
 def _ranks(points: Iterable[tuple[float, float]], count: int) -> dict[int, int]:
-    """Return the value (ns) at each rank, ascending; of points with one rank, that of the highest."""
+    """Return the value (ns) at each rank, ascending; percentiles with the same rank have the highest value."""
     found: dict[int, int] = {}
     before = 0
     for percent, seconds in points:
@@ -69,7 +70,7 @@ def _ranks(points: Iterable[tuple[float, float]], count: int) -> dict[int, int]:
 
 
 def _spread(low: int, high: int, number: int) -> tuple[Ints, Ints]:
-    """Return the buckets, and their counts, of `number` values above `low` (ns), the last of which is `high`."""
+    """Return the buckets and counts of `number` values from above `low` to `high` (ns); the last one is `high`."""
     first, last = index_of(max(1, low)), index_of(max(1, high))
     if first == last or number == 1:
         return np.array([index_of(high)], dtype=np.int64), np.array([number], dtype=np.int64)
@@ -77,13 +78,13 @@ def _spread(low: int, high: int, number: int) -> tuple[Ints, Ints]:
     edges = np.array([lower_bound(index) for index in range(first + 1, last + 1)], dtype=np.float64)
     low = max(1, low)
     shares = np.log(edges / low) / math.log(high / low)
-    # The j-th of n values is at the share j/n of the logarithm: below an edge are those with j less than n times its.
+    # Value j of n is at the share j/n on the logarithmic scale; the values below an edge have j < n times its share.
     below = np.clip(np.ceil(shares * number) - 1, 0, number - 1).astype(np.int64)
     return buckets, np.diff(below, prepend=0, append=number)
 
 
 def _total(histogram: Histogram, mean: float | None) -> int:
-    """Return the sum (ns): `mean` times the count, or by the buckets."""
+    """Return the sum (ns) of all values: `mean` times the count, or from the buckets."""
     if mean is None:
         total = sum(middle * number for middle, number in histogram.values())
     else:
@@ -91,5 +92,5 @@ def _total(histogram: Histogram, mean: float | None) -> int:
             raise ValueError("the mean latency is above the maximum")
         total = min(mean * _NS, histogram.max_ns) * histogram.count
     if total >= SUM:
-        raise ValueError("its latencies add up to decades")
+        raise ValueError("latencies add up to decades")
     return round(total)

@@ -1,4 +1,4 @@
-"""Foreign requests as a run: a tick per second. Pure."""
+"""Converts the requests of another load generator to a run with one tick per second. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import Expect, LoadPlan, RunTotals
 
-# Seconds of the longest session.
+# Maximum length (s) of a session.
 LONGEST = 7 * 86_400
 UNKNOWN_URL = "http://unknown.invalid/"
 
 
 @dataclass
 class _Second:
-    """What ended within a second; `sent` began within it."""
+    """Requests that ended within a second; `sent` counts those that started within it."""
 
     sent: int = 0
     size: int = 0
@@ -35,8 +35,8 @@ class _Second:
 
 
 class ForeignRun(NamedTuple):
-    """A run without its place in a session. `began` is epoch seconds, None if it is unknown; `seconds` its length.
-    `ticks` are of the run that begins at 0. `totals`: it is from a summary."""
+    """An imported run. `began` in epoch seconds; None: unknown. `seconds` is its length. Times of `ticks` are relative
+    to its start. `totals`: the run is from a summary."""
 
     began: float | None
     seconds: float
@@ -49,19 +49,19 @@ class ForeignRun(NamedTuple):
 def run_of(
     requests: Iterable[ForeignRequest], form: ForeignFormat, url: str = "", concurrency: int | None = None
 ) -> ForeignRun:
-    """Return the run of requests. `url` "": as the file names it; `concurrency` None: by the requests that overlap.
+    """Return the run of requests. `url` "": the URL in the file; `concurrency` None: from overlapping requests.
 
-    Raises ValueError for no requests, or more than a week of them.
+    Raises ValueError if there are no requests, or if they last more than a week.
     """
     found = sorted(requests, key=attrgetter("start"))
     if not found:
-        raise ValueError("has no requests")
+        raise ValueError("no requests")
     first = found[0].start
     span = max(request.start + request.seconds for request in found) - first
     check_span(span)
     target = target_of(url, (request.url for request in found))
     in_flight = concurrency or _in_flight(found, form, span)
-    # The tool decided which responses failed, by rules that its file does not have.
+    # The tool decided which responses failed; its rules are not in the file.
     expect = Expect() if any(request.passed is not None for request in found) else None
     plan = LoadPlan(url=target, concurrency=in_flight, requests=len(found), expect=expect)
     ticks = _ticks(found, form, span)
@@ -69,13 +69,13 @@ def run_of(
 
 
 def check_span(seconds: float) -> None:
-    """Raises ValueError for a session that is too long."""
+    """Raise ValueError if a session is too long."""
     if seconds > LONGEST:
-        raise ValueError(f"lasts {seconds / 86_400:.0f} days; at most {LONGEST // 86_400}")
+        raise ValueError(f"lasts {seconds / 86_400:.0f} days; the maximum is {LONGEST // 86_400}")
 
 
 def target_of(url: str, named: Iterable[str] = ()) -> str:
-    """Return the URL to record: the one that was given, else the first that is `named`. Raises ValueError."""
+    """Return the URL to record: `url`, else the first valid URL of `named`. Raises ValueError."""
     if url and not _plain_url(url):
         raise ValueError(f"--target {url}: write it as http://host/path")
     return _plain_url(url) or next(filter(None, map(_plain_url, named)), UNKNOWN_URL)
@@ -95,7 +95,7 @@ def _ticks(found: Sequence[ForeignRequest], form: ForeignFormat, span: float) ->
 
 
 def _plain_url(url: str) -> str:
-    """Return a URL of a file without user, query and fragment, which may hold secrets; "" if it is none."""
+    """Return a URL without user, query and fragment, which may contain secrets; "" if it is not an HTTP URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -108,13 +108,13 @@ def _plain_url(url: str) -> str:
 
 
 def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str, ...]:
-    lacks = ["CPU and lag of the generator"]
-    lacks += [] if any(request.size for request in found) else ["bytes"]
-    lacks += [] if any(request.status for request in found) else ["statuses"]
-    lacks += [] if form.failures else ["requests without a response"]
-    warnings = [f"imported from {form.tool}; unknown, and shown as 0 or none: {', '.join(lacks)}"]
+    missing = ["CPU and lag of the generator"]
+    missing += [] if any(request.size for request in found) else ["bytes"]
+    missing += [] if any(request.status for request in found) else ["statuses"]
+    missing += [] if form.failures else ["requests without a response"]
+    warnings = [f"imported from {form.tool}; not in the file, shown as 0 or none: {', '.join(missing)}"]
     if form.granular:
-        warnings.append(f"{form.tool} has whole seconds only: what is in which second, and the rate, is inexact")
+        warnings.append(f"{form.tool} records whole seconds only; counts per second and the rate are inexact")
     return tuple(warnings)
 
 
@@ -149,7 +149,7 @@ def _tick(second: _Second, start: float, t: float) -> Tick:
 
 
 def _in_flight(found: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> int:
-    """The most requests that were in flight at once; the mean where instants are too coarse for that."""
+    """Return the maximum number of requests in flight; if times are whole seconds, the mean."""
     if form.granular:
         return max(1, round(sum(request.seconds for request in found) / max(1.0, span)))
     changes: Counter[int] = Counter()

@@ -1,10 +1,10 @@
-"""Text of sar (`sar -A -f FILE`, `sar -u -r 1 60`): the intervals of a host as `sadf -j` has them. Pure.
+"""Parses text of sar (`sar -A -f FILE`, `sar -u -r 1 60`) to the same intervals of a host as `sadf -j`. Pure.
 
-Each activity is a table. A header has the time at which its first interval begins and the names of the columns, which
-no language translates; a row has the end of its interval. Headers repeat, rows of averages have no time, and other
-tables are ignored. A table without a row at each time of the CPU table is left out.
+Each activity is a table. A header has the start time of its first interval and the names of the columns, which are the
+same in all languages; a row has the end time of its interval. Headers repeat, rows of averages have no time, and
+unknown tables are ignored. A table that lacks a row for any time of the CPU table is left out.
 
-A file is hostile: every number is checked. Raises ValueError, with the line of a row that does not fit.
+A file is hostile: every number is checked. Raises ValueError with the line of an invalid row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from cockpit.imports.sysstat import SysstatHost, checked_host
 
 INSTEAD = "write it with sadf -j FILE -- -A"
-# Characters; a row takes ten times as much memory.
+# Maximum characters of a file; a parsed row takes ten times as much memory.
 _LARGEST = 1 << 26
 _DAY = 86_400
 _HEAD = re.compile(r"Linux (\S{1,64}) \(([^()]{1,64})\)\s+(\S.{0,40}?)\s+_\S{1,32}_\s+\((\d{1,5}) CPU\)\s*$")
@@ -30,8 +30,8 @@ _NUMBER = re.compile(r"\d{1,20}(?:[.,]\d{1,6})?")
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A table of sar: its place in the JSON of sadf, the place below it of each column, and the columns it must have.
-    `name`: the column that names a device; such a table has a row per device."""
+    """A table of sar: its path in the JSON of sadf (`place`), the path below it of each column, and the columns that it
+    must have (`needs`). `name`: the column with the device; such a table has one row per device and time."""
 
     place: str
     columns: Mapping[str, str]
@@ -40,12 +40,12 @@ class _Table:
 
 
 def _table(place: str, columns: str, needs: str = "", name: str = "") -> _Table:
-    """`columns` are names, of which `kbmemfree` is memfree and `pgpgin/s` pgpgin, or NAME=PLACE."""
-    found = {}
+    """Make a table. `columns` are words NAME=PATH, or only NAME: `kbmemfree` is at memfree, `pgpgin/s` at pgpgin."""
+    paths = {}
     for word in columns.split():
-        column, _, below = word.partition("=")
-        found[column] = below or column.removeprefix("%").removeprefix("kb").removesuffix("/s")
-    return _Table(place, found, frozenset(needs.split() or found), name)
+        column, _, path = word.partition("=")
+        paths[column] = path or column.removeprefix("%").removeprefix("kb").removesuffix("/s")
+    return _Table(place, paths, frozenset(needs.split() or paths), name)
 
 
 _TABLES = (
@@ -94,7 +94,7 @@ def is_sar_text(first: str) -> bool:
 
 
 def parse_sar(lines: Iterable[str], offset: float = 0.0) -> SysstatHost:
-    """Return the host of a file, with at least two intervals. `offset` is that of its times from UTC (s).
+    """Return the host of a file, with at least two intervals. `offset` (s) is the UTC offset of the file's times.
 
     Raises ValueError.
     """
@@ -103,7 +103,7 @@ def parse_sar(lines: Iterable[str], offset: float = 0.0) -> SysstatHost:
     for number, line in enumerate(lines, 1):
         size += len(line)
         if size > _LARGEST:
-            raise ValueError(f"is larger than {_LARGEST >> 20} MiB; choose a time range with -s and -e")
+            raise ValueError(f"larger than {_LARGEST >> 20} MiB; choose a time range with -s and -e")
         try:
             reader.take(line)
         except ValueError as error:
@@ -112,8 +112,8 @@ def parse_sar(lines: Iterable[str], offset: float = 0.0) -> SysstatHost:
 
 
 class _Reader:
-    """The rows so far. Times are seconds since midnight of the first day; `_before` is the newest one of each table,
-    `_starts` when the interval of each row of the CPU table begins."""
+    """The rows read so far. Times are seconds since midnight of the first day. `_before` is the latest time of each
+    table, `_starts` the start of the interval by the time of each row in the CPU table."""
 
     def __init__(self) -> None:
         self._head: re.Match[str] | None = None
@@ -122,29 +122,29 @@ class _Reader:
         self._rows: dict[_Table, dict[int, list[dict[str, Any]]]] = {}
         self._before: dict[_Table, int] = {}
         self._starts: dict[int, int] = {}
-        self._half_days = False
+        self._twelve_hours = False
 
     def take(self, line: str) -> None:
-        """Raises ValueError for a row of a known table that does not fit."""
+        """Take a line. Raises ValueError for an invalid row of a known table."""
         if head := _HEAD.match(line):
             if self._head is not None:
-                raise ValueError("a second file begins; import each by itself")
+                raise ValueError("a second file starts here; import each file separately")
             self._head = head
             return
         words = line.split()
         time = _TIME.fullmatch(words[0]) if words else None
         if time is None:
             return
-        half = words[1].upper() if len(words) > 1 and words[1].upper() in ("AM", "PM") else ""
-        self._half_days = self._half_days or bool(half)
-        cells = words[2 if half else 1 :]
+        am_pm = words[1].upper() if len(words) > 1 and words[1].upper() in ("AM", "PM") else ""
+        self._twelve_hours = self._twelve_hours or bool(am_pm)
+        cells = words[2 if am_pm else 1 :]
         if not cells or cells[0] == "COM":
             # A comment (sar -C).
             return
         if not any(map(_NUMBER.fullmatch, cells)):
-            self._title(cells, _seconds(time, half))
+            self._title(cells, _seconds(time, am_pm))
         elif self._table is not None:
-            self._row(self._table, cells, _seconds(time, half))
+            self._row(self._table, cells, _seconds(time, am_pm))
 
     def _title(self, titles: list[str], seconds: int) -> None:
         names = frozenset(titles)
@@ -155,7 +155,7 @@ class _Reader:
 
     def _row(self, table: _Table, cells: list[str], seconds: int) -> None:
         if len(cells) != len(self._titles):
-            raise ValueError(f"has {len(cells)} columns, not {len(self._titles)}")
+            raise ValueError(f"{len(cells)} columns instead of {len(self._titles)}")
         before = self._before[table]
         t = self._before[table] = _later(seconds, before)
         if table is _CPU and t > before:
@@ -166,17 +166,17 @@ class _Reader:
                 _put(row, table.columns[title], cell if title == table.name else _value(cell))
         at = self._rows.setdefault(table, {}).setdefault(t, [])
         if at and not table.name:
-            raise ValueError("has a second row of one time")
+            raise ValueError("two rows have the same time")
         at.append(row)
 
     def host(self, offset: float) -> SysstatHost:
-        """Return what was read. Raises ValueError."""
+        """Return the host with all intervals that were read. Raises ValueError."""
         if self._head is None:
-            raise ValueError("does not begin as text of sar")
+            raise ValueError("not text of sar")
         release, node, date, cpus = self._head.groups()
-        midnight = datetime(*_date(date, self._half_days), tzinfo=UTC) - timedelta(seconds=offset)
+        midnight = datetime(*_date(date, self._twelve_hours), tzinfo=UTC) - timedelta(seconds=offset)
         if not self._starts:
-            raise ValueError(f"has no CPU utilization (sar -u); {INSTEAD}")
+            raise ValueError(f"no CPU utilization (sar -u); {INSTEAD}")
         tables = {table: rows for table, rows in self._rows.items() if all(t in rows for t in self._starts)}
         if _MEMORY in tables:
             _add_slab([rows[0] for rows in tables[_MEMORY].values()])
@@ -195,7 +195,7 @@ class _Reader:
         self, t: int, tables: Mapping[_Table, dict[int, list[dict[str, Any]]]], midnight: datetime
     ) -> dict[str, Any]:
         end = midnight + timedelta(seconds=t)
-        found: dict[str, Any] = {
+        interval: dict[str, Any] = {
             "timestamp": {
                 "date": f"{end:%Y-%m-%d}",
                 "time": f"{end:%H:%M:%S}",
@@ -205,57 +205,57 @@ class _Reader:
         }
         for table, rows in tables.items():
             *parents, last = table.place.split(".")
-            place = found
+            place = interval
             for parent in parents:
                 place = place.setdefault(parent, {})
             if table.name:
                 place[last] = rows[t]
             else:
                 place.setdefault(last, {}).update(rows[t][0])
-        if "memfree" not in found.get("memory", {}):
-            found.pop("memory", None)
-        return found
+        if "memfree" not in interval.get("memory", {}):
+            interval.pop("memory", None)
+        return interval
 
 
-def _seconds(time: re.Match[str], half: str) -> int:
-    """Return the seconds since midnight; `half` is AM, PM or ""."""
+def _seconds(time: re.Match[str], am_pm: str) -> int:
+    """Return the seconds since midnight; `am_pm` is AM, PM or ""."""
     hours, minutes, seconds = map(int, time.groups())
-    if hours > (12 if half else 23) or minutes > 59 or seconds > 59:
-        raise ValueError(f"{time[0]!r} is no time")
-    return 3600 * (hours % 12 + 12 * (half == "PM") if half else hours) + 60 * minutes + seconds
+    if hours > (12 if am_pm else 23) or minutes > 59 or seconds > 59:
+        raise ValueError(f"{time[0]!r} is not a time")
+    return 3600 * (hours % 12 + 12 * (am_pm == "PM") if am_pm else hours) + 60 * minutes + seconds
 
 
 def _later(seconds: int, before: int | None) -> int:
-    """Return a time of day as seconds since the first midnight, at or after `before`."""
+    """Return a time of day as seconds since the first midnight, not before `before`. Raises ValueError."""
     if before is None:
         return seconds
     t = before // _DAY * _DAY + seconds
     if t < before - _DAY // 2:
         t += _DAY
     if t < before:
-        raise ValueError("the time goes back; write it with TZ=UTC sar")
+        raise ValueError("the time jumps back; write it with TZ=UTC sar")
     return t
 
 
-def _date(text: str, half_days: bool) -> tuple[int, int, int]:
-    """Return year, month and day. With slashes the month is first in the locale C, whose years have two digits, and
-    beside AM and PM. Raises ValueError."""
+def _date(text: str, twelve_hours: bool) -> tuple[int, int, int]:
+    """Return year, month and day. With slashes, the month is first if years have two digits (locale C) or times have AM
+    and PM. Raises ValueError."""
     numbers = re.findall(r"\d+", text)
     if len(numbers) != 3 or max(map(len, numbers)) > 4:
-        raise ValueError(f"the date {text!r} is unknown; write it with S_TIME_FORMAT=ISO sar")
-    one, two, three = map(int, numbers)
+        raise ValueError(f"unknown date format {text!r}; write it with S_TIME_FORMAT=ISO sar")
+    first, second, third = map(int, numbers)
     if len(numbers[0]) == 4:
-        return one, two, three
-    year = 2000 + three if three < 100 else three
-    month_first = "/" in text and (half_days or len(numbers[2]) == 2)
-    if (month_first and one <= 12) or two > 12:
-        return year, one, two
-    return year, two, one
+        return first, second, third
+    year = 2000 + third if third < 100 else third
+    month_first = "/" in text and (twelve_hours or len(numbers[2]) == 2)
+    if (month_first and first <= 12) or second > 12:
+        return year, first, second
+    return year, second, first
 
 
 def _value(cell: str) -> int | float:
     if not _NUMBER.fullmatch(cell):
-        raise ValueError(f"{cell[:24]!r} is no number; write it without --human")
+        raise ValueError(f"{cell[:24]!r} is not a number; write it without --human")
     return float(cell.replace(",", ".")) if "." in cell or "," in cell else int(cell)
 
 
@@ -268,27 +268,28 @@ def _put(row: dict[str, Any], place: str, value: str | int | float) -> None:
 
 
 def _add_slab(rows: Iterable[dict[str, Any]]) -> None:
-    """Add the slab to rows of memory without it (`sar -r` without ALL), by the total, which no column has.
+    """Add the slab to rows of memory without it (`sar -r` without ALL), from the total memory, which no column has.
 
-    The total is the one that fits the rounded %memused of all rows; older versions count buffers and cache as used.
+    The total is derived from the rounded %memused of all rows. Older versions count buffers, cache and slab as used;
+    then nothing is added.
     """
-    lacking = [row for row in rows if "slab" not in row]
-    if all(_fits(row, row["memused"] + row["memfree"]) for row in lacking):
+    without = [row for row in rows if "slab" not in row]
+    if all(_fits(row, row["memused"] + row["memfree"]) for row in without):
         return
-    low = max(row["memused"] + row["memfree"] + row["buffers"] + row["cached"] for row in lacking)
+    low = max(row["memused"] + row["memfree"] + row["buffers"] + row["cached"] for row in without)
     high = float("inf")
-    for row in lacking:
+    for row in without:
         share = row["memused-percent"]
         low = max(low, 100 * row["memused"] / (share + _HALF))
         high = min(high, 100 * row["memused"] / (share - _HALF)) if share > _HALF else high
     if not low <= high < float("inf"):
-        raise ValueError("the total of its memory is unclear; write it with sar -r ALL")
-    for row in lacking:
+        raise ValueError("the total memory is ambiguous; write it with sar -r ALL")
+    for row in without:
         known = row["memused"] + row["memfree"] + row["buffers"] + row["cached"]
         row["slab"] = round((low + high) / 2) - known
 
 
-# %memused is rounded to two digits.
+# Maximum rounding error of %memused, which has two decimal places.
 _HALF = 0.005
 
 

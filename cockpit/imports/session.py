@@ -1,4 +1,4 @@
-"""A session from the results of other programs: a run, samples of hosts, or both on one clock. Pure."""
+"""Makes a session of imported results: a run, samples of hosts, or both on one clock. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, S
 
 
 class ForeignHost(NamedTuple):
-    """A host of the session, the name of its file, and what was assumed because the file does not state it."""
+    """An imported host: its name in the session, the name of its file, and assumptions about values that the file does
+    not state."""
 
     name: str
     host: SysstatHost
@@ -27,9 +28,9 @@ class ForeignHost(NamedTuple):
 
 
 def session_of(name: str, wall: float, run: ForeignRun | None, hosts: Sequence[ForeignHost] = ()) -> Iterator[AnyEvent]:
-    """Yield the events of a session. `wall` is when a run began (epoch s) if its file does not say.
+    """Yield the events of a session. `wall` is the start of the run (epoch s), if its file does not state it.
 
-    Hosts have a time of their own, by which they are placed beside the run. Raises ValueError.
+    Samples of hosts have their own times, which place them beside the run. Raises ValueError.
     """
     began = wall if run is None or run.began is None else run.began
     ends = began + run.seconds if run else 0.0
@@ -38,7 +39,7 @@ def session_of(name: str, wall: float, run: ForeignRun | None, hosts: Sequence[F
     if placed:
         first = min(intervals[0].epoch for _, intervals in placed)
         last = max(intervals[-1].epoch for _, intervals in placed)
-        # The seconds of the run are whole seconds of the session.
+        # The run starts at a whole second of the session.
         wall = began - max(0, math.ceil(began - first)) if run else first
         check_span(max(ends, last) - wall)
     else:

@@ -1,6 +1,6 @@
-"""Summaries of other load generators: what wrk, wrk2 and `oha --output-format json` print at the end, as a run. Pure.
+"""Imports summaries of wrk, wrk2 and `oha --output-format json` as a run. Pure.
 
-A summary has totals and percentiles. The run has one tick as long as the run, and no seconds: none are made up.
+A summary has totals and percentiles. The run has a single tick, because there are no data per second.
 
 A file is hostile: every number is checked. Raises ValueError.
 """
@@ -23,24 +23,27 @@ from cockpit.model.events import Tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.load import LoadPlan, RunTotals
 
-# No count is larger.
+# Exclusive limit of counts.
 _MOST = 1 << 50
-# The most percentiles of a summary; wrk2 prints about 100.
+# Maximum number of percentiles of a summary; wrk2 prints about 100.
 _PERCENTILES = 1000
-# Characters; oha prints about 3000.
+# Maximum characters of oha's summary; oha prints about 3000.
 _LARGEST = 1 << 20
 _TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
-# wrk rounds its times to three digits: its total and requests/rate may differ by this share.
+# wrk rounds times to three digits, so its duration may differ from requests/rate by this share.
 _ROUNDED = 0.02
 # The error of oha for requests that were in flight at the end (-z).
 _DEADLINE = "aborted due to deadline"
 
 
 class Summary(NamedTuple):
-    """Totals of a run of `seconds`. `points` are percentiles (per cent, seconds) of `counted` latencies, with the
-    minimum as 0 and the maximum as 100; `mean` in seconds, None: unknown. `intended`: latencies are from the intended
-    send. `received` and `body` are bytes; 0: unknown. `lacks` are unknown metrics, `warnings` whole sentences."""
+    """Totals of a run of `seconds`.
+
+    `points` are percentiles (per cent: seconds) of `counted` latencies; 0 is the minimum, 100 the maximum. `mean` in
+    seconds; None: unknown. `intended`: latencies start at the intended time of sending. `received` and `body` in bytes;
+    0: unknown. `lacks` are names of unknown metrics, `warnings` are sentences.
+    """
 
     tool: str
     seconds: float
@@ -67,16 +70,16 @@ def is_wrk(first: str) -> bool:
 
 
 def is_oha(head: str) -> bool:
-    """Return whether a file with these first lines is the JSON of oha; the summary of k6 begins differently."""
+    """Return whether a file with these first lines is JSON of oha; summaries of k6 start differently."""
     return "".join(head.split()).startswith('{"summary":{')
 
 
 def run_of_summary(summary: Summary, url: str = "", concurrency: int | None = None) -> ForeignRun:
-    """Return the run; `url` and `concurrency` replace those of the file. Raises ValueError."""
+    """Return the run of a summary; `url` and `concurrency` override the file's values. Raises ValueError."""
     if summary.completed + sum(summary.errors.values()) < 1:
-        raise ValueError("has no requests")
+        raise ValueError("no requests")
     if summary.seconds <= 0:
-        raise ValueError("its duration is 0")
+        raise ValueError("the duration is 0")
     check_span(summary.seconds)
     histogram = histogram_of(summary.points.items(), summary.counted, summary.mean)
     # Little's law: the mean number of requests in flight.
@@ -104,8 +107,8 @@ def run_of_summary(summary: Summary, url: str = "", concurrency: int | None = No
         body_bytes=summary.body,
     )
     known = tuple(sorted(summary.points)) if histogram.count else ()
-    lacks = ", ".join((*summary.lacks, "CPU and lag of the generator"))
-    warnings = (f"imported from {summary.tool}; unknown, and shown as 0 or none: {lacks}", *summary.warnings)
+    missing = ", ".join((*summary.lacks, "CPU and lag of the generator"))
+    warnings = (f"imported from {summary.tool}; not in the file, shown as 0 or none: {missing}", *summary.warnings)
     return ForeignRun(None, summary.seconds, plan, warnings, [tick], RunTotals(tool=summary.tool, percentiles=known))
 
 
@@ -116,8 +119,8 @@ _UNCORRECTED = "(HdrHistogram - Uncorrected"
 
 
 @dataclass
-class _Found:
-    """The numbers of wrk's lines; `spectrum` is the detailed one of wrk2."""
+class _WrkNumbers:
+    """The numbers in wrk's lines; `spectrum` are the percentiles of wrk2's detailed distribution."""
 
     numbers: dict[str, float] = field(default_factory=dict)
     points: dict[float, float] = field(default_factory=dict)
@@ -125,7 +128,7 @@ class _Found:
     url: str = ""
 
     def take(self, line: str) -> None:
-        """Raises ValueError for a number that does not fit; other lines may be those of a script."""
+        """Take a line; unknown lines may be a script's. Raises ValueError for an invalid number."""
         for pattern, read in _LINES:
             if match := pattern.match(line):
                 read(self, *match.groups())
@@ -133,7 +136,7 @@ class _Found:
 
     def running(self, url: str) -> None:
         if self.url:
-            raise ValueError("has several results; write each into a file of its own")
+            raise ValueError("several results; save each in its own file")
         self.url = url
 
     def latency(self, mean: str, unit: str, most: str, most_unit: str) -> None:
@@ -146,10 +149,11 @@ class _Found:
         self._add(self.spectrum, round(100 * bounded(share, 1), 6), duration(value, 1e-3))
 
     def _add(self, to: dict[float, float], percent: float, seconds: float) -> None:
-        # A script prints after wrk. wrk2 rounds several percentiles to 1.000000; the last is the maximum.
+        # The first value counts, since a script prints after wrk. Of p100, the highest one counts: wrk2 rounds several
+        # percentiles to 1.000000, of which the last is the maximum.
         to[percent] = max(seconds, to.get(percent, 0.0)) if percent == 100 else to.get(percent, seconds)
         if len(to) > _PERCENTILES:
-            raise ValueError(f"has more than {_PERCENTILES} percentiles")
+            raise ValueError(f"more than {_PERCENTILES} percentiles")
 
     def requests(self, count: str, seconds: str, unit: str, size: str, size_unit: str) -> None:
         self.numbers |= {"requests": bounded(count, _MOST), "seconds": duration(seconds, _TIMES[unit])}
@@ -179,34 +183,34 @@ class _Found:
 
 _TIME = r"([\d.]{1,12})(us|ms|s|m|h)"
 _LINES: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = (
-    (_RUNNING, _Found.running),
-    (re.compile(r"\s*\d{1,9} threads and (\d{1,9}) connections\s*$"), _Found.connections),
-    (re.compile(r"\s*Thread calibration: "), _Found.calibration),
-    (re.compile(rf"\s*Latency\s+{_TIME}\s+\S+\s+{_TIME}\s+\S+\s*$"), _Found.latency),
-    (re.compile(rf"\s*([\d.]{{1,8}})%\s+{_TIME}\s*$"), _Found.point),
+    (_RUNNING, _WrkNumbers.running),
+    (re.compile(r"\s*\d{1,9} threads and (\d{1,9}) connections\s*$"), _WrkNumbers.connections),
+    (re.compile(r"\s*Thread calibration: "), _WrkNumbers.calibration),
+    (re.compile(rf"\s*Latency\s+{_TIME}\s+\S+\s+{_TIME}\s+\S+\s*$"), _WrkNumbers.latency),
+    (re.compile(rf"\s*([\d.]{{1,8}})%\s+{_TIME}\s*$"), _WrkNumbers.point),
     # wrk2: value (ms), percentile, number of values at or below it, 1/(1 - percentile).
     (
         re.compile(r"\s*([\d.]{1,20})\s+([01]\.\d{1,12})\s+\d{1,18}\s+(?:[\d.]{1,20}|inf)\s*$"),
-        _Found.spectrum_point,
+        _WrkNumbers.spectrum_point,
     ),
-    (re.compile(r"#\[Mean\s*=\s*([\d.]{1,20}),"), _Found.spectrum_mean),
-    (re.compile(r"#\[Max\s*=\s*[\d.]{1,20}, Total count\s*=\s*(\d{1,18})\]"), _Found.counted),
-    (re.compile(rf"\s*(\d{{1,18}}) requests in {_TIME}, ([\d.]{{1,12}})([KMGTP]?)B read\s*$"), _Found.requests),
+    (re.compile(r"#\[Mean\s*=\s*([\d.]{1,20}),"), _WrkNumbers.spectrum_mean),
+    (re.compile(r"#\[Max\s*=\s*[\d.]{1,20}, Total count\s*=\s*(\d{1,18})\]"), _WrkNumbers.counted),
+    (re.compile(rf"\s*(\d{{1,18}}) requests in {_TIME}, ([\d.]{{1,12}})([KMGTP]?)B read\s*$"), _WrkNumbers.requests),
     (
         re.compile(r"\s*Socket errors: connect (\d{1,12}), read (\d{1,12}), write (\d{1,12}), timeout (\d{1,12})\s*$"),
-        _Found.errors,
+        _WrkNumbers.errors,
     ),
-    (re.compile(r"\s*Non-2xx or 3xx responses: (\d{1,12})\s*$"), _Found.statuses),
-    (re.compile(r"\s*Requests/sec:\s+([\d.]{1,20})\s*$"), _Found.rate),
+    (re.compile(r"\s*Non-2xx or 3xx responses: (\d{1,12})\s*$"), _WrkNumbers.statuses),
+    (re.compile(r"\s*Requests/sec:\s+([\d.]{1,20})\s*$"), _WrkNumbers.rate),
 )
 
 
 def parse_wrk(lines: Iterator[str]) -> Summary:
-    """Return the summary that wrk or wrk2 printed. Raises ValueError, with the line if one does not fit."""
-    found = _Found()
+    """Return the summary that wrk or wrk2 printed. Raises ValueError, with the line if it is invalid."""
+    found = _WrkNumbers()
     for number, line in enumerate(lines, 1):
         if _UNCORRECTED in line:
-            # A second distribution of wrk2 -U, which repeats the lines of the first one.
+            # The second distribution of wrk2 -U has lines like the first one.
             _skip_distribution(lines)
             continue
         try:
@@ -222,20 +226,20 @@ def _skip_distribution(lines: Iterator[str]) -> None:
             return
 
 
-def _wrk_summary(found: _Found) -> Summary:
+def _wrk_summary(found: _WrkNumbers) -> Summary:
     numbers = found.numbers
     missing = {"requests": "N requests in T", "rate": "Requests/sec"}
     for name, words in missing.items():
         if name not in numbers:
-            raise ValueError(f"has no line {words!r}; is it all that wrk printed?")
+            raise ValueError(f"no line {words!r}; save the complete output of wrk")
     requests, bad, timeouts = (int(numbers.get(name, 0)) for name in ("requests", "statuses", "timeout"))
     version, points = ("wrk2" if "wrk2" in numbers or found.spectrum else "wrk"), found.spectrum or found.points
     errors = {kind: int(numbers[kind]) for kind in ("connect", "read", "write") if numbers.get(kind)}
-    # A timeout of wrk is a complete response that came too late for its latencies; wrk2 counts a connection that waits.
+    # A timeout of wrk is a complete response without a recorded latency; a timeout of wrk2 is a waiting connection.
     late = timeouts if version == "wrk" else 0
     errors |= {"timeout": timeouts - late} if timeouts > late else {}
     if max(late, bad) > requests:
-        raise ValueError("has more failed responses than requests")
+        raise ValueError("more failed responses than requests")
     seconds = _wrk_seconds(requests, numbers)
     mean = numbers.get("spectrum mean", numbers.get("mean"))
     if points and 100.0 not in points and "max" in numbers:
@@ -252,10 +256,10 @@ def _wrk_summary(found: _Found) -> Summary:
         mean=mean,
         url=found.url,
         concurrency=int(numbers.get("connections", 0)) or None,
-        # wrk rounds its -d in the first line, 90 s to 2m, and stops within a tenth of a second.
+        # The first line of wrk has its -d rounded, e.g. 90 s to 2m; the run stops within 0.1 s of -d.
         duration=float(round(seconds)) or None,
         errors=errors,
-        # One response may be both; it fails once.
+        # A response with both problems counts once.
         unexpected={"status": bad, "timeout": min(late, requests - bad)},
         received=round(numbers["bytes"]),
         intended=version == "wrk2",
@@ -264,19 +268,19 @@ def _wrk_summary(found: _Found) -> Summary:
     )
 
 
-_TIMEOUTS = "{} responses took longer than wrk's --timeout: they are in no percentile"
+_TIMEOUTS = "{} responses took longer than wrk's --timeout and are not in the percentiles"
 _NO_PERCENTILES = (
-    "no percentiles, mean {:.4g} ms, maximum {:.4g} ms: latencies are not recorded; repeat it with wrk --latency"
+    "no percentiles, only mean {:.4g} ms and maximum {:.4g} ms; latencies are not recorded; rerun with wrk --latency"
 )
 
 
 def _wrk_seconds(requests: int, numbers: Mapping[str, float]) -> float:
-    """Return the duration, which wrk rounds to three digits, by its rate, which has more."""
+    """Return the duration from the rate, which is more precise than wrk's duration with three digits."""
     seconds, rate = numbers["seconds"], numbers["rate"]
     if not requests or not rate:
         return seconds
     if abs(requests / rate - seconds) > max(_ROUNDED * seconds, 0.01):
-        raise ValueError("its requests, duration and Requests/sec do not fit together")
+        raise ValueError("requests, duration and Requests/sec contradict each other")
     return requests / rate
 
 
@@ -287,7 +291,7 @@ _Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
 
 
 class _OhaTotals(msgspec.Struct, frozen=True, rename="camel"):
-    """Without a response all but `total` are NaN, which oha writes as null."""
+    """Totals of oha. Without any response, all but `total` are NaN, which oha writes as null."""
 
     total: _Seconds
     slowest: _Seconds | None
@@ -309,7 +313,7 @@ def parse_oha(pieces: Iterable[str]) -> Summary:
     for piece in pieces:
         text += piece
         if len(text) > _LARGEST:
-            raise ValueError(f"is larger than {_LARGEST >> 10} KiB")
+            raise ValueError(f"larger than {_LARGEST >> 10} KiB")
     try:
         return _oha_summary(msgspec.json.decode(text, type=_Oha))
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:

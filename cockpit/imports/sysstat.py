@@ -1,6 +1,6 @@
-"""The JSON of sysstat (`sadf -j FILE -- -A`): the intervals of a host, with the rates and levels that sar prints. Pure.
+"""Parses the JSON of sysstat (`sadf -j FILE -- -A`): intervals of a host with the rates and levels of sar. Pure.
 
-A file is hostile: types and ranges are checked while it is parsed. Raises ValueError.
+A file is hostile: types and ranges are checked during parsing. Raises ValueError.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from cockpit.hosts.parse import CPUS_LIMIT
 from cockpit.imports.formats import LATEST
 
 AGAIN = "write it with sadf -j FILE -- -A"
-# Characters: a day of an interval every 10 s of sadf -A; parsed it takes five times as much memory.
+# Maximum characters of a file: a day of sadf -A at an interval of 10 s. Parsed, it takes five times as much memory.
 _LARGEST = 1 << 27
 
-# Per second, KiB, and per cent; the sums of a week fit into 64 bits.
+# Rates per second, levels (KiB or counts), and per cent; sums over a week fit into 64 bits.
 Rate = Annotated[float, Meta(ge=0, le=1e9)]
 Level = Annotated[int, Meta(ge=0, lt=1 << 50)]
 Percent = Annotated[float, Meta(ge=0, le=1e4)]
@@ -28,7 +28,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=NAME_BYTES)]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """An object of the file; its keys are the names of the fields with hyphens, and others are ignored."""
+    """An object of the file. Its keys are the field names with hyphens; other keys are ignored."""
 
 
 class Timestamp(_Part, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Timestamp(_Part, frozen=True, kw_only=True):
 
 
 class CpuLoad(_Part, frozen=True, kw_only=True):
-    """`sar -u` has user and system, `sar -u ALL` has them in parts."""
+    """Shares of CPU time. `sar -u` has user and system, `sar -u ALL` has their parts instead."""
 
     cpu: str
     user: Percent | None = None
@@ -77,7 +77,7 @@ class Io(_Part, frozen=True, kw_only=True):
 
 
 class Memory(_Part, frozen=True, kw_only=True):
-    """KiB. `avail` is absent on old kernels, `slab` without `-r ALL` and the last three without -S."""
+    """Memory in KiB. `avail` is missing on old kernels, `slab` without `-r ALL`, and swap (`swp…`) without -S."""
 
     memfree: Level
     avail: Level | None = None
@@ -96,15 +96,14 @@ class Memory(_Part, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """Newer versions of sysstat leave buffers, cache and slab out of `memused`; `memused_percent` is of the total.
-
-        Raises ValueError if that is neither.
+        """Total memory. Newer versions of sysstat exclude buffers, cache and slab from `memused`, older ones do not;
+        `memused_percent` shows which total is right. Raises ValueError if neither is.
         """
-        some = self.memused + self.memfree
-        for total in (some + self.buffers + self.cached + self.slab, some):
+        used_and_free = self.memused + self.memfree
+        for total in (used_and_free + self.buffers + self.cached + self.slab, used_and_free):
             if abs(100 * self.memused - self.memused_percent * total) <= 0.006 * total:
                 return total
-        raise ValueError("the total of its memory is unclear: memused-percent does not fit")
+        raise ValueError("the total memory is ambiguous: memused-percent does not match")
 
 
 class Queue(_Part, frozen=True, kw_only=True):
@@ -117,7 +116,7 @@ class Queue(_Part, frozen=True, kw_only=True):
 
 
 class Disk(_Part, frozen=True, kw_only=True):
-    """Requests, KiB or sectors of 512 bytes per second, ms per request. Older versions have `avgqu-sz` and sectors."""
+    """Requests/s, KiB/s or sectors/s (512 bytes), ms per request. Older versions have `avgqu-sz` and sectors."""
 
     disk_device: Name
     tps: Rate
@@ -158,7 +157,7 @@ class Network(_Part, frozen=True, kw_only=True):
 
 
 class Pressure(_Part, frozen=True, kw_only=True):
-    """Share (per cent) of the interval in which some, or all, tasks waited."""
+    """Share (per cent) of the interval in which some or all tasks waited."""
 
     some_avg: Percent = msgspec.field(name="some_avg")
     full_avg: Percent | None = msgspec.field(name="full_avg", default=None)
@@ -171,7 +170,7 @@ class Pressures(_Part, frozen=True, kw_only=True):
 
 
 class Statistics(_Part, frozen=True, kw_only=True):
-    """An interval, at its end. None: sadf or sar was run without the option."""
+    """An interval, at its end time. None: sadf or sar was run without the option for it."""
 
     timestamp: Timestamp
     cpu_load: list[CpuLoad]
@@ -187,10 +186,10 @@ class Statistics(_Part, frozen=True, kw_only=True):
 
     @property
     def epoch(self) -> float:
-        """The end of the interval. Raises ValueError."""
+        """The end of the interval (epoch s). Raises ValueError."""
         stamp = self.timestamp
         if stamp.utc != 1:
-            raise ValueError(f"its times are local; {AGAIN}, without -T and -U")
+            raise ValueError(f"times are local; {AGAIN}, without -T and -U")
         # Older versions write 14-05-00.
         when = f"{stamp.date}T{stamp.time.replace('-', ':')}+00:00"
         epoch = datetime.fromisoformat(when).timestamp()
@@ -218,14 +217,14 @@ _decoder = msgspec.json.Decoder(_File)
 
 
 def is_sysstat(head: str) -> bool:
-    """Return whether a file with these first lines is the JSON of sadf."""
+    """Return whether a file with these first lines is JSON of sadf."""
     return "".join(head.split()).startswith('{"sysstat"')
 
 
 def parse_sysstat(pieces: list[str]) -> SysstatHost:
-    """Return the host of a file, with at least two intervals in the order of time. Raises ValueError."""
+    """Return the host of a file, with at least two intervals in chronological order. Raises ValueError."""
     if sum(map(len, pieces)) > _LARGEST:
-        larger = f"is larger than {_LARGEST >> 20} MiB"
+        larger = f"larger than {_LARGEST >> 20} MiB"
         raise ValueError(f"{larger}; choose a time range: sadf -j FILE -s 14:00:00 -e 15:00:00 -- -A")
     try:
         host = _decoder.decode("".join(pieces)).sysstat.hosts[0]
@@ -237,8 +236,8 @@ def parse_sysstat(pieces: list[str]) -> SysstatHost:
 def checked_host(host: SysstatHost) -> SysstatHost:
     """Return the host. Raises ValueError if its intervals are too few or not in order."""
     if len(host.statistics) < 2:
-        raise ValueError("has fewer than two intervals; the first is where counting begins")
-    epochs = [one.epoch for one in host.statistics]
+        raise ValueError("fewer than two intervals; the first one is only the start of the counters")
+    epochs = [interval.epoch for interval in host.statistics]
     if any(later <= earlier for earlier, later in pairwise(epochs)):
-        raise ValueError("its intervals are not in the order of time")
+        raise ValueError("intervals are not in chronological order")
     return host

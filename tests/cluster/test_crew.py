@@ -186,9 +186,7 @@ async def test_generator_cannot_forge_messages_of_another(sshd: Sshd, monkeypatc
             arguments = (crew.topic, place, number, b'{"event":"session_ended","t":0}', "")
             await crew.client.submit(forge, *arguments, workers=[second.address], pure=False)
         await outcome.until(lambda seen: bool(seen.lost))
-        assert [(loss.worker, loss.detail) for loss in outcome.lost] == [
-            (1, f"{second.name}: it sent a line that is no message of its run")
-        ]
+        assert [(loss.worker, loss.detail) for loss in outcome.lost] == [(1, f"{second.name}: sent an invalid message")]
         since = outcome.lost[0].t
         await outcome.until(lambda seen: seen.ticks[-1].t > since + 2)
         assert {tick.worker for tick in outcome.ticks if tick.start > since + 1} == {0}
@@ -211,7 +209,7 @@ async def test_unread_lines_are_bounded() -> None:
     machine = Machine("gen1", "tls://127.0.0.1:1")
     machine.expect([RemoteWorker(assignments(plan("http://127.0.0.1/"), 1, ())[0], machine)])
     line = WorkerLine("tls://127.0.0.1:1", 0, 0, bytes(2**20), "")
-    with pytest.raises(HostError, match="gen1: it sends more than can be read"):
+    with pytest.raises(HostError, match="gen1: sends messages faster than they can be read"):
         for _ in range(100):
             machine.take(line)
 
@@ -293,9 +291,9 @@ async def test_python_without_cockpit_is_reported(sshd: Sshd) -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"version": "9.9\x1b[2J"}, r"gen[12]: cockpit 9\.9·\[2J there, .* here: install the same version"),
-        ({"python": "2.7.1"}, r"gen[12]: Python 2\.7 there, 3\.\d+ here: install the same version"),
-        ({"dask": "1.0"}, r"gen[12]: Dask 1\.0 there, .* here: install the same version"),
+        ({"version": "9.9\x1b[2J"}, r"gen[12]: cockpit 9\.9·\[2J there, .* here; install the same version"),
+        ({"python": "2.7.1"}, r"gen[12]: Python 2\.7 there, 3\.\d+ here; install the same version"),
+        ({"dask": "1.0"}, r"gen[12]: Dask 1\.0 there, .* here; install the same version"),
         ({"dask": 5}, r"gen[12].*does not start"),
     ],
 )

@@ -102,7 +102,7 @@ async def test_a_generator_whose_ping_fails_is_lost(error: Exception, monkeypatc
 @pytest.mark.parametrize("there", [1.7e308, -1.7e308, -1.0, float("nan"), float("inf"), 5, "5", None])
 async def test_an_instant_that_no_clock_shows_is_refused(there: Any) -> None:
     """Of two such instants, offset and drift would be infinite, and the recording could not be read."""
-    with pytest.raises(HostError, match="gen1: its answer is no instant"):
+    with pytest.raises(HostError, match="gen1: invalid clock reading"):
         await machine_with(Telling(there)).ping()
 
 
@@ -127,7 +127,7 @@ async def test_commands_are_sent_after_one_that_failed(error: Exception) -> None
 @pytest.mark.parametrize("message", ["text", None, [1], {"action": 5}])
 def test_any_message_to_all_is_no_error(message: Any) -> None:
     events: list[AnyEvent] = []
-    crew_of(machine_with(Telling(1.0)), events)._note((0.0, message))
+    crew_of(machine_with(Telling(1.0)), events)._take_scheduler_event((0.0, message))
     assert not events
 
 

@@ -126,7 +126,7 @@ async def test_internal_error_is_shown_on_its_page_only(tmp_path: Path, monkeypa
         pages = (StatusPage(kind="apache", url=url), StatusPage(kind="nginx", url=url))
         state = await _final_state(HostConfig(name="web1", status=pages), tmp_path / "x.cockpit")
     failed, good = state.hosts["web1"].pages
-    assert failed.detail.startswith("internal error of cockpit: ZeroDivisionError at test_status_pages.py:")
+    assert failed.detail.startswith("internal error in cockpit: ZeroDivisionError at test_status_pages.py:")
     assert "secret" not in failed.detail
     assert good.values["Waiting"] == 106 and not good.detail
 
@@ -141,7 +141,7 @@ async def test_internal_error_is_shown_on_its_host_only(tmp_path: Path, monkeypa
     running = asyncio.create_task(session.run())
     async with asyncio.timeout(60):
         state = await session.until(lambda state: "web1" in state.hosts and state.hosts["web1"].condition == "lost")
-    assert state.hosts["web1"].detail.startswith("internal error of cockpit: KeyError at test_status_pages.py:")
+    assert state.hosts["web1"].detail.startswith("internal error in cockpit: KeyError at test_status_pages.py:")
     source.mark("still here")
     async with asyncio.timeout(60):
         await session.until(lambda state: any(marker.text == "still here" for marker in state.markers))

@@ -200,7 +200,7 @@ async def test_rejected_login_is_refused(sshd: Sshd) -> None:
     sshd.client_key.unlink()
     async with watching(web(), sshd.ssh_config) as watch:
         await until(lambda: watch.conditions == ["connecting", "refused"])
-        assert "does not let root in" in watch.changes[1].detail
+        assert "login as root on" in watch.changes[1].detail
 
 
 async def test_cancelled_feed_leaves_no_process_on_host(sshd: Sshd) -> None:

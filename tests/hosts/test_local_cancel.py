@@ -46,6 +46,6 @@ async def test_cancelled_open_leaves_no_process_or_task(tmp_path: Path, monkeypa
 async def test_failed_open_leaves_no_process_or_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_as_sh("exit 1", tmp_path, monkeypatch)
     tasks = asyncio.all_tasks()
-    with pytest.raises(HostError, match="its login shell ended before `sh -s` began"):
+    with pytest.raises(HostError, match="the login shell ended before `sh -s` started"):
         await LocalShell().open("cat")
     assert asyncio.all_tasks() == tasks

@@ -43,7 +43,7 @@ async def test_sigstop_is_reported_as_gap() -> None:
         os.kill(process.pid, signal.SIGCONT)
         events = await read_events(process, sampled_after(before.t + STOPPED))
         lost = [event for event in events if getattr(event, "condition", "") == "lost"]
-        assert lost[-1].detail.startswith("cockpit itself did not run for ")  # type: ignore[union-attr]
+        assert lost[-1].detail.startswith("cockpit itself was paused for ")  # type: ignore[union-attr]
         after = events[-1]
         up_times = [event.t for event in events if getattr(event, "condition", "") == "up"]
         assert lost[-1].t <= up_times[-1]
@@ -81,7 +81,7 @@ async def test_suspend_is_reported_as_gap(monkeypatch: pytest.MonkeyPatch) -> No
         await until(lambda: watch.conditions[-2:] == ["lost", "up"])
         await watch.sampled(2)
     lost = watch.changes[watch.conditions.index("lost")]
-    assert lost.detail.startswith("cockpit itself did not run for 3")
+    assert lost.detail.startswith("cockpit itself was paused for 3")
     assert [marker.text for marker in watch.state().markers] == [f"here lost: {lost.detail}"]
 
 

@@ -305,7 +305,7 @@ async def test_missing_proc_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
     sed -u 's#/proc/stat ]#/nowhere/stat ]#' | /bin/sh -s
     """
     prepend_to_path(tmp_path / "bin", monkeypatch, sh=script, uname="#!/bin/sh\necho Darwin\n")
-    with pytest.raises(HostError, match=r"here: no /proc there \(Darwin\)"):
+    with pytest.raises(HostError, match=r"here: no /proc \(Darwin\)"):
         await read_once()
 
 
@@ -314,7 +314,7 @@ async def test_missing_proc_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
     [
         ("echo This account is not available.; exit 1", "This account is not available"),
         ("echo >&2 no such thing; exit 127", "no such thing"),
-        ("exit 0", "its login shell ended before `sh -s` began"),
+        ("exit 0", "the login shell ended before `sh -s` started"),
     ],
 )
 async def test_failed_login_shell_error_quotes_its_output(

@@ -207,16 +207,16 @@ async def test_revoked_host_keys_are_refused(sshd: Sshd, listed: str) -> None:
     if listed == "another key":
         assert await echo_hello(sshd) == "hello"
     else:
-        with pytest.raises(HostKeyChanged, match=r"the key of 127\.0\.0\.1.* is refused: .*revoked"):
+        with pytest.raises(HostKeyChanged, match=r"the host key of 127\.0\.0\.1.* was refused: .*revoked"):
             await echo_hello(sshd)
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"SSHKRL\n\0\0\0\0\x01", "cockpit reads no binary KRL; list the public keys, one per line"),
+        (b"SSHKRL\n\0\0\0\0\x01", "binary KRLs are not supported; list the public keys, one per line"),
         (b"nonsense\n", "line 1 is not a public key"),
-        (None, "No such file or directory; ssh refuses every host key then"),
+        (None, "No such file or directory; ssh refuses every host key without it"),
     ],
 )
 async def test_unreadable_revoked_host_keys_refuse_all_keys(sshd: Sshd, content: bytes | None, problem: str) -> None:
@@ -234,7 +234,7 @@ async def test_binary_krl_is_refused(sshd: Sshd) -> None:
     krl = sshd.directory / "krl"
     await ssh_keygen("-q", "-k", "-f", str(krl), str(sshd.directory / "listed.pub"))
     sshd.write_config(RevokedHostKeys=str(krl))
-    with pytest.raises(UsageError, match="reads no binary KRL"):
+    with pytest.raises(UsageError, match="binary KRLs are not supported"):
         await check_host(WEB, sshd.ssh_config)
 
 

@@ -168,13 +168,13 @@ REFUSALS = [
         response("", "403 Forbidden"),
         "403: does squid.conf let this host in? http_access allow localhost manager",
     ),
-    ("tomcat", response("", "401 Unauthorized"), '401: the server wants a user; give auth = "user:password"'),
+    ("tomcat", response("", "401 Unauthorized"), '401: login required; set auth = "user:password"'),
     ("nginx", response("", "302 Found", "Location: /login"), "302: redirected to /login; redirects are not followed"),
     ("nginx", response("", "500 Oops"), "500 instead of the page"),
     ("nginx", response("It works!"), "no stub_status on it: the location of this URL needs `stub_status;`"),
     ("nginx", b"", "no HTTP response"),
     ("nginx", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP response"),
-    ("apache", response("BusyWorkers: 1\n" + "x" * MOST_BYTES), "longer than 1024 KiB: no status page"),
+    ("apache", response("BusyWorkers: 1\n" + "x" * MOST_BYTES), "longer than 1024 KiB; not a status page"),
 ]
 
 
@@ -192,7 +192,7 @@ async def test_rejected_password_is_not_in_error(shell: Shell) -> None:
         page = StatusPage(kind="nginx", url=f"http://127.0.0.1:{server.port}/", auth="me:sesame")
         with pytest.raises(HostError) as caught:
             await read_page(shell, page)
-    assert str(caught.value) == "401: the server does not take this user and password"
+    assert str(caught.value) == "401: wrong user or password; correct auth"
 
 
 async def test_closed_port_is_unreachable(shell: Shell) -> None:
@@ -212,7 +212,7 @@ async def test_silent_server_times_out(shell: Shell, monkeypatch: pytest.MonkeyP
 
     async with await asyncio.start_server(never_respond, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(HostError, match=r"no answer within 0\.2 s"):
+        with pytest.raises(HostError, match=r"no response within 0\.2 s"):
             await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{port}/"))
 
 

@@ -77,7 +77,7 @@ def test_a_line_takes_linear_time() -> None:
         many = character * (1 << 20)
         for line in (many, f"  Latency{many}", f"  50%  1ms{many}", f"  1 requests in 1s, 1{many}B read"):
             assert not is_wrk(line)
-            with pytest.raises(ValueError, match="has no line"):
+            with pytest.raises(ValueError, match="no line"):
                 read(f"Running 1s test @ http://a/\n{line}\n")
-    with pytest.raises(ValueError, match="is larger than 1024 KiB"):
+    with pytest.raises(ValueError, match="larger than 1024 KiB"):
         parse_oha(['{"summary":{', *["x" * (1 << 16)] * 20])

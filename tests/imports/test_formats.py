@@ -161,16 +161,16 @@ def test_parts_of_a_sample_of_jmeter_are_no_requests(columns: str, parts: tuple[
 @pytest.mark.parametrize(
     ("first", "said"),
     [
-        ("This is ApacheBench, Version 2.3", "repeat it with ab -g FILE"),
-        ("starting benchmark...", "repeat it with h2load --log-file=FILE"),
-        ("Summary:", "repeat it with hey -o csv, or oha"),
-        ('{"metrics": {', "of k6 repeat it with --out csv=FILE"),
+        ("This is ApacheBench, Version 2.3", "rerun it with ab -g FILE"),
+        ("starting benchmark...", "rerun it with h2load --log-file=FILE"),
+        ("Summary:", "rerun it with hey -o csv, or oha"),
+        ('{"metrics": {', "rerun k6 with --out csv=FILE"),
         (
             "Linux 6.1.0 (web1) \t11/24/26 \t_x86_64_\t(2 CPU)",
-            "a file of sysstat, but not as JSON; write it with sadf -j",
+            "a sysstat file that is not JSON; convert it with sadf -j",
         ),
-        (b"\x96\xd5u!".decode(errors="replace"), "a file of sysstat, but not as JSON; write it with sadf -j"),
-        ("", "unknown format; known are, one line per request: ab -g, hey"),
+        (b"\x96\xd5u!".decode(errors="replace"), "a sysstat file that is not JSON; convert it with sadf -j"),
+        ("", "unknown format; supported with one line per request: ab -g, hey"),
         ("\x00\x01", "unknown format"),
     ],
 )

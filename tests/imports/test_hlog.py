@@ -97,7 +97,7 @@ def test_response_time_and_service_time_are_both_read() -> None:
     assert result.counts.completed == 3 and result.seconds == 2
     assert (result.counts.response.max, result.counts.service.max) == (pytest.approx(0.009), pytest.approx(0.003))
     assert [second.completed for second in state.seconds] == [1, 2]
-    assert result.plan.url == UNKNOWN_URL and "unknown, and shown as 0 or none: statuses" in result.warnings[0]
+    assert result.plan.url == UNKNOWN_URL and "not in the file, shown as 0 or none: statuses" in result.warnings[0]
 
 
 def test_intervals_have_their_length_and_place() -> None:
@@ -113,9 +113,9 @@ def test_intervals_have_their_length_and_place() -> None:
 
 def test_units_and_tags() -> None:
     text = line([1500], 0.0, "Tag=READ,") + line([2500, 2500], 0.0, "Tag=UPDATE,")
-    with pytest.raises(ValueError, match="has several tags; choose one with --tag: READ, UPDATE"):
+    with pytest.raises(ValueError, match="several tags; choose one with --tag: READ, UPDATE"):
         run_of_text(text)
-    with pytest.raises(ValueError, match="--tag DELETE: there is none; tags are: READ, UPDATE"):
+    with pytest.raises(ValueError, match="--tag DELETE: unknown tag; choose one of: READ, UPDATE"):
         run_of_text(text, tag="DELETE")
     run = run_of_text(text, "us", "UPDATE")
     [tick] = run.ticks
@@ -138,17 +138,17 @@ ONE = packed(b"\x02")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no compressed histogram of version 2"),
-        ("HISTFAAA", "is no compressed histogram of version 2"),
-        ("ä", "is no compressed histogram of version 2"),
-        (packed(b"\x02")[:-8], "is no compressed histogram of version 2"),
-        (packed(b"\x80"), "a histogram is damaged"),
-        (packed(b"\x02", length=50), "a histogram is damaged"),
-        (packed(b"\x02", digits=9), "a histogram is damaged"),
-        (packed(b"\x02", offset=1), "a histogram is damaged"),
-        (packed(b"\xff" * 9), "a histogram is damaged"),
+        ("", "not a compressed histogram of version 2"),
+        ("HISTFAAA", "not a compressed histogram of version 2"),
+        ("ä", "not a compressed histogram of version 2"),
+        (packed(b"\x02")[:-8], "not a compressed histogram of version 2"),
+        (packed(b"\x80"), "damaged histogram"),
+        (packed(b"\x02", length=50), "damaged histogram"),
+        (packed(b"\x02", digits=9), "damaged histogram"),
+        (packed(b"\x02", offset=1), "damaged histogram"),
+        (packed(b"\xff" * 9), "damaged histogram"),
         (packed(b"\xfe" * 8 + b"\x7f"), "too large|damaged"),
-        (packed(b"\xff\xff\x07\x02"), "values that are too large"),
+        (packed(b"\xff\xff\x07\x02"), "values of the histogram are too large"),
         (packed(b"\x02", lowest=1 << 52), ""),
         (packed(b""), ""),
     ],
@@ -180,13 +180,13 @@ def test_any_histogram_is_read_or_refused(body: bytes, digits: int, lowest: int,
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (HEAD, "has no intervals"),
-        (HEAD + "0,1,2\n", "line 4: has 3 columns, not 4"),
+        (HEAD, "no intervals"),
+        (HEAD + "0,1,2\n", "line 4: 3 columns instead of 4"),
         (HEAD + "nan,1,2,x\n", "line 4: 'nan' is out of range"),
-        (HEAD + "0,1,2,x\n", "line 4: is no compressed histogram of version 2"),
+        (HEAD + "0,1,2,x\n", "line 4: not a compressed histogram of version 2"),
         (HEAD + "x,1,2,x\n", "line 4: could not convert"),
-        (HEAD + f"0,1,2,{packed(b'')}\n", "has no values"),
-        (HEAD + f"0,1,2,{ONE}\n900000,1,2,{ONE}\n", "lasts 10 days; at most 7"),
+        (HEAD + f"0,1,2,{packed(b'')}\n", "no values"),
+        (HEAD + f"0,1,2,{ONE}\n900000,1,2,{ONE}\n", "lasts 10 days; the maximum is 7"),
         ("#[BaseTime: 99999999999999 (x)]\n0,1,2,x\n", "line 1: '99999999999999' is out of range"),
         ("#[BaseTime: 1.2.3 (x)]\n0,1,2,x\n", "line 1: could not convert"),
     ],

@@ -77,7 +77,7 @@ def test_a_subset_has_its_metrics_and_no_others() -> None:
     assert point.io is None and point.net is None
     assert not {"tasks.proc", "queue.runq_sz", "paging.fault"} & set(host.sar)
     lacks = "tasks (-w), I/O (-b), load average (-q), processes"
-    assert f"unknown, and shown as 0 or none: {lacks}" in state.markers[0].text
+    assert f"not in the file, shown as 0 or none: {lacks}" in state.markers[0].text
 
 
 LOCALES: dict[str, Callable[[str], str]] = {
@@ -148,7 +148,7 @@ def test_a_table_that_is_cut_off_is_left_out() -> None:
     cut = TEXT[: TEXT.index("14:05:30       480000")]
     assert all(one.memory is None for one in read(cut).statistics)
     swap = "\n14:05:00    kbswpfree kbswpused  %swpused  kbswpcad   %swpcad\n14:05:10    0    0    0.00\n"
-    with pytest.raises(ValueError, match="line 16: has 3 columns, not 5"):
+    with pytest.raises(ValueError, match="line 16: 3 columns instead of 5"):
         read(TEXT + swap)
 
 
@@ -180,20 +180,20 @@ def test_older_versions_count_buffers_and_cache_as_used() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (TEXT.split("\n\n")[0], "has no CPU utilization .sar -u.; write it with sadf -j FILE -- -A"),
-        (TEXT.replace("11/24/26", "today"), "the date 'today' is unknown; write it with S_TIME_FORMAT=ISO sar"),
+        (TEXT.split("\n\n")[0], "no CPU utilization .sar -u.; write it with sadf -j FILE -- -A"),
+        (TEXT.replace("11/24/26", "today"), "unknown date format 'today'; write it with S_TIME_FORMAT=ISO sar"),
         (TEXT.replace("11/24/26", "99/99/99"), "month must be in 1..12"),
-        (TEXT.replace("14:05:20   ", "14:04:00   ", 1), "line 5: the time goes back; write it with TZ=UTC"),
-        (TEXT.replace("14:05:20   ", "14:65:20   ", 1), "line 5: '14:65:20' is no time"),
-        (TEXT.replace("     30.00", "      3.0k", 1), "line 5: '3.0k' is no number"),
-        (TEXT.replace("60.00\n14:05:30", "60.00 1\n14:05:30"), "line 5: has 8 columns, not 7"),
+        (TEXT.replace("14:05:20   ", "14:04:00   ", 1), "line 5: the time jumps back; write it with TZ=UTC"),
+        (TEXT.replace("14:05:20   ", "14:65:20   ", 1), "line 5: '14:65:20' is not a time"),
+        (TEXT.replace("     30.00", "      3.0k", 1), "line 5: '3.0k' is not a number"),
+        (TEXT.replace("60.00\n14:05:30", "60.00 1\n14:05:30"), "line 5: 8 columns instead of 7"),
         (TEXT.replace("490000    790000", "490000.5 790000"), "Expected `int`.*write it with sadf"),
-        (TEXT + TEXT, "line 14: a second file begins"),
+        (TEXT + TEXT, "line 14: a second file starts here"),
         (TEXT.replace("     30.00", "  99999.00"), "Expected `float` <= "),
-        (TEXT.replace("22.00     50000", "90.00     50000"), "the total of its memory is unclear"),
-        (TEXT.replace("all", "0"), "has no CPU 'all'"),
+        (TEXT.replace("22.00     50000", "90.00     50000"), "the total memory is ambiguous"),
+        (TEXT.replace("all", "0"), "CPU 'all' is missing"),
         (TEXT.replace("(2 CPU)", "(99999 CPU)"), "Expected `int` <= "),
-        ("\n".join(TEXT.splitlines()[:4]), "has fewer than two intervals"),
+        ("\n".join(TEXT.splitlines()[:4]), "fewer than two intervals"),
     ],
 )
 def test_what_does_not_fit_is_named(text: str, words: str) -> None:

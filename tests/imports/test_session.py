@@ -47,7 +47,7 @@ def test_a_second_has_what_began_and_ended_within_it() -> None:
     assert result.counts.latency.max == pytest.approx(1.5) and result.plan.concurrency == 2
     assert (
         result.warnings
-        == ("imported from vegeta encode --to json; unknown, and shown as 0 or none: CPU and lag of the generator",)
+        == ("imported from vegeta encode --to json; not in the file, shown as 0 or none: CPU and lag of the generator",)
         or "csv" in result.warnings[0]
     )
 
@@ -59,7 +59,7 @@ def test_what_a_file_lacks_is_said() -> None:
         result is not None and result.plan.url == UNKNOWN_URL and result.seconds == 1 and result.plan.concurrency == 4
     )
     assert result.warnings[0].endswith("CPU and lag of the generator, bytes, statuses")
-    assert "whole seconds only" in result.warnings[1]
+    assert "records whole seconds only" in result.warnings[1]
     result = run_result(state_of([ForeignRequest(0.5, 0.5, 200, 9)], "oha"), 1)
     assert result is not None and result.warnings[0].endswith("lag of the generator, requests without a response")
     state = state_of([ForeignRequest(0.5, 0.5, 200)], "hey", "http://b/", 7)
@@ -84,7 +84,7 @@ def test_a_url_of_a_file_is_recorded_without_secrets_and_only_if_it_is_one(url: 
 
 @pytest.mark.parametrize(
     ("requests", "said"),
-    [([], "has no requests"), ([ForeignRequest(0, 1), ForeignRequest(1e6, 1)], "lasts 12 days; at most 7")],
+    [([], "no requests"), ([ForeignRequest(0, 1), ForeignRequest(1e6, 1)], "lasts 12 days; the maximum is 7")],
 )
 def test_what_is_no_run_is_refused(requests: list[ForeignRequest], said: str) -> None:
     with pytest.raises(ValueError, match=said):
@@ -123,10 +123,10 @@ def test_a_result_of_ab_has_its_latencies(tmp_path: Path) -> None:
     [
         (b"", "unknown format"),
         (b"\xff\xfe\x00", "unknown format"),
-        (b"response-time,offset,status-code\n", "has no requests"),
+        (b"response-time,offset,status-code\n", "no requests"),
         (b"response-time,offset,status-code\n1,2\n", "line 2: "),
         (b"response-time,offset,status-code\n1,nan,200\n", "line 2: 'nan' is out of range"),
-        (b"response-time,offset\n1,2\n", "line 2: no 'status-code'"),
+        (b"response-time,offset\n1,2\n", "line 2: 'status-code' is missing"),
         (b"response-time," + 2_000_000 * b"x", "line 1 is longer than"),
     ],
 )

@@ -131,7 +131,7 @@ def test_rates_and_levels_are_those_of_the_file() -> None:
     # fmt: on
     assert {name: host.sar[name] for name in expected} == pytest.approx(expected)
     assert "listen.ListenDrops" not in host.sar
-    assert "unknown, and shown as 0 or none: processes" in state.markers[0].text
+    assert "not in the file, shown as 0 or none: processes" in state.markers[0].text
 
 
 def without(*keys: str) -> Callable[[Interval], object]:
@@ -210,7 +210,7 @@ def test_a_host_whose_samples_end_during_the_load_is_lost() -> None:
 def test_a_host_of_another_time_is_refused() -> None:
     run = run_of([ForeignRequest(BEGAN + 5000.0, 1, 200)], BY_TOOL["vegeta"])
     host = ForeignHost("web1", parsed([interval(BEGAN + 10 * n) for n in range(3)]), "x.json")
-    said = "web1: x.json: has samples of 2026-11-23 .* UTC; the load was at another time"
+    said = "web1: x.json: samples of 2026-11-23 .* UTC; the load was at another time"
     with pytest.raises(ValueError, match=said):
         list(session_of("x", 0.0, run, [host]))
 
@@ -228,14 +228,14 @@ def late(one: Interval) -> None:
     [
         (without("memory.memfree"), "missing required field `memfree`.*write it with sadf -j FILE -- -A"),
         (without("cpu-load"), "missing required field `cpu-load`"),
-        (local, "its times are local"),
+        (local, "times are local"),
         (late, "'9998-01-01' is out of range"),
         (lambda one: one["timestamp"].update(time="x"), "(?i)invalid isoformat"),
-        (lambda one: one["timestamp"].update(time="00:00:00"), "not in the order of time"),
-        (lambda one: one["memory"].update({"memused-percent": 99.0}), "total of its memory is unclear"),
+        (lambda one: one["timestamp"].update(time="00:00:00"), "not in chronological order"),
+        (lambda one: one["memory"].update({"memused-percent": 99.0}), "total memory is ambiguous"),
         (lambda one: one["memory"].update(memfree=-1), "Expected `int` >= 0"),
         (lambda one: one["io"]["io-reads"].update(rtps=1e30), "Expected `float` <= "),
-        (lambda one: one["cpu-load"].clear(), "has no CPU 'all'"),
+        (lambda one: one["cpu-load"].clear(), "CPU 'all' is missing"),
         (lambda one: one["disk"][0].update({"disk-device": "x" * 65}), "length <= 64"),
     ],
 )
@@ -358,5 +358,5 @@ def test_a_file_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ValueError, match="is larger than 128 MiB; choose a time range: sadf -j FILE -s 14:00:00 -e 15"):
+    with pytest.raises(ValueError, match="larger than 128 MiB; choose a time range: sadf -j FILE -s 14:00:00 -e 15"):
         parse_sysstat(['{"sysstat"', " " * (128 << 20)])

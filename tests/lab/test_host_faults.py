@@ -159,7 +159,7 @@ async def test_rebooted_host_has_no_rates_across_reboot(lab: Lab, web1: Host) ->
             newest = watch.samples[-1]
             assert newest.reading.uptime == 7.21
             details = [change.detail for change in watch.changes if change.condition == "lost"]
-            assert details[-1] == "it was rebooted 7 s ago"
+            assert details[-1] == "rebooted 7 s ago"
             assert watch.condition == "up"
             point = watch.host().points[len(watch.samples) - 1]
             assert (point.cpu, point.io, point.spawned) == (None, None, None)
@@ -229,7 +229,7 @@ async def test_unprivileged_user(lab: Lab, web1: Host, plain_user: str) -> None:
     web1.run("usermod -s /usr/sbin/nologin plain")
     async with watching(web1_config(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
         lost = await watch.until("lost")
-        assert lost.detail.startswith("its login shell ended before `sh -s` began: This account is")
+        assert lost.detail.startswith("the login shell ended before `sh -s` started: This account is")
 
 
 async def test_hidden_processes_are_reported(lab: Lab, web1: Host, plain_user: str) -> None:

@@ -188,7 +188,7 @@ async def test_refused_login_error_quotes_its_output(sshd: Sshd) -> None:
     try:
         for attempt in (shell.run("true"), shell.open("true")):
             with pytest.raises(
-                HostError, match=r"web1: its login shell ended before `sh -s` began: This account is closed\.$"
+                HostError, match=r"web1: the login shell ended before `sh -s` started: This account is closed\.$"
             ):
                 await attempt
     finally:

@@ -1,1 +1,1 @@
-"""Status pages of servers: requested from the host itself, parsed by kind."""
+"""Status pages of servers: requested on the host itself, parsed by kind of server."""

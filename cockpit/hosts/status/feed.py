@@ -1,4 +1,4 @@
-"""The feed of one status page: requested at the host's interval while the host is up."""
+"""The feed of one status page, which is requested at the host's interval while the host is up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cockpit.model.text import neutral
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.servers.status import NotThePageError, PageMetrics, bounded
 
-# Seconds between two requests, unless the host's interval is longer; timeout (s) of a response.
+# Minimum interval (s) between two requests, and timeout (s) of a response.
 PACE = 1.0
 PATIENCE = 5.0
 
@@ -58,7 +58,7 @@ class PageFeed:
 
 
 async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None = None) -> PageMetrics:
-    """The metrics of a page. Raises HostError with the cause and the fix."""
+    """Request a page and return its metrics. Raises HostError with the cause and the fix."""
     if page.url.startswith("unix:"):
         path, kind = page.url.removeprefix("unix:"), STATUS_PAGES[page.kind]
         return parse_page(page.kind, await ask_socket(shell, path, kind.command, PATIENCE, kind.program))
@@ -69,7 +69,7 @@ async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None =
 
 
 def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
-    """The metrics of a page, within limits. Raises HostError if it is not a page of that kind."""
+    """Parse the metrics of a page, within limits. Raises HostError if it is not a page of that kind."""
     try:
         return bounded(STATUS_PAGES[kind].parse(body.decode("utf-8", "replace")))
     except NotThePageError as error:
@@ -79,9 +79,9 @@ def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
 def _refused(page: StatusPage, fetched: HttpPage) -> str:
     match fetched.status:
         case 401 if page.auth:
-            return "401: the server does not take this user and password"
+            return "401: wrong user or password; correct auth"
         case 401:
-            return '401: the server wants a user; give auth = "user:password"'
+            return '401: login required; set auth = "user:password"'
         case 403:
             return f"403: {STATUS_PAGES[page.kind].forbidden}"
         case 404:

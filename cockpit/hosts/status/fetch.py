@@ -1,4 +1,4 @@
-"""Requests a page from the host itself: httpcore over a connection made by the host."""
+"""Requests a page on the host itself: HTTP by httpcore over a connection made by the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.hosts.shell import Shell, Wire
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
-# Longer responses are not status pages (bytes).
+# Maximum bytes of a status page.
 MOST_BYTES = 1024 * 1024
 CHUNK = 65536
 
@@ -38,7 +38,7 @@ async def fetch(
     timeout: float,  # noqa: ASYNC109
     tls: ssl.SSLContext | None = None,
 ) -> HttpPage:
-    """Request once, over a new connection, so that no worker of the server is held. Redirects are not followed.
+    """Send one request over a new connection, so that no worker of the server stays busy. Redirects are not followed.
 
     Certificates are verified, by `tls` if given. Raises HostError with the reason; neither it nor the response contains
     `auth` (user:password).
@@ -53,11 +53,11 @@ async def fetch(
             async for data in response.aiter_stream():
                 body += data
                 if len(body) > MOST_BYTES:
-                    raise HostError(f"longer than {MOST_BYTES // 1024} KiB: no status page")
+                    raise HostError(f"longer than {MOST_BYTES // 1024} KiB; not a status page")
             location = next((value for name, value in response.headers if name.lower() == b"location"), b"")
             return HttpPage(response.status, location.decode("latin-1"), bytes(body))
     except TimeoutError:
-        raise HostError(f"no answer within {timeout:g} s") from None
+        raise HostError(f"no response within {timeout:g} s") from None
     except ssl.SSLError as error:
         why = getattr(error, "verify_message", "") or error.reason or str(error)
         raise HostError(f"TLS: {neutral(why, 200)}") from None
@@ -69,7 +69,7 @@ async def fetch(
 
 
 def _url(url: str) -> httpcore.URL:
-    """Split a URL with its whole path: httpcore itself drops `;csv`."""
+    """Split a URL and keep its whole path, from which httpcore itself drops `;csv`."""
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return httpcore.URL(scheme=parts.scheme, host=parts.hostname or "", port=parts.port, target=target)
@@ -91,7 +91,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
 
 
 class _WireStream(ByteStream):
-    """A connection of the host as a stream of anyio, for its TLS."""
+    """A connection of the host as a stream of anyio, which adds TLS."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -113,7 +113,7 @@ class _WireStream(ByteStream):
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """The same as a stream of httpcore. The timeout is that of the whole request."""
+    """A stream of anyio as a stream of httpcore. Timeouts are ignored, since `fetch` has one for the whole request."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream

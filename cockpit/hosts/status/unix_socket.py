@@ -1,4 +1,4 @@
-"""Requests a page on a Unix socket of the host, with whichever program for that it has."""
+"""Requests a page on a Unix socket of the host, with socat, nc, python3 or perl on the host."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from cockpit.hosts.shell import Shell
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
-# "$1" is the socket, "$2" the request. Servers close the connection after their response. For socat, characters of a
-# path may begin options, or another address such as a command.
+# "$1" is the socket, "$2" the request. Servers close the connection after their response. socat gets only plain paths,
+# because other characters may start options or another address such as a command.
 REQUEST_PROGRAM = """
 case $1 in *[!A-Za-z0-9_./@-]*) plain= ;; *) plain=y ;; esac
 if [ "$plain" ] && command -v socat >/dev/null; then printf '%s\\n' "$2" | socat -t 5 - "UNIX-CONNECT:$1"
@@ -27,7 +27,7 @@ except OSError as error:
 elif command -v perl >/dev/null; then perl -MIO::Socket::UNIX -e '
 $s = IO::Socket::UNIX->new($ARGV[0]) or die "$!\\n";
 $s->autoflush(1); print $s "$ARGV[1]\\n"; print while <$s>;' "$1" "$2"
-else echo 'reading a socket needs socat, nc, python3 or perl there' >&2; exit 1
+else echo 'no program to read a socket; install socat, nc, python3 or perl' >&2; exit 1
 fi
 """
 
@@ -39,7 +39,7 @@ async def ask_socket(
     timeout: float,  # noqa: ASYNC109
     program: str = "",
 ) -> bytes:
-    """The response to a request of one line, or the output of a program. Raises HostError with the reason."""
+    """Return the response to a request of one line, or the output of `program`. Raises HostError with the reason."""
     arguments = f"set -- {shlex.quote(path)} {shlex.quote(request)}"
     done = await shell.run(f"{arguments}\n{program or REQUEST_PROGRAM}", timeout=timeout)
     if done.exit_status != 0 or not done.stdout:
