@@ -1,4 +1,4 @@
-"""Requests in a chain: values taken from a response are filled into the following requests of the same user."""
+"""Chained requests: values taken from a response are inserted into the following requests of the same user."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cockpit.load.request import request_parts, requests_of
 from cockpit.load.request_order import PlannedRequest
 from cockpit.model.load import LoadPlan, Request, Take
 
-# Bytes of a value, at most.
+# Maximum length of a value (bytes).
 _LONGEST = 4096
 _VALUE = re.compile(rb"[ -~\x80-\xff]+")
 _LENGTH = re.compile(rb"(?i)(\r\nContent-Length:)[ \t]*\d+")
 
 
 def taken(take: Take, head: bytes, body: bytes) -> bytes | None:
-    """The value in a response; None if it has none that can be sent on one line."""
+    """Return the value in a response; None if it is missing, too long, or not a single line."""
     if take.source == "header":
         value = _of_header(take.expression.lower().encode(), head)
     elif take.source == "json":
@@ -37,7 +37,7 @@ def _of_header(name: bytes, head: bytes) -> bytes | None:
 
 
 def _of_json(path: str, body: bytes) -> bytes | None:
-    """The text, number or boolean at a path of names and indexes, as in `items.0.id`."""
+    """Return the string, number or boolean at a path of names and indexes, e.g. `items.0.id`."""
     try:
         value: Any = msgspec.json.decode(body)
         for step in path.split("."):
@@ -50,7 +50,7 @@ def _of_json(path: str, body: bytes) -> bytes | None:
 
 
 class RequestTemplate:
-    """A request whose `{name}` are filled in; quoted in the path."""
+    """A request with placeholders `{name}`; values are percent-encoded in the path."""
 
     def __init__(self, request: Request, names: tuple[str, ...], *, keepalive: bool) -> None:
         self._pieces = request_parts(request, keepalive=keepalive)
@@ -61,7 +61,7 @@ class RequestTemplate:
         self._constant = not names or self._place.search(self.whole) is None
 
     def filled(self, values: Mapping[bytes, bytes]) -> bytes:
-        """The bytes to send. Raises KeyError for a missing value."""
+        """Return the bytes to send. Raises KeyError for a missing value."""
         if self._constant:
             return self.whole
         before, path, rest = self._pieces
@@ -72,7 +72,7 @@ class RequestTemplate:
 
 
 class ChainOrder:
-    """The requests of a chain, in the order of the plan for each user, with the members of `RequestOrder`."""
+    """The requests of a chain, in the order of the plan per user, with the members of `RequestOrder`."""
 
     only = None
 
@@ -87,7 +87,7 @@ class ChainOrder:
         self.largest = max(len(template.whole) for template in self._templates)
 
     def next_request(self, connection: Any) -> PlannedRequest:
-        """The next request of the user of a connection; the first one after the last, and after a failure."""
+        """Return the next request of a connection's user: the first one after the last one or after a failure."""
         user = connection.user
         step = user.step + 1 if user.succeeded and user.step + 1 < len(self._templates) else 0
         if step == 0:

@@ -1,4 +1,4 @@
-"""Closed load: every place begins its next request as soon as the last is over."""
+"""Closed load: each connection sends its next request as soon as the previous one is over."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from cockpit.load.schedule import Phase
 from cockpit.load.virtual_user import UserConnections
 from cockpit.model.load import LoadPlan
 
-# Connections are opened this far apart (s), so that a server's backlog holds them.
+# Interval (s) between opening connections, so that the server's backlog does not overflow.
 _STAGGER = 0.000125
-# Pause (s) after a failed connect, so that an absent server is not flooded, and the number of errors does not depend on
-# the speed of this loop.
+# Pause (s) after a failed connect, so that an unreachable server is not flooded, and the number of errors does not
+# depend on the speed of this loop.
 PAUSE = 0.02
-# Less than any count of requests begun.
+# A limit below any number of requests.
 _NONE = -1
 
 
 def connections_for(plan: LoadPlan) -> Callable[[ConnectionOwner, RequestMetrics, bytes], Connection]:
-    """Return a function that makes the connections of a plan, no more able than it needs."""
+    """Return the constructor of the connections of a plan: the fastest class with the features that the plan needs."""
     if plan.cookies or plan.chained:
         return UserConnections(plan)
     return RequestLimit if plan.requests_per_connection or plan.think_time else Connection
 
 
 class ClosedLoad(Engine):
-    """`places` are connections in use; the spare ones wait until there are to be more of them again."""
+    """Engine for closed load. Connections are in use, or spare until the concurrency rises again."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class ClosedLoad(Engine):
         self._spare: list[Connection] = []
         self._make = connections_for(assignment.plan)
         self._several = self.order.only is None
-        # Requests that may begin without further checks.
+        # Number of requests up to which a request starts without further checks.
         self._freely = self._limit
-        # Connections that close when their request is over, and those still busy with an uncounted one.
+        # Number of connections to close when their request is over; number with an uncounted request of the warm-up.
         self._surplus = 0
         self._stale = 0
         self._last: set[Connection] = set()
@@ -63,7 +63,7 @@ class ClosedLoad(Engine):
             self._due = 0.0
 
     def redeal(self, place: int, workers: int, more: int) -> None:
-        # One that has begun its last requests takes no more of them.
+        # A worker that is already sending its last requests takes no more.
         super().redeal(place, workers, 0 if self.exhausted else more)
 
     def _set_load(self, phase: Phase) -> None:
@@ -81,32 +81,32 @@ class ClosedLoad(Engine):
         self._bound()
 
     def _first_pause(self, number: int, of: int) -> float:
-        """Seconds until connection `number` `of` those that are added at a time begins."""
+        """Return the delay (s) of the first request of connection `number` of `of` that are added together."""
         return number * _STAGGER
 
     def _wait(self, connection: Connection, due: float) -> None:
-        """Let a connection begin its next request at `due`."""
+        """Schedule the next request of a connection at `due`."""
         heapq.heappush(self._waiting, (due, id(connection), connection))
         self._due = min(self._due, due)
 
     def _limit_to(self, limit: int) -> None:
-        # Places that find no request left end with the one that they have in flight.
+        # A connection ends with its request in flight if no request is left.
         self._limit = limit
         self._bound()
 
     def _first_request(self) -> tuple[RequestMetrics, bytes]:
-        """The only request of a plan and its metrics; one of several is chosen each time."""
+        """Return the metrics and bytes of a plan's only request; the bytes are empty if each request is chosen."""
         only = self.order.only
         return self.tally.per_request[0], only.request if only else b""
 
     def _bound(self) -> None:
-        """Update the number of requests that begin without further checks."""
+        """Update the number of requests that start without further checks."""
         self._freely = _NONE if self._surplus or self._stale else self._limit
 
     # --- called by connections ---
 
     def proceed(self, connection: Connection) -> None:
-        """Begin the connection's next request, or end it."""
+        """Start the next request of a connection, or end the connection."""
         if self._issued < self._freely:
             self._issued += 1
             if self._several:
@@ -120,7 +120,7 @@ class ClosedLoad(Engine):
         elif self._surplus:
             self._retire(connection)
         else:
-            # Others are held up, this one is not.
+            # Only other connections have to be checked.
             self._issued += 1
             if self._several:
                 self._carry_next(connection, self.tally.per_request)
@@ -129,7 +129,7 @@ class ClosedLoad(Engine):
     next = proceed
 
     def not_connected(self, connection: Connection) -> None:
-        """Pause before the next connect, unless there is nothing more to send."""
+        """Pause before the next connect, unless no request is left."""
         if self._issued >= self._limit:
             self.next(connection)
             return
@@ -139,7 +139,7 @@ class ClosedLoad(Engine):
         return PAUSE
 
     def _recall(self, connection: Connection) -> None:
-        """Stop the warm-up: count from now on."""
+        """End the warm-up of a connection: count its requests from now on."""
         self._stale -= 1
         self._bound()
         connection.carry(*self._first_request())
@@ -153,7 +153,7 @@ class ClosedLoad(Engine):
         self._spare.append(connection)
 
     def _end_place(self, connection: Connection) -> None:
-        """Nothing more to send; the run ends with the last request in flight."""
+        """End a connection, as no request is left. The run ends with the last request in flight."""
         if not self.exhausted:
             self.exhausted = True
             self._last = {place for place in self._places if place.started < inf}
@@ -174,13 +174,13 @@ class ClosedLoad(Engine):
         return [place.started for place in self._places if place.started < inf]
 
     def _count_anew(self) -> None:
-        # Each asks for its next request here, and is closed then.
+        # `proceed` switches each of these connections to the new metrics.
         self._stale = sum(not place.counts.live for place in self._places)
         self._bound()
 
     def _expire(self, now: float) -> float:
-        """Check all connections for timeouts at the earliest possible one, and for lingering ones at every tick:
-        nothing is recorded per request."""
+        """Check all connections for timeouts: at each tick, and when the earliest one is possible. So no timeout has to
+        be scheduled per request."""
         timeout = self.assignment.plan.timeout
         earliest = now + timeout
         for place in list(self._places):

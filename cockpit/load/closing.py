@@ -1,17 +1,17 @@
-"""Servers that announce `Connection: close` and keep the connection open."""
+"""Detection of servers that announce `Connection: close` but keep the connection open."""
 
 from __future__ import annotations
 
-# Connections in a row that a server may leave open before the client stops waiting for it.
+# Consecutive connections that a server may leave open before the client stops waiting.
 _PATIENCE = 4
-# After that the client waits only on a sample of them, to see whether the server closes again.
+# After that, the client waits on every n-th connection only, to detect that the server closes again.
 _PROBE = 1000
 
 
 class Closing:
-    """Decides whether the server gets time to close a connection first, so that its port rests there in TIME_WAIT.
+    """Decides whether to wait for the server to close a connection first, so that TIME_WAIT is on the server's side.
 
-    A server that does not close would hold up the next request each time.
+    With a server that does not close, each wait would delay the next request.
     """
 
     def __init__(self) -> None:

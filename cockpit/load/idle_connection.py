@@ -1,4 +1,4 @@
-"""Connections that wait between two requests, and those that close after a number of them."""
+"""Connections that idle between requests, and connections that close after a number of requests."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from cockpit.load.connection import Connection
 from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.request_metrics import RequestMetrics
 
-# The end of a request's first line, which no path holds.
+# The end of the request line; paths contain no spaces.
 LINE_END = b" HTTP/1.1\r\n"
 _CLOSING = LINE_END + b"Connection: close\r\n"
 
 
 class IdleConnection(Connection):
-    """A connection whose socket is watched while it waits for its next request."""
+    """A connection that watches its socket while it waits for the next request."""
 
-    # The last two are of RequestLimit, so that it can be combined with other subclasses.
+    # The slots of RequestLimit are here, so that it can be combined with other subclasses.
     __slots__ = ("_carried", "_on_idle", "_planned")
     _carried: int
     _planned: bytes
@@ -26,7 +26,7 @@ class IdleConnection(Connection):
         self._on_idle = self.on_idle
 
     def rest(self) -> bool:
-        """Its request is over: wait for the next on the open socket. False if there is no socket."""
+        """Wait for the next request on the open socket. Returns False if the socket is closed."""
         self.started = self.lingers_until = inf
         if self._fd < 0:
             return False
@@ -34,12 +34,12 @@ class IdleConnection(Connection):
         return True
 
     def rouse(self) -> None:
-        """Expect a response again."""
+        """End the wait: the next data is a response."""
         if self._fd >= 0:
             self._handlers[self._fd] = self._on_response
 
     def on_idle(self, mask: int, now: float) -> None:
-        """The server closes an idle connection, or sends unexpected data on it."""
+        """Close the connection: the server closed it, or sent unexpected data."""
         try:
             self._socket.recv(1)
         except BlockingIOError:
@@ -54,8 +54,8 @@ class IdleConnection(Connection):
 class RequestLimit(IdleConnection):
     """Closes the socket after `requests_per_connection` requests of the plan.
 
-    The last of them announces it (`Connection: close`), so that the server closes first, as it does without keep-alive.
-    A socket that the server keeps open even so is closed here.
+    The last request has `Connection: close`, so that the server closes first, as without keep-alive. If the server does
+    not close the socket, the client does.
     """
 
     __slots__ = ()
@@ -74,7 +74,7 @@ class RequestLimit(IdleConnection):
         super().begin(now)
 
     def _composed(self) -> bytes:
-        """The bytes of the next request."""
+        """Return the bytes of the next request."""
         return self._planned.replace(LINE_END, _CLOSING, 1) if self._is_last() else self._planned
 
     def rest(self) -> bool:

@@ -1,4 +1,4 @@
-"""A socket of the load: connect, TLS, close. `connection` uses it for requests."""
+"""A socket of the load: connect, TLS handshake, close. See `connection` for requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.model.load import ErrorKind
 
 Handler = Callable[[int, float], None]
 
-# Besides the poller: nothing signals further decrypted data, so read until none is left.
+# An event of TLS beside those of the poller: decrypted data causes no wake-up, so read until none is left.
 DRAIN = 0x10000
 
 
@@ -35,20 +35,20 @@ class ConnectionOwner(Protocol):
     requests_per_connection: int
 
     def next(self, connection: Any) -> None:
-        """The connection is free: let it begin another request, or none."""
+        """Start the next request on a free connection, or none."""
 
     def not_connected(self, connection: Any) -> None:
-        """As `next`, after a connect that failed."""
+        """Like `next`, after a failed connect."""
 
     def lingers(self, connection: Any) -> None:
-        """Its request is over, and it waits for the server to close; `next` comes later."""
+        """Note that the request is over, and the connection waits for the server to close; `next` follows."""
 
     def lost(self, connection: Any) -> None:
-        """The server closed it between two requests."""
+        """Note that the server closed the connection between two requests."""
 
 
 class LoadSocket:
-    """`started` is when its request began (s of time.monotonic()), infinite while it has none."""
+    """A socket; `started` is the start time of its request (s of time.monotonic()), infinite without a request."""
 
     __slots__ = (
         "_connected",
@@ -138,15 +138,15 @@ class LoadSocket:
         self._ready(mask, now)
 
     def _ready(self, mask: int, now: float) -> None:
-        """A new connection is ready for its request."""
+        """Send the request on a new connection."""
         raise NotImplementedError
 
     def _unconnected(self, kind: ErrorKind) -> None:
-        """There will be no connection."""
+        """Handle a failed connect."""
         raise NotImplementedError
 
     def _fail(self, kind: ErrorKind) -> None:
-        """The request is lost, and the connection with it."""
+        """Count the request as failed, and close the connection."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -1,10 +1,11 @@
-"""Open load: requests are sent when they are due, independent of the server.
+"""Open load: requests are sent at their scheduled times, independent of the server.
 
-An arrival that finds `max_in_flight` requests in flight is queued, and sent in order as soon as possible.
-Its response time counts from when it was due, its service time from when it was sent, and its lag from when it could
-be sent: waiting for the server is no fault of this process. An arrival that finds the queue full is dropped: counted
-and never sent. It counts as queued in the interval in which it was due, and as sent
-in that in which it is sent. Arrivals due in the warm-up and sent after it are not counted, like its requests in flight.
+If `max_in_flight` requests are in flight, an arrival is queued (FIFO), and sent when a request ends. Its response
+time is measured from its due time, its service time from the send, and its lag from the time at which it could be sent,
+because waiting for the server is not a delay of this process. If the queue is full, the arrival is dropped: counted,
+but never sent. A queued arrival counts as queued in the interval of its due time, and as sent in the interval of its
+send. Requests that were due in the warm-up but are sent after it are not counted, like the requests in flight at its
+end.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from cockpit.load.schedule import ArrivalQueue, Arrivals, Phase
 
 # Arrivals sent in a row before responses are read.
 _BATCH = 64
-# Arrivals that may wait for room (8 bytes each).
+# Maximum length of the queue (8 bytes per arrival).
 BACKLOG_LIMIT = 1_000_000
-# Two instants closer than this are the same (s): sums of floating point numbers differ by less.
+# Times closer than this (s) are equal; rounding errors of the schedule are smaller.
 _SAME = 1e-7
 
 
 class TimedConnection(IdleConnection):
-    """A connection whose requests were due at an instant of their own, `intended`."""
+    """A connection for scheduled requests; `intended` is the due time of its request (s of time.monotonic())."""
 
     __slots__ = ("intended",)
     intended: float
@@ -53,13 +54,13 @@ class TimedConnection(IdleConnection):
 
 
 class LimitedTimedConnection(RequestLimit, TimedConnection):
-    """A timed connection with a limit of requests."""
+    """A timed connection that is closed after a maximum number of requests."""
 
     __slots__ = ()
 
 
 class OpenLoad(Engine):
-    """Connections are `busy` with a request, `idle` with an open socket, lingering, or spare."""
+    """Engine for open load. Connections are busy (in flight), idle (open socket), lingering or spare (closed)."""
 
     def __init__(
         self,
@@ -76,12 +77,12 @@ class OpenLoad(Engine):
             self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._most = assignment.in_flight
         self._make = LimitedTimedConnection if assignment.plan.requests_per_connection else TimedConnection
-        # Arrivals so far, and those that were dropped; those that wait for room, the first `_stale` of which are not
-        # counted; and since when there has been room for them.
+        # Arrivals so far and dropped arrivals; the queue, whose first `_stale` arrivals are not counted; and the time
+        # since which a queued arrival could be sent.
         self._drawn = self._dropped = self._stale = 0
         self._waiting = ArrivalQueue()
         self._room_since = inf
-        # In the order in which they began, which is that in which they are given up.
+        # In order of their start, so that the first request or close is the first to time out.
         self._busy: dict[TimedConnection, None] = {}
         self._lingering: dict[TimedConnection, None] = {}
         self._idle: dict[TimedConnection, None] = {}
@@ -90,7 +91,7 @@ class OpenLoad(Engine):
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         if rate is not None:
             now = monotonic()
-            # Arrivals due at the old rate stay due at their instants.
+            # Arrivals that were due at the old rate keep their due times.
             self._catch_up(min(now, self._ends, self._next_phase))
             self._arrivals.set_rate(now, rate)
             self._due = 0.0
@@ -134,7 +135,7 @@ class OpenLoad(Engine):
 
     def _catch_up(self, until: float) -> None:
         arrivals = self._arrivals
-        # A run that was stopped owes nothing.
+        # After a stop, `until` is 0: nothing is sent.
         while arrivals.due < until - _SAME and self._drawn < self._limit:
             if len(self._waiting) >= BACKLOG_LIMIT:
                 self._drop(until - _SAME)
@@ -142,7 +143,7 @@ class OpenLoad(Engine):
             self._arrive(arrivals.due)
 
     def _drop(self, until: float) -> None:
-        """Count the arrivals due before this instant that find the queue full."""
+        """Drop and count the arrivals due before `until`, because the queue is full."""
         skipped = self._arrivals.skip(until)
         if isinstance(self._arrivals, LoggedArrivals) and isinstance(self.order, LoggedOrder) and skipped:
             self.order.drop(self._arrivals.place - skipped, skipped)
@@ -162,7 +163,7 @@ class OpenLoad(Engine):
             self._send(due, due)
 
     def _admit(self, now: float) -> None:
-        """Send queued arrivals, as many as are allowed in flight."""
+        """Send queued arrivals up to the maximum in flight."""
         waiting = self._waiting
         since = min(self._room_since, now)
         for _ in range(_BATCH):
@@ -229,7 +230,7 @@ class OpenLoad(Engine):
     def _room_or_end(self) -> None:
         """A request has ended: admit the next, or end the run."""
         if self._waiting:
-            # After the current events: sent from here, a request that fails at once would recurse.
+            # Sent after the current events: sent from here, a request that fails immediately would recurse.
             self._due = 0.0
         elif self.exhausted and not self._busy:
             self._over = True

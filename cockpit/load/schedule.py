@@ -1,4 +1,4 @@
-"""The schedule of arrivals under open load, and of the phases of a run. All times are of time.monotonic()."""
+"""The schedules of arrivals (open load) and of the phases of a run. All times are in s of time.monotonic()."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 
 from cockpit.model.load import LoadPlan
 
-# Gaps drawn at a time.
+# Number of gaps per draw.
 _DRAWN = 1024
 
 
 class Arrivals:
-    """One worker's arrivals, on an absolute schedule. `due` is the instant of the next one.
+    """The arrivals of one worker, on an absolute schedule. `due` is the time of the next arrival.
 
-    The schedule counts arrivals and maps them to time by the current rate, so that a new rate continues at the
-    position of the old one. Even: of W workers, worker w has every W-th arrival from the w-th on. Poisson: each worker
-    draws gaps of its own, which together are Poisson arrivals at the whole rate.
+    The schedule is in units of the mean gap and is mapped to time by the current rate, so that a new rate continues at
+    the current position. Even arrivals: of W workers, worker w has every W-th arrival, starting with arrival w. Poisson
+    arrivals: each worker draws its own gaps; the sum over the workers is Poisson at the total rate.
     """
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
@@ -35,11 +35,11 @@ class Arrivals:
         self.due = inf
 
     def share(self, workers: int) -> None:
-        """The number of workers that share the next rate."""
+        """Set the number of workers that share the rate; takes effect with the next `set_rate`."""
         self._workers = workers
 
     def set_rate(self, at: float, rate: float) -> None:
-        """From `at` on, `rate` arrivals/s over all workers."""
+        """Set the rate of all workers together (arrivals/s) from `at` on."""
         if self._pace:
             self._origin += (at - self._from) * self._pace
         self._from, self._pace = at, rate / self._workers
@@ -50,7 +50,7 @@ class Arrivals:
         self._lay()
 
     def skip(self, until: float) -> int:
-        """Pass over the arrivals due before `until` without drawing each; how many. The random ones stay Poisson."""
+        """Skip the arrivals due before `until` without drawing each; return their number. The process stays Poisson."""
         target = self._origin + (until - self._from) * self._pace
         if self._unit >= target:
             return 0
@@ -80,7 +80,7 @@ def _poisson(draw: np.random.Generator, last: float) -> Iterator[float]:
 
 
 class ArrivalQueue:
-    """Arrivals that wait for room, as the instants at which they were due: first in, first out, eight bytes each."""
+    """Due times of queued arrivals (FIFO), eight bytes each."""
 
     def __init__(self) -> None:
         self._dues = array("d")
@@ -93,18 +93,18 @@ class ArrivalQueue:
         self._dues.append(due)
 
     def take(self) -> float:
-        """The first of them, which waits no more."""
+        """Remove and return the due time of the first arrival."""
         due = self._dues[self._first]
         self._first += 1
         if 2 * self._first >= len(self._dues):
-            # Half of it is used up, so that moving the rest costs each of them little.
+            # Half of the array is unused: moving the rest is cheap per arrival (amortized).
             del self._dues[: self._first]
             self._first = 0
         return due
 
 
 class Phase(NamedTuple):
-    """A part of a run in which the load stays as it is: `concurrency` or `rate` over all workers."""
+    """A part of a run with constant load: `concurrency` or `rate` of all workers together."""
 
     start: float
     stage: int
@@ -114,7 +114,7 @@ class Phase(NamedTuple):
 
 
 def phases_of(plan: LoadPlan, at: float) -> tuple[list[Phase], float]:
-    """The phases of a run that begins at `at`, and its end; infinite when it ends with its requests."""
+    """Return the phases of a run that starts at `at`, and its end: infinite if only the number of requests ends it."""
     loads = [(stage.duration, stage.concurrency, stage.rate) for stage in plan.stages]
     loads = loads or [(inf if plan.duration is None else plan.duration, plan.concurrency, plan.rate)]
     phases, start = [], at

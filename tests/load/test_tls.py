@@ -155,7 +155,7 @@ async def test_unusable_certificate_files_are_refused(authority: Authority, web:
     for tls, message in (
         (Tls(ca=str(none)), "none.pem: no such file"),
         (Tls(ca=str(junk)), "junk.pem: holds no certificates"),
-        (Tls(cert=str(web.cert), key=str(junk)), "no certificate with its key"),
+        (Tls(cert=str(web.cert), key=str(junk)), "not a PEM certificate with its key"),
         (Tls(key=str(web.key)), "found without a cert"),
     ):
         with pytest.raises(UsageError, match=message) as caught:
