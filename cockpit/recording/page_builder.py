@@ -1,4 +1,4 @@
-"""Makes pages of events that are written, each with the state after it, in the recorder's thread."""
+"""Builds pages from written events, each with the state at its end, in the thread of the recorder."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, Grown, PageSeries,
 from cockpit.recording.schema import write_tables
 from cockpit.recording.write_queue import weight
 
-# The most units of memory (see `weight`) that wait for their page.
+# Maximum weight (see `weight`) of the events that wait for their page.
 _MOST = 200_000
-# Pages from one with the whole totals of the open segment to the next.
+# One page in this many has the whole totals of the open segment.
 _WHOLE_EVERY = 8
 
 
 class PageBuilder:
-    """Holds the events since the last page."""
+    """Collects the events since the last page, and packs them."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -36,7 +36,7 @@ class PageBuilder:
         self._checkpoints = CheckpointWriter()
         self._kept = Grown()
         self._parts = 0
-        # The open segment's place and totals at the last page, and the pages since they were kept whole.
+        # At the last page: index and totals of the open segment, and pages since its whole totals were written.
         self._counted: tuple[int | None, Totals, int] = (None, Totals(), 0)
 
     def take(self, number: int, event: AnyEvent) -> None:
@@ -46,21 +46,21 @@ class PageBuilder:
             self._events.append((number, event))
             self._weight += weight(event)
             if self._weight > _MOST:
-                # The disk has refused pages for long; these events stay rows.
+                # No page could be written for a long time: these events stay rows.
                 self.skip(number)
         if isinstance(event, HostSample):
             self._samples[event.host] = [*self._samples.get(event.host, [])[-2:], event]
 
     def skip(self, last: int) -> None:
-        """Leave the events up to `last` as rows."""
+        """Leave the events up to `last` as rows, without packing them."""
         self._events = [one for one in self._events if one[0] > last]
         self._weight = sum(weight(event) for _, event in self._events)
         self._first, self._known = last + 1, (self._known[1], self._known[1])
 
     def build(self, last: int, state: State) -> None:
-        """Pack all events up to `last`, and the state after them, as a page.
+        """Write a page of all events up to `last`; `state` is the state after them.
 
-        Raises sqlite3.Error, and OverflowError or ValueError for numbers that do not fit; nothing has changed then.
+        Raises sqlite3.Error, or OverflowError or ValueError for numbers that cannot be encoded; the file is unchanged.
         """
         begin, end = self._known
         final = len(state.closed_seconds)
@@ -108,8 +108,8 @@ class PageBuilder:
     def _count(
         self, state: State, segments: Mapping[int, Totals]
     ) -> tuple[tuple[int | None, Totals, int], Totals | None]:
-        """The open segment as of now, and its totals if they are to be kept whole: in its first page, in every eighth
-        one, and if those of the pages do not add up to them."""
+        """Return the new `_counted`, and the whole totals of the open segment if this page needs them: in its first
+        page, in every eighth page, and if the totals of the pages do not add up."""
         at = open_segment(state)
         if at is None:
             return (None, Totals(), 0), None

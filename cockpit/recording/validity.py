@@ -1,4 +1,4 @@
-"""Return whether an event that was read can have happened: what the rest of the program relies on without looking."""
+"""Validate events that were read: the rest of the program relies on these limits without checking them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import EMPTY, HIGHEST_INDEX, Histogram
 from cockpit.model.hosts import HostReading
 
-# No session is longer (s).
+# Maximum duration of a session (s).
 LONGEST = 1e8
 _INT = 1 << 63
-# Above the number of values of any histogram.
+# Limit of the counts of a histogram.
 _MOST = 1 << 60
-# Fields by which something is numbered or counted out: from 0 to less than this.
+# Fields that are indexes, counts or times: at least 0, and less than this.
 BOUNDS: Mapping[str, float] = {
     "t": LONGEST,
     "start": LONGEST,
@@ -40,19 +40,19 @@ BOUNDS: Mapping[str, float] = {
     "times": 1_000_000,
     "wall": 1e11,
 }
-# Types of which every value is possible, and those of numbers: made once, as a tick has 70 values.
+# Types without limits, and numeric types. Constants, because a tick has 70 values to check.
 _ANY, _NUMBERS = (bool, str, bytes), (int, float)
 _T = TypeVar("_T")
 
 
 def checked(value: _T) -> _T:
-    """The event, or part of a state. Raises ValueError for one that cannot have happened."""
+    """Return an event, or a part of a state, unchanged. Raises ValueError if it is invalid."""
     _check(value, "")
     return value
 
 
 def checked_event(event: AnyEvent) -> AnyEvent:
-    """The event, as JSON has it: with integers of any length. Raises ValueError for one that cannot have happened."""
+    """Return an event of JSON, where integers have any size, unchanged. Raises ValueError if it is invalid."""
     if isinstance(event, HostSample):
         reading = event.reading
         for field in set(reading.__struct_fields__) - {"processes"}:
@@ -73,19 +73,19 @@ def is_valid(event: AnyEvent) -> bool:
 
 
 def check_field(name: str, value: float) -> None:
-    """Raises ValueError for a value of a field that is outside its bounds."""
+    """Raise ValueError if the value of a field is out of bounds."""
     bound = BOUNDS.get(name)
     if bound is not None and not 0 <= value < bound:
         raise ValueError(f"{name} is out of range")
 
 
 def check_histogram(histogram: Histogram) -> None:
-    """Raises ValueError for buckets that no histogram has, or that are not in order."""
+    """Raise ValueError for invalid or unsorted buckets, or invalid counts."""
     if histogram is EMPTY:
         return
     indices, counts = histogram.indices, histogram.counts
     if len(indices) != len(counts):
-        raise ValueError("a histogram has not one count per bucket")
+        raise ValueError("a histogram has different numbers of buckets and counts")
     if len(indices) and (indices[0] < 0 or indices[-1] > HIGHEST_INDEX or (indices[1:] <= indices[:-1]).any()):
         raise ValueError("a histogram has buckets out of range")
     if (counts < 1).any() or counts.sum(dtype=np.float64) >= _MOST or not 0 <= histogram.count < _MOST:
@@ -95,9 +95,9 @@ def check_histogram(histogram: Histogram) -> None:
 
 
 def _check_number(value: float) -> None:
-    # An integer may have too many digits for a float.
+    # Without conversion: an integer may be too large for a float.
     if not -_INT <= value < _INT:
-        raise ValueError("a number is no number of 64 bits")
+        raise ValueError("a number does not fit into 64 bits")
 
 
 def _check(value: Any, name: str) -> None:
@@ -107,7 +107,7 @@ def _check(value: Any, name: str) -> None:
         _check_number(value)
         check_field(name, value)
     elif isinstance(value, HostReading):
-        # Its integers are counters of a kernel, thousands in a page; msgpack has none of more than 64 bits.
+        # Skip its kernel counters: a page has thousands, and integers in msgpack have at most 64 bits.
         for number in (value.uptime, value.wall, value.probe_cpu, *value.load):
             _check_number(number)
     elif isinstance(value, msgspec.Struct):

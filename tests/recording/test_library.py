@@ -44,7 +44,7 @@ def test_recording_is_found_by_path_or_name(tmp_path: Path) -> None:
     other = recorded(tmp_path / "other.cockpit")
     assert library.find(str(other)) == other
     assert library.find("nothing") == Path("nothing")
-    with pytest.raises(RecordingError, match="no recording of that name"):
+    with pytest.raises(RecordingError, match="no such recording in the library"):
         library.in_library("../other")
 
 
