@@ -1,4 +1,4 @@
-"""Read a profile file; errors are one line."""
+"""Read profile files. Errors are one line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
 _NAMED = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+)\]|\[(\.\.\.)\]")
 
-# A piece of TOML; those of a key are names, text and blanks, with dots between them. Text that is never closed is a
-# piece too, so that it is read once only.
+# A token of TOML. A key consists of names, strings and blanks, separated by dots. An unclosed string is a token, too,
+# so that scanning takes linear time.
 _TOKEN = re.compile(
     r"""
     "{3}(?:\\.|[^\\])*?(?:"{3}|\\?\Z) | '{3}.*?(?:'{3}|\Z) | \#[^\n]*
@@ -36,12 +36,12 @@ _TOKEN = re.compile(
 )
 _MOST_PARTS = 50
 
-# Number of allowed keys in an error if none is similar to the unknown one.
+# Maximum number of allowed keys in an error, if no key is similar to the unknown one.
 _MOST_SHOWN = 10
 
 
 def read_profile(path: Path) -> Profile:
-    """Raises ProfileError."""
+    """Read a profile file. Raises ProfileError."""
     try:
         content = read_bounded(path, MOST_PROFILE)
         text = content.decode("utf-8")
@@ -58,18 +58,18 @@ def read_profile(path: Path) -> Profile:
 
 
 def digest_of(content: bytes, files: Mapping[str, str]) -> str:
-    """The hash of a profile: of its content, and of each local file that it names (name to SHA-256)."""
+    """Return the hash of a profile. `files`: SHA-256 of the local files named in it, by name."""
     whole = (hashlib.sha256(content).hexdigest(), sorted(files.items()))
     return hashlib.sha256(msgspec.json.encode(whole)).hexdigest()
 
 
 def parse_profile(text: str, name: str, file: str, folder: Path = Path()) -> Profile:
-    """Parse a profile. `file` is its name in errors, `folder` the base of file names. Raises ProfileError."""
+    """Parse a profile. `file` is its name in errors, `folder` the base of relative file names. Raises ProfileError."""
     return _parsed(text, name, file, FolderFiles(folder))
 
 
 def _check_keys(text: str) -> None:
-    """Raise ValueError for a key of too many parts: tomllib needs memory and time of the square of their number."""
+    """Raise ValueError for a key with too many parts: tomllib needs quadratic memory and time."""
     parts = 0
     for token in _TOKEN.finditer(text):
         if token[0] == ".":
@@ -86,8 +86,8 @@ def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
         _check_keys(text)
         data = tomllib.loads(text)
     except ValueError as error:
-        # Of tomllib, and of int() for a number of thousands of digits.
-        raise ProfileError(f"{file}: is not TOML: {error}") from None
+        # From tomllib, or from int() for a number with thousands of digits.
+        raise ProfileError(f"{file}: invalid TOML: {error}") from None
     except RecursionError:
         raise ProfileError(f"{file}: lists or tables are nested too deeply; a profile needs 4 levels") from None
     try:
@@ -99,7 +99,7 @@ def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
 
 
 def _explain(message: str, data: dict[str, Any]) -> str:
-    """Return key, value found and values allowed, from msgspec's message and the data."""
+    """Return the error text, with key, value found and values allowed, for a message of msgspec."""
     match = _AT.fullmatch(message)
     problem, path = (match["problem"], match["path"] or "$") if match else (message, "$")
     steps = _STEP.findall(path)
@@ -113,11 +113,11 @@ def _explain(message: str, data: dict[str, Any]) -> str:
 
 
 def _hint(name: str, allowed: Sequence[str]) -> str:
-    """Return the most similar key; else the allowed ones, all if they are few."""
+    """Return a hint with the most similar key, else with the first allowed keys."""
     near = get_close_matches(name, allowed, 1)
     if near and near[0] != name:
         return f"did you mean {near[0]}?"
-    shown = allowed if len(allowed) <= _MOST_SHOWN else (*allowed[:_MOST_SHOWN], "… (cockpit schema profile has all)")
+    shown = allowed if len(allowed) <= _MOST_SHOWN else (*allowed[:_MOST_SHOWN], "… (all keys: cockpit schema profile)")
     return f"allowed: {', '.join(shown)}"
 
 

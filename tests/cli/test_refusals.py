@@ -49,7 +49,7 @@ def url() -> Iterator[str]:
             ("run", NOWHERE, "--replay-log", "/etc/passwd", "-q", "5"),
             "--replay-log: found beside rate; allowed: without",
         ),
-        (("run", NOWHERE, "--speed", "2"), "--speed: found without a log; allowed: beside a log to replay"),
+        (("run", NOWHERE, "--speed", "2"), "--speed: found without a log; allowed: together with a log to replay"),
         (("run", NOWHERE, "--speed", "fast"), "'fast': write a number above 0, e.g. 2 or 0.5"),
         (("run", NOWHERE, "--think-time", "soon"), "--think-time: found 'soon'; allowed: 0.5s, or a range"),
         (("check", NOWHERE, "--threshold", "web9.cpu.idle > 2"), "no host 'web9' is watched"),

@@ -170,7 +170,7 @@ def test_a_grid() -> None:
         ),
         (
             '[study]\nlevels = [1, 2]\n[[study.variant]]\nname = "a"\nconcurrency = 2',
-            "study.variant a.concurrency: found beside study.levels; allowed: one of the two",
+            "study.variant a.concurrency: conflicts with study.levels; use one of the two",
         ),
         (
             '[[study.variant]]\nname = "a"\nset = { M = "1" }',
@@ -197,14 +197,14 @@ def test_a_grid() -> None:
             '[[study.observe]]\nname = "l"\nhost = "h"\ncommand = "c"',
             "study.observe l.host: found 'h'; allowed: hosts of",
         ),
-        ("[study]\nlevels = [1.5]", "study.levels: found a fraction; allowed: whole connections"),
+        ("[study]\nlevels = [1.5]", "study.levels: found a fraction; allowed: whole numbers of connections"),
         ("[study]\nlevels = [1, 200]", "study.levels: found 200; allowed: at most the requests, 100"),
         ('[study]\nmargin = "3"', "study.margin: found '3'; allowed: a percentage above 0 and below 100, such as 10%"),
         (VARIANTS + '[study.short]\nvariants = ["c"]', "study.short.variants: found 'c'; allowed: a, b"),
         (VARIANTS + '[study.short]\npasses = ["hot"]', "study.short.passes: found 'hot'; allowed: none is defined"),
         (
             VARIANTS + '[[study.factor]]\nknob = "K"\nvalues = ["1"]',
-            "study.factor: found beside [[study.variant]] blocks",
+            "study.factor: conflicts with [[study.variant]]",
         ),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_value_that_is_only_written_needs_its_action_before_each_variant() -> 
     base = BASE.replace('directive = "K"\ntest = "t"\nreload = "r"', 'kind = "keyvalue"\nkey = "K"\naction = "empty"')
     variants = VARIANTS.replace('url = "http://web2"\n', 'set = { K = "2" }\n')
     with pytest.raises(
-        ProfileError, match=r"study\.variant a\.set: K is only written, not active; allowed: a knob with"
+        ProfileError, match=r"study\.variant a\.set: K is written but not activated; use a knob with"
     ):
         parse_profile(base + "[study]\n" + variants, "x", "x.toml")
     whole = variants.replace('set = { K = "1" }', 'set = { K = "1" }\nbefore = ["empty"]')
