@@ -39,9 +39,9 @@ class Chunks:
     __slots__ = ("_message", "_parser")
 
     def __init__(self) -> None:
-        self._renew()
+        self._new_parser()
 
-    def _renew(self) -> None:
+    def _new_parser(self) -> None:
         self._message = _Message()
         self._parser = httptools.HttpResponseParser(self._message)
 
@@ -68,7 +68,7 @@ class Chunks:
             self._parser.feed_data(head)
         except httptools.HttpParserError:
             # After `Connection: close` the parser refuses further data, but this is a new connection.
-            self._renew()
+            self._new_parser()
             self._message.body = body
             self._parser.feed_data(head)
 

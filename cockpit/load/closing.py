@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 # Consecutive connections that a server may leave open before the client stops waiting.
-_PATIENCE = 4
+_MAX_UNCLOSED = 4
 # After that, the client waits on every n-th connection only, to detect that the server closes again.
-_PROBE = 1000
+_SAMPLE_INTERVAL = 1000
 
 
 class Closing:
@@ -15,17 +15,17 @@ class Closing:
     """
 
     def __init__(self) -> None:
-        self._patience = _PATIENCE
+        self._remaining = _MAX_UNCLOSED
         self._skipped = 0
 
     def waits(self) -> bool:
-        if self._patience > 0:
+        if self._remaining > 0:
             return True
         self._skipped += 1
-        return self._skipped % _PROBE == 0
+        return self._skipped % _SAMPLE_INTERVAL == 0
 
     def closed(self) -> None:
-        self._patience = _PATIENCE
+        self._remaining = _MAX_UNCLOSED
 
     def expired(self) -> None:
-        self._patience -= 1
+        self._remaining -= 1

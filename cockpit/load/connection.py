@@ -19,9 +19,9 @@ from cockpit.model.load import ErrorKind
 
 # Size (bytes) of the first read, enough for a small response; the rest is read into a shared buffer.
 FIRST_READ = 16 * 1024
-_SCRATCH = bytearray(512 * 1024)
+_READ_BUFFER = bytearray(512 * 1024)
 # Maximum number of reads before other connections are served.
-_READS = 8
+_MAX_READS = 8
 # Time (s) that a server has to close a connection before the client closes it.
 LINGER = 0.1
 
@@ -34,7 +34,6 @@ class Connection(LoadSocket):
     """
 
     __slots__ = (
-        "_cut_off",
         "_end",
         "_first",
         "_known",
@@ -42,6 +41,7 @@ class Connection(LoadSocket):
         "_on_response",
         "_request",
         "_response",
+        "_send_error",
         "_size",
         "_unsent",
         "_whole",
@@ -58,7 +58,7 @@ class Connection(LoadSocket):
         self._first = inf
         self._bind(counts)
         self.carry(counts, request)
-        self._fresh()
+        self._reset_response()
 
     def carry(self, counts: RequestMetrics, request: bytes) -> None:
         """Send this request from now on, counted in `counts`."""
@@ -75,13 +75,13 @@ class Connection(LoadSocket):
         self._whole: Callable[[float], None] = counts.whole.append
         self._end: Callable[[float], None] = counts.ends.append
 
-    def _fresh(self) -> None:
+    def _reset_response(self) -> None:
         """Reset to the state before the first byte of a response."""
         if self._first != inf:
             self.counts.body += self._response.size
         self._first = inf
         self._unsent: memoryview | None = None
-        self._cut_off: ErrorKind | None = None
+        self._send_error: ErrorKind | None = None
         self._response.reset()
 
     # --- sending ---
@@ -107,10 +107,10 @@ class Connection(LoadSocket):
         else:
             self._send_rest(sent, WRITABLE, self.started)
 
-    def _unconnected(self, kind: ErrorKind) -> None:
+    def _connect_failed(self, kind: ErrorKind) -> None:
         self.counts.failed(kind)
         self.started = inf
-        self._fresh()
+        self._reset_response()
         self._load.not_connected(self)
 
     def _ready(self, mask: int, now: float) -> None:
@@ -120,7 +120,7 @@ class Connection(LoadSocket):
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            self._broken(error)
+            self._transfer_failed(error)
             return
         if sent != self._size:
             self._send_rest(sent, mask, now)
@@ -148,9 +148,9 @@ class Connection(LoadSocket):
             except OSError as error:
                 # A server may refuse a body and close; a response is more specific than the error.
                 if not mask & READABLE:
-                    self._broken(error)
+                    self._transfer_failed(error)
                     return
-                self._cut_off = transfer_failure(error.errno)
+                self._send_error = transfer_failure(error.errno)
                 break
             self.counts.sent_bytes += sent
             self._unsent = self._unsent[sent:]
@@ -170,12 +170,12 @@ class Connection(LoadSocket):
         except BlockingIOError:
             return
         except OSError as error:
-            self._broken(error)
+            self._transfer_failed(error)
             return
         lines = data[: data.find(b"\r\n\r\n") + 4]
         head = self._known(lines) or self._like_last(lines)
         if head is None or len(data) != head.total:
-            self._read_on(data, mask | self._drain, now)
+            self._read_rest(data, mask | self._drain, now)
             return
         head.hits += 1
         self._whole(now - self.started)
@@ -183,11 +183,11 @@ class Connection(LoadSocket):
         if head.reuse and not mask & HANGUP:
             self._load.next(self)
         else:
-            self._part(head, mask, now)
+            self._close_after_response(head, mask, now)
 
-    def _read_on(self, data: bytes, mask: int, now: float) -> None:
+    def _read_rest(self, data: bytes, mask: int, now: float) -> None:
         if not data:
-            self._ended_early()
+            self._closed_early()
             return
         self.counts.received += len(data)
         self._first = now
@@ -199,23 +199,23 @@ class Connection(LoadSocket):
     def on_more(self, mask: int, now: float) -> None:
         """Read further data of a response, until the socket is empty or the response is complete."""
         mask |= self._drain
-        for _ in range(_READS):
+        for _ in range(_MAX_READS):
             try:
-                size = self._socket.recv_into(_SCRATCH)
+                size = self._socket.recv_into(_READ_BUFFER)
             except BlockingIOError:
                 return
             except OSError as error:
-                self._broken(error)
+                self._transfer_failed(error)
                 return
             if not size:
-                self._at_close(mask, now)
+                self._on_peer_close(mask, now)
                 return
             self.counts.received += size
             if self._first == inf:
                 self._first = now
-            if self._feed(memoryview(_SCRATCH)[:size], mask, now):
+            if self._feed(memoryview(_READ_BUFFER)[:size], mask, now):
                 return
-            if size < len(_SCRATCH) and not mask & (HANGUP | DRAIN):
+            if size < len(_READ_BUFFER) and not mask & (HANGUP | DRAIN):
                 return
             now = monotonic()
         self._load.poller.again(self._fd)
@@ -241,18 +241,18 @@ class Connection(LoadSocket):
         self._end(now - self.started)
         counts.count_response(head.status, self._response.size, self._response.verdict())
         # The connection cannot be reused after excess bytes, or with a partly sent request.
-        spoilt = self._response.excess or self._unsent is not None
-        self._fresh()
-        if spoilt:
+        unusable = self._response.excess or self._unsent is not None
+        self._reset_response()
+        if unusable:
             self._tally.reconnects += head.reuse
-            self._leave()
+            self._close_and_continue()
         elif head.reuse and not mask & HANGUP:
             self._handlers[self._fd] = self._on_response
             self._load.next(self)
         else:
-            self._part(head, mask, now)
+            self._close_after_response(head, mask, now)
 
-    def _part(self, head: Head, mask: int, now: float) -> None:
+    def _close_after_response(self, head: Head, mask: int, now: float) -> None:
         """Close a socket that cannot be reused; wait for the server to close first, if it announced that."""
         if head.reuse:
             self._tally.reconnects += 1
@@ -283,31 +283,31 @@ class Connection(LoadSocket):
         except OSError:
             pass
         self._load.closing.closed()
-        self._leave()
+        self._close_and_continue()
 
-    def _leave(self) -> None:
+    def _close_and_continue(self) -> None:
         self.lingers_until = inf
         self.close()
         self._load.next(self)
 
-    def _at_close(self, mask: int, now: float) -> None:
+    def _on_peer_close(self, mask: int, now: float) -> None:
         if self._response.closed():
             self._complete(mask | HANGUP, now)
         else:
-            self._ended_early()
+            self._closed_early()
 
-    def _ended_early(self) -> None:
-        self._lost(self._cut_off or ("closed_before_response" if self._first == inf else "closed_early"))
+    def _closed_early(self) -> None:
+        self._retry_or_fail(self._send_error or ("closed_before_response" if self._first == inf else "closed_early"))
 
-    def _broken(self, error: OSError) -> None:
+    def _transfer_failed(self, error: OSError) -> None:
         if error.errno != TLS_CUT:
-            self._lost(transfer_failure(error.errno))
+            self._retry_or_fail(transfer_failure(error.errno))
         elif self._response.closed():
             self._fail("tls_truncated")
         else:
-            self._ended_early()
+            self._closed_early()
 
-    def _lost(self, kind: ErrorKind) -> None:
+    def _retry_or_fail(self, kind: ErrorKind) -> None:
         """Handle a connection that ended before the response was complete: fail, or retry on a new connection.
 
         Retried are idempotent requests on a reused connection before the first byte of the response (RFC 9110 section
@@ -338,7 +338,7 @@ class Connection(LoadSocket):
         if self.started == inf:
             self._load.closing.expired()
             self._tally.unclosed += 1
-            self._leave()
+            self._close_and_continue()
             return
         kind: ErrorKind = "timeout" if self._connected else "connect_timeout"
         # The latency of a request that timed out is the time until it was given up.
@@ -359,4 +359,4 @@ class Connection(LoadSocket):
             return
         LoadSocket.close(self)
         if self._first != inf or self._unsent is not None:
-            self._fresh()
+            self._reset_response()

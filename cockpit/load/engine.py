@@ -25,7 +25,7 @@ from cockpit.load.tally import Tally
 from cockpit.model.events import Tick
 
 # Precision of timeouts (s); see `timeout_precision`.
-_GRAIN = 0.001
+_TIMEOUT_PRECISION = 0.001
 
 
 class Engine:
@@ -65,7 +65,7 @@ class Engine:
         self._phases: deque[Phase] = deque()
         self._phase = Phase(0.0, 0, False, 0, 0.0)
         self._over = self._quota == 0
-        self._started = self._next_phase = self._next_tick = self._ends = self._next_expiry = self._due = 0.0
+        self._started = self._next_phase = self._next_tick = self._end_time = self._next_expiry = self._due = 0.0
         self._planned_end = 0.0
         # End of the extension of the run; infinite without one.
         self._extended = inf
@@ -74,7 +74,7 @@ class Engine:
         """Run the load from `at` (s of time.monotonic()) until the end of the plan."""
         plan = self.assignment.plan
         phases, self._planned_end = phases_of(plan, at)
-        self._ends = self._planned_end
+        self._end_time = self._planned_end
         self._phases.extend(phases)
         self._started = at
         self._next_tick = at + plan.tick
@@ -95,14 +95,14 @@ class Engine:
                 handlers[fd](mask, now)
             if now >= self._due:
                 self._housekeep(now)
-        self._give_up()
+        self._close_all()
         tally.close_interval()
 
     def stop(self) -> None:
         """Stop the run after the current events."""
         self.reason = "stopped"
         self._phases.clear()
-        self._ends = self._due = 0.0
+        self._end_time = self._due = 0.0
         self._next_phase = inf
 
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
@@ -131,7 +131,7 @@ class Engine:
         No effect once the run is ending."""
         if self.reason == "stopped" or self.exhausted:
             return
-        self._extended, self._ends = until, max(self._planned_end, until)
+        self._extended, self._end_time = until, max(self._planned_end, until)
         self._limit_to(sys.maxsize)
         self._due = 0.0
 
@@ -176,12 +176,12 @@ class Engine:
 
     def _housekeep(self, now: float) -> None:
         while now >= self._next_phase:
-            self._turn(self._phases.popleft())
+            self._change_phase(self._phases.popleft())
         if now >= self._extended:
             self._extended = inf
             self._limit_to(self._planned_limit)
-        if now >= self._ends:
-            self._catch_up(self._ends)
+        if now >= self._end_time:
+            self._catch_up(self._end_time)
             self._over = True
             return
         due = self._work(now)
@@ -194,9 +194,9 @@ class Engine:
             self._on_tick()
             interval = self.assignment.plan.tick
             self._next_tick += interval * max(1.0, (now - self._next_tick) // interval + 1)
-        self._due = min(self._next_tick, self._next_expiry, self._next_phase, self._ends, self._extended, due)
+        self._due = min(self._next_tick, self._next_expiry, self._next_phase, self._end_time, self._extended, due)
 
-    def _turn(self, phase: Phase) -> None:
+    def _change_phase(self, phase: Phase) -> None:
         """Change to the next phase: end the interval, so that counts belong to one phase each."""
         self._catch_up(phase.start)
         counting_begins = self._phase.warmup and not phase.warmup
@@ -211,7 +211,7 @@ class Engine:
                 self._limit = self._planned_limit
         self._enter(phase)
         if counting_begins:
-            self._count_anew()
+            self._start_counting()
 
     def _enter(self, phase: Phase) -> None:
         # The end of the warm-up does not change the load, which the user may have adjusted.
@@ -249,7 +249,7 @@ class Engine:
         """Count the requests in flight as abandoned: their results are not counted."""
         self.tally.abandoned += len(self._started_in_flight())
 
-    def _count_anew(self) -> None:
+    def _start_counting(self) -> None:
         """Count requests that start from now on."""
         raise NotImplementedError
 
@@ -257,7 +257,7 @@ class Engine:
         """Time out requests and lingering connections; return the time of the next check."""
         raise NotImplementedError
 
-    def _give_up(self) -> None:
+    def _close_all(self) -> None:
         """Close all connections. Requests in flight are abandoned: neither completed nor failed."""
         raise NotImplementedError
 
@@ -277,4 +277,4 @@ def order_of(assignment: Assignment) -> RequestOrder | LoggedOrder | ChainOrder:
 
 def timeout_precision(connections: int) -> float:
     """Return the precision (s) of timeouts with this many connections."""
-    return _GRAIN * (1 + connections / 1000)
+    return _TIMEOUT_PRECISION * (1 + connections / 1000)

@@ -17,9 +17,9 @@ class IdleConnection(Connection):
     """A connection that watches its socket while it waits for the next request."""
 
     # The slots of RequestLimit are here, so that it can be combined with other subclasses.
-    __slots__ = ("_carried", "_on_idle", "_planned")
-    _carried: int
-    _planned: bytes
+    __slots__ = ("_on_idle", "_planned_request", "_sent_on_socket")
+    _sent_on_socket: int
+    _planned_request: bytes
 
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> None:
         super().__init__(load, counts, request)
@@ -62,32 +62,32 @@ class RequestLimit(IdleConnection):
 
     def carry(self, counts: RequestMetrics, request: bytes) -> None:
         super().carry(counts, request)
-        self._planned = request
+        self._planned_request = request
 
     def begin(self, now: float) -> None:
-        if self._is_used_up():
+        if self._limit_reached():
             self.close()
         self.rouse()
-        self._carried = 1 if self._fd < 0 else self._carried + 1
-        self._request = self._composed()
+        self._sent_on_socket = 1 if self._fd < 0 else self._sent_on_socket + 1
+        self._request = self._request_bytes()
         self._size = len(self._request)
         super().begin(now)
 
-    def _composed(self) -> bytes:
+    def _request_bytes(self) -> bytes:
         """Return the bytes of the next request."""
-        return self._planned.replace(LINE_END, _CLOSING, 1) if self._is_last() else self._planned
+        return self._planned_request.replace(LINE_END, _CLOSING, 1) if self._is_last() else self._planned_request
 
     def rest(self) -> bool:
-        if self._is_used_up():
+        if self._limit_reached():
             self.close()
         return super().rest()
 
     def _is_last(self) -> bool:
-        return self._carried >= self._load.requests_per_connection
+        return self._sent_on_socket >= self._load.requests_per_connection
 
-    def _is_used_up(self) -> bool:
+    def _limit_reached(self) -> bool:
         return self._fd >= 0 and self._is_last()
 
     def _reconnect(self) -> None:
-        self._carried = 1
+        self._sent_on_socket = 1
         super()._reconnect()

@@ -104,28 +104,28 @@ def warnings(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[str, ...
     if capacity.here and plan.cpus and sys.platform != "linux":
         lines.append("workers cannot be pinned to CPUs on this system; the scheduler places them")
     ports = capacity.ports * max(1, len(set(plan.local_addresses)))
-    each = plan.requests_per_connection if plan.keepalive else 1
-    if each is None or plan.unix or not ports:
+    per_connection = plan.requests_per_connection if plan.keepalive else 1
+    if per_connection is None or plan.unix or not ports:
         return tuple(lines)
     shortage = (
         f"if the client closes first, ports stay in TIME_WAIT for {_TIME_WAIT} s and run out (errors no_local_ports)"
     )
-    if plan.requests is not None and plan.requests > each * ports:
-        lines.append(f"{plan.requests // each} new connections from {ports} local ports: {shortage}")
-    length = _length(plan)
+    if plan.requests is not None and plan.requests > per_connection * ports:
+        lines.append(f"{plan.requests // per_connection} new connections from {ports} local ports: {shortage}")
+    duration = _planned_duration(plan)
     if plan.open:
-        rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)]) / each
-        if rate * min(_TIME_WAIT, length) > ports:
+        rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)]) / per_connection
+        if rate * min(_TIME_WAIT, duration) > ports:
             lines.append(
                 f"{rate:g} new connections/s use up {ports} local ports in {ports / rate:.0f} s: {shortage};"
                 " use more local addresses"
             )
-    elif isfinite(length) and (rate := ports / min(_TIME_WAIT, length)) < _most_connects(plan) / each:
+    elif isfinite(duration) and (rate := ports / min(_TIME_WAIT, duration)) < _max_request_rate(plan) / per_connection:
         lines.append(f"{ports} local ports allow {rate:.0f} new connections/s for this run: {shortage}")
     return tuple(lines)
 
 
-def _most_connects(plan: LoadPlan) -> float:
+def _max_request_rate(plan: LoadPlan) -> float:
     """Return the upper limit of requests/s of closed load, set by the think time; infinite without one."""
     return most_connections(plan) / plan.think_time.mean if plan.think_time else inf
 
@@ -144,7 +144,7 @@ def local_ports() -> int:
     return high - low + 1
 
 
-def _length(plan: LoadPlan) -> float:
+def _planned_duration(plan: LoadPlan) -> float:
     """Return the planned duration (s); infinite if only the number of requests ends the run."""
     if plan.stages:
         return plan.warmup + sum(stage.duration for stage in plan.stages)

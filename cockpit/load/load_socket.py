@@ -83,11 +83,11 @@ class LoadSocket:
         try:
             self._socket, code = load.dialer.open()
         except OSError as error:
-            self._unconnected(connect_failure(error.errno))
+            self._connect_failed(connect_failure(error.errno))
             return
         if code and code != EINPROGRESS:
             self._socket.close()
-            self._unconnected(connect_failure(code))
+            self._connect_failed(connect_failure(code))
             return
         self._fd = fd = self._socket.fileno()
         self._handlers[fd] = self._on_connected
@@ -99,7 +99,7 @@ class LoadSocket:
             code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
                 self.close()
-                self._unconnected(connect_failure(code))
+                self._connect_failed(connect_failure(code))
                 return
         if not mask & WRITABLE:
             return
@@ -141,7 +141,7 @@ class LoadSocket:
         """Send the request on a new connection."""
         raise NotImplementedError
 
-    def _unconnected(self, kind: ErrorKind) -> None:
+    def _connect_failed(self, kind: ErrorKind) -> None:
         """Handle a failed connect."""
         raise NotImplementedError
 

@@ -21,9 +21,9 @@ from cockpit.model.text import neutral
 from cockpit.servers.access_log import MOST_BYTES, LoggedRequest, PartialLog, without_prefix
 from cockpit.servers.registry import LOGGED_REQUESTS, PARTIAL_LOGS
 
-_MOST_LINES = 20_000_000
+_LINES_LIMIT = 20_000_000
 # Number of distinct requests that are deduplicated; later ones are stored per occurrence.
-_RECOGNIZED = 100_000
+_DEDUPLICATED_LIMIT = 100_000
 # Safe methods (RFC 9110 section 9.2.1), which are replayed.
 _METHODS = frozenset((b"GET", b"HEAD"))
 # Printable ASCII without quotes and backslashes, which servers escape in their logs like other bytes.
@@ -58,7 +58,7 @@ class DistinctRequests:
         number = len(self._ends) - 1
         self._lines += line
         self._ends.append(len(self._lines))
-        if number < _RECOGNIZED:
+        if number < _DEDUPLICATED_LIMIT:
             self._known[line] = number
         return number
 
@@ -158,7 +158,7 @@ def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> Logge
         raise UsageError(f"{replay.file}: cannot be read: {error.strerror}") from None
     lines = len(starts) + omitted.total()
     if not starts:
-        raise UsageError(_nothing(replay.file, omitted, partial_logs))
+        raise UsageError(_no_requests(replay.file, omitted, partial_logs))
     instants = np.frombuffer(starts)
     order = np.argsort(instants, kind="stable")
     instants, spread = instants[order], ""
@@ -175,8 +175,8 @@ def _parsed(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[L
     later lines; until then, matching formats that cannot be replayed are added to `partial_logs`."""
     parse: Callable[[bytes], LoggedRequest | None] | None = None
     for number, line in enumerate(lines):
-        if number >= _MOST_LINES:
-            raise UsageError(f"the log has more than {_MOST_LINES} lines; replay a part of it")
+        if number >= _LINES_LIMIT:
+            raise UsageError(f"the log has more than {_LINES_LIMIT} lines; replay a part of it")
         parse = parse or next((one for one in LOGGED_REQUESTS if one(line)), None)
         if not parse:
             partial_logs |= {one for one in PARTIAL_LOGS if one.pattern.match(without_prefix(line))}
@@ -209,7 +209,7 @@ def _spread(instants: Any, seed: int | None) -> Any:
     return instants + place / np.repeat(counts, counts)
 
 
-def _nothing(file: str, omitted: Counter[Omission], partial_logs: set[PartialLog]) -> str:
+def _no_requests(file: str, omitted: Counter[Omission], partial_logs: set[PartialLog]) -> str:
     """Return the error message for a log without requests that can be replayed."""
     if not omitted:
         return f"{file}: is empty; give an access log with requests"
@@ -217,9 +217,9 @@ def _nothing(file: str, omitted: Counter[Omission], partial_logs: set[PartialLog
         one = min(partial_logs, key=lambda log: log.lacks)
         return f"{file}: cannot be replayed: {one.lacks}; {one.instead}"
     reason, _ = omitted.most_common(1)[0]
-    ways_out = {
+    next_steps = {
         Omission.METHOD: "only GET and HEAD are sent",
         Omission.HOST: "give the host of its URLs with -H 'Host: NAME'",
         Omission.MALFORMED: f"formats are {_FORMATS}",
     }
-    return f"{file}: none of its {omitted.total()} lines can be replayed ({reason}); {ways_out[reason]}"
+    return f"{file}: none of its {omitted.total()} lines can be replayed ({reason}); {next_steps[reason]}"

@@ -18,9 +18,9 @@ from cockpit.model.load import PathList
 # Characters of a URL that are sent unchanged; all others are percent-encoded.
 PLAIN = "/?:@!$&'()*+,;=%~-._[]"
 
-_MOST = 10_000_000
+_PATHS_LIMIT = 10_000_000
 # Maximum number of paths that are formatted in advance.
-_PREPARED = 200_000
+_PREPARED_LIMIT = 200_000
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
 
@@ -40,8 +40,8 @@ class Pattern:
             padded = low.startswith("0") or high.startswith("0")
             self._ranges.append((int(low), int(high) - int(low) + 1, max(len(low), len(high)) if padded else 1))
         self.count = math.prod(size for _, size, _ in self._ranges)
-        if self.count > _MOST:
-            raise UsageError(f"paths {pattern!r}: {self.count} paths; the maximum is {_MOST}")
+        if self.count > _PATHS_LIMIT:
+            raise UsageError(f"paths {pattern!r}: {self.count} paths; the maximum is {_PATHS_LIMIT}")
 
     def __call__(self, index: int) -> bytes:
         numbers = []
@@ -70,8 +70,8 @@ def count_of(paths: PathList) -> int:
         return Pattern(paths.pattern).count
     for path in paths.listed:
         plain_path(path)
-    if len(paths.listed) > _MOST:
-        raise UsageError(f"paths: {len(paths.listed)} paths in the list; the maximum is {_MOST}")
+    if len(paths.listed) > _PATHS_LIMIT:
+        raise UsageError(f"paths: {len(paths.listed)} paths in the list; the maximum is {_PATHS_LIMIT}")
     return len(paths.listed)
 
 
@@ -88,12 +88,12 @@ class Paths:
         if paths.order == "shuffle" or (paths.order == "once" and paths.seed):
             np.random.default_rng(paths.seed).shuffle(order)
         if paths.order == "once":
-            mine = order[worker::workers]
+            indexes = order[worker::workers]
         else:
             # The sequence repeats after this number of steps: the worker sends all paths if both numbers are coprime.
             steps = total // math.gcd(total, workers)
-            mine = order[(worker + workers * np.arange(steps, dtype=np.int64)) % total]
-        self.own = len(mine)
+            indexes = order[(worker + workers * np.arange(steps, dtype=np.int64)) % total]
+        self.own = len(indexes)
         self._at = 0
         make: Callable[[int], bytes]
         if paths.pattern:
@@ -101,11 +101,11 @@ class Paths:
         else:
             listed = [plain_path(path) for path in paths.listed]
             make = listed.__getitem__
-        if self.own <= _PREPARED:
-            ready = [make(index) for index in mine.tolist()]
+        if self.own <= _PREPARED_LIMIT:
+            ready = [make(index) for index in indexes.tolist()]
             self._path: Callable[[int], bytes] = ready.__getitem__
         else:
-            self._path = lambda at: make(int(mine[at]))
+            self._path = lambda at: make(int(indexes[at]))
 
     def next(self) -> bytes:
         at = self._at

@@ -24,7 +24,7 @@ from cockpit.model.load import LoadPlan
 Emit = Callable[[AnyEvent], None]
 
 # Timeout (s) for a worker to stop.
-_STOPPING = 3.0
+_STOP_TIMEOUT = 3.0
 # Maximum error (s) of the times of a tick: clocks of machines are compared over the network.
 _CLOCK_ERROR = 1.0
 
@@ -50,17 +50,17 @@ class LoadRun:
         self._workers = workers
         self._files = files
         # Earliest end of the run by the plan (session time); a number of requests may end it at any time.
-        self._lasts = math.inf if plan.requests is None else began
+        self._earliest_end = math.inf if plan.requests is None else began
         if plan.duration is not None:
-            self._lasts = min(self._lasts, began + plan.warmup + plan.duration)
+            self._earliest_end = min(self._earliest_end, began + plan.warmup + plan.duration)
         self._began = began
         self._extended = False
         self._stopping = False
         self._lost: dict[int, str] = {}
         # Requests assigned to each worker (0 if the plan does not limit them), and requests with a result.
-        self._dealt = {worker.assignment.worker: worker.assignment.requests or 0 for worker in workers}
+        self._assigned = {worker.assignment.worker: worker.assignment.requests or 0 for worker in workers}
         self._results: Counter[int] = Counter()
-        self._counted = sum(self._dealt.values())
+        self._counted = sum(self._assigned.values())
         # The load after the last adjustment.
         self._concurrency = plan.concurrency
         self._rate = plan.rate
@@ -86,7 +86,7 @@ class LoadRun:
         self._stopping = True
         for worker in self._workers:
             worker.send(Stop())
-        asyncio.get_running_loop().call_later(_STOPPING, self._kill_stuck)
+        asyncio.get_running_loop().call_later(_STOP_TIMEOUT, self._kill_stuck)
 
     def adjust(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
         """Change the load of the run: `concurrency` of a closed run, `rate` (arrivals/s) of an open run.
@@ -99,7 +99,7 @@ class LoadRun:
         if self._stopping or not self.running:
             return
         self._concurrency, self._rate = concurrency or self._concurrency, rate or self._rate
-        self._deal()
+        self._distribute()
         self._emit(LoadAdjusted(t=self._clock.now(), run=self.run, concurrency=concurrency, rate=rate))
 
     def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
@@ -111,40 +111,40 @@ class LoadRun:
         if self._stopping or not self.running or not self.plan.extendable:
             return
         now = self._clock.now()
-        if not self._extended and not now < until > self._lasts:
+        if not self._extended and not now < until > self._earliest_end:
             return
         self._extended = until > now
         for worker in self._workers:
             worker.send(Extend(self._clock.origin + until))
         self._emit(RunExtended(t=now, run=self.run, until=max(now, until), awaited=awaited, change=change))
 
-    def _deal(self) -> None:
+    def _distribute(self) -> None:
         """Distribute the load over the remaining workers. Each worker takes its share of the total rate."""
-        left = self._left()
+        remaining = self._remaining()
         if self._rate is not None:
-            for worker in left:
+            for worker in remaining:
                 worker.send(Adjust(None, self._rate))
             return
-        for worker, own in zip(left, protocol.share(self._concurrency, [1] * len(left)), strict=True):
+        for worker, own in zip(remaining, protocol.share(self._concurrency, [1] * len(remaining)), strict=True):
             worker.send(Adjust(own))
 
-    def _left(self) -> list[WorkerHandle]:
+    def _remaining(self) -> list[WorkerHandle]:
         return [one for one in self._workers if one.done is None and one.assignment.worker not in self._lost]
 
-    def _deal_anew(self, lost: int) -> None:
+    def _redistribute(self, lost: int) -> None:
         """Distribute the load of a lost worker over the remaining ones. Its requests of a replayed log, or of paths
         that are each used once, are lost."""
-        left = self._left()
-        if not left or self.plan.replay is not None:
+        remaining = self._remaining()
+        if not remaining or self.plan.replay is not None:
             return
         each_once = self.plan.paths is not None and self.plan.paths.order == "once"
-        rest = 0 if each_once else max(0, self._dealt[lost] - self._results[lost])
-        self._dealt[lost] -= rest
-        for place, (worker, more) in enumerate(zip(left, protocol.share(rest, [1] * len(left)), strict=True)):
-            self._dealt[worker.assignment.worker] += more
-            worker.send(Redeal(place, len(left), more))
+        rest = 0 if each_once else max(0, self._assigned[lost] - self._results[lost])
+        self._assigned[lost] -= rest
+        for place, (worker, more) in enumerate(zip(remaining, protocol.share(rest, [1] * len(remaining)), strict=True)):
+            self._assigned[worker.assignment.worker] += more
+            worker.send(Redeal(place, len(remaining), more))
         if not self.plan.stages:
-            self._deal()
+            self._distribute()
 
     def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
         if self.plan.replay is not None:
@@ -169,14 +169,14 @@ class LoadRun:
     async def _supervise(self) -> None:
         await asyncio.gather(*(self._follow(worker) for worker in self._workers))
         await asyncio.gather(*(worker.reap() for worker in self._workers))
-        self._emit(self._ending())
+        self._emit(self._run_ended())
 
     async def _follow(self, worker: WorkerHandle) -> None:
         """Turn the lines of one worker into events until its output ends."""
         number = worker.assignment.worker
         while line := await worker.line():
             try:
-                self._take(line, worker)
+                self._handle_line(line, worker)
             except msgspec.MsgspecError:
                 # A killed worker may leave a partial line. A worker that sends an invalid line is killed.
                 worker.kill()
@@ -188,9 +188,9 @@ class LoadRun:
             if self.plan.on_loss == "stop":
                 self.stop()
             elif not self._stopping:
-                self._deal_anew(number)
+                self._redistribute(number)
 
-    def _take(self, line: bytes, worker: WorkerHandle) -> None:
+    def _handle_line(self, line: bytes, worker: WorkerHandle) -> None:
         """Handle a line of a worker. Raises msgspec.MsgspecError for one that is no message of this worker and run."""
         if line.startswith(protocol.MESSAGE_START):
             message = protocol.decode_message.decode(line)
@@ -209,7 +209,7 @@ class LoadRun:
             self._results[tick.worker] += tick.completed + sum(tick.errors.values()) + tick.dropped
         self._emit(tick)
 
-    def _ending(self) -> RunEnded:
+    def _run_ended(self) -> RunEnded:
         t, total = self._clock.now(), len(self._workers)
         first = next(iter(self._lost.values()), "")
         lost = f"{len(self._lost)} of {total} load workers died ({first})" if self._lost else ""

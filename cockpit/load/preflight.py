@@ -26,9 +26,9 @@ from cockpit.model.errors import TargetError
 from cockpit.model.load import LoadPlan, Request, redirect_target, url_without_password
 
 # Timeout (s) of each step, as the user waits for it; a slower server counts as unreachable.
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 # Bytes per read.
-_READ = 65536
+_READ_SIZE = 65536
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -55,10 +55,10 @@ async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
         return [(plan.unix,)]
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise TargetError(f"{host}: name not resolved within {_PATIENCE:.0f} s") from None
+        raise TargetError(f"{host}: name not resolved within {_TIMEOUT:.0f} s") from None
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else error
         raise TargetError(f"{host}: no such host: {reason}") from None
@@ -72,25 +72,25 @@ async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> 
     untrusted certificate, or a response that is not HTTP.
     """
     limits.check(plan, capacity)
-    asked = requests_of(plan)[0]
+    planned = requests_of(plan)[0]
     request = (await _order(plan)).next_request().request
     addresses = await resolve(plan)
-    patience = min(_PATIENCE, plan.timeout)
-    reader, writer, address = await _connect(plan, addresses, patience)
+    time_limit = min(_TIMEOUT, plan.timeout)
+    reader, writer, address = await _connect(plan, addresses, time_limit)
     status, location = None, ""
     try:
-        if asked.method in _SAFE:
-            status, location = await _first_answer(plan, asked, request, reader, writer, patience)
+        if planned.method in _SAFE:
+            status, location = await _first_response(plan, planned, request, reader, writer, time_limit)
     finally:
         # Do not wait for the rest of the response, nor for the peer to close.
         writer.transport.abort()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
     notes = [*limits.fitted(plan, capacity)[1], *limits.warnings(plan, capacity)]
-    if status is not None and status >= 400 and not Expectation(asked.expect).allows(status):
-        notes.append(f"{url_without_password(asked.url)} answers {status}: responses will count as failed")
+    if status is not None and status >= 400 and not Expectation(planned.expect).allows(status):
+        notes.append(f"{url_without_password(planned.url)} answers {status}: responses will count as failed")
     if location:
-        shown, target = url_without_password(asked.url), redirect_target(asked.url, location)
+        shown, target = url_without_password(planned.url), redirect_target(planned.url, location)
         notes.append(f"{shown} answers {status}: redirects are not followed; load {target} instead")
     names = dict.fromkeys([str(address[0]), *(str(other[0]) for other in addresses)])
     return Preflight(address=address, addresses=tuple(names), status=status, warnings=tuple(notes))
@@ -107,18 +107,18 @@ _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def _connect(
-    plan: LoadPlan, addresses: list[tuple[Any, ...]], patience: float
+    plan: LoadPlan, addresses: list[tuple[Any, ...]], time_limit: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, tuple[Any, ...]]:
     """Return streams to the first reachable address, and the address. Raises TargetError."""
     open_streams = _opener(plan)
-    took = "finish a TLS handshake" if target_of_plan(plan).secure else "accept a connection"
+    action = "finish a TLS handshake" if target_of_plan(plan).secure else "accept a connection"
     reasons = []
     for address in addresses:
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(time_limit):
                 return *await open_streams(address), address
         except TimeoutError:
-            reasons.append(f"{address[0]} did not {took} within {patience:g} s")
+            reasons.append(f"{address[0]} did not {action} within {time_limit:g} s")
         except OSError as error:
             _raise_if_tls(plan, error)
             reason = os.strerror(error.errno).lower() if error.errno else str(error)
@@ -163,24 +163,24 @@ def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:
         raise TargetError(f"https://{target.authority}: {trouble(error)}") from None
 
 
-async def _first_answer(
+async def _first_response(
     plan: LoadPlan,
-    asked: Request,
+    planned: Request,
     request: bytes,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    patience: float,
+    time_limit: float,
 ) -> tuple[int, str]:
     """Send a request as in the run; return status and Location of an unexpected redirect. Raises TargetError."""
-    expectation = Expectation(asked.expect)
-    heads = HeadCache(bodiless=asked.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
+    expectation = Expectation(planned.expect)
+    heads = HeadCache(bodiless=planned.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
     response, silent = ResponseReader(heads), True
-    shown = url_without_password(asked.url)
+    shown = url_without_password(planned.url)
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(time_limit):
             writer.write(request)
             while response.head is None:
-                data = await reader.read(_READ)
+                data = await reader.read(_READ_SIZE)
                 if not data and silent:
                     raise TargetError(f"{shown}: the server closed the connection without a response")
                 if not data:
@@ -189,7 +189,7 @@ async def _first_answer(
                 response.feed(data)
             return response.head.status, heads.location
     except TimeoutError:
-        raise TargetError(f"{shown}: connected, but no response within {patience:g} s") from None
+        raise TargetError(f"{shown}: connected, but no response within {time_limit:g} s") from None
     except Malformed:
         raise TargetError(f"{shown}: the server does not speak HTTP/1.1") from None
     except OSError as error:

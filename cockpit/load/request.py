@@ -46,11 +46,11 @@ def target_of(url: str) -> RequestTarget:
     path = quote(parts.path or "/", safe=PLAIN)
     if parts.query:
         path += "?" + quote(parts.query, safe=PLAIN)
-    usual = _PORTS[parts.scheme]
+    default_port = _PORTS[parts.scheme]
     bracketed = f"[{name}]" if ":" in name else name
-    authority = bracketed if port in (None, usual) else f"{bracketed}:{port}"
+    authority = bracketed if port in (None, default_port) else f"{bracketed}:{port}"
     userinfo = parts.netloc.rpartition("@")[0]
-    return RequestTarget(name, port or usual, authority, path, userinfo, parts.scheme == "https")
+    return RequestTarget(name, port or default_port, authority, path, userinfo, parts.scheme == "https")
 
 
 def _ascii_name(host: str, shown: str) -> str:
@@ -103,10 +103,10 @@ def destination(plan: LoadPlan) -> tuple[str, int]:
     try:
         parts = urlsplit(f"//{plan.connect_to}")
         host, port = parts.hostname, parts.port
-        sound = bool(host) and port != 0 and not (parts.path or parts.query or "@" in parts.netloc)
+        valid = bool(host) and port != 0 and not (parts.path or parts.query or "@" in parts.netloc)
     except ValueError:
-        host, port, sound = None, None, False
-    if not host or not sound:
+        host, port, valid = None, None, False
+    if not host or not valid:
         raise UsageError(f"connect to {plan.connect_to!r}: not a host and a port, as in localhost:8080 or [::1]:8080")
     return _ascii_name(host, plan.connect_to), port or target.port
 

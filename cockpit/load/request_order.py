@@ -16,7 +16,7 @@ from cockpit.model.load import LoadPlan
 # Maximum size (bytes) of the start of a body in which values are searched.
 TAKE_LIMIT = 64 * 1024
 # Maximum length of the rotation of weighted requests.
-_ROTATION = 100_000
+_ROTATION_LIMIT = 100_000
 
 
 class PlannedRequest(NamedTuple):
@@ -67,10 +67,10 @@ def rotation(weights: list[int]) -> list[int]:
     divisor = math.gcd(*weights)
     shares = [weight // divisor for weight in weights]
     total = sum(shares)
-    if total > _ROTATION:
+    if total > _ROTATION_LIMIT:
         raise UsageError(
             f"weights {', '.join(map(str, weights))}: the order repeats only after {total} requests, the maximum is"
-            f" {_ROTATION}; use smaller weights"
+            f" {_ROTATION_LIMIT}; use smaller weights"
         )
     credit = [0] * len(shares)
     turns = []

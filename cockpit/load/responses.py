@@ -27,14 +27,14 @@ UNTIL_CLOSE = -2
 HEAD_LIMIT = 128 * 1024
 
 # Start of every response; empty lines before it are ignored.
-_BEGIN = b"HTTP/1."
+_START = b"HTTP/1."
 
 # Maximum length of a stored Location, and its characters that are not percent-encoded.
 _LOCATION_LIMIT = 2000
 _URL = f"{PLAIN}#"
 # Maximum number of cached heads, and maximum length of a cached head (bytes).
-_REMEMBERED = 128
-_WORTH = 4096
+_CACHED_HEADS = 128
+_CACHED_HEAD_LIMIT = 4096
 _SWITCHING_PROTOCOLS = 101
 # Fields (except Content-Length) that affect framing or keep-alive.
 _FRAMING = frozenset({b"transfer-encoding", b"connection", b"proxy-connection", b"upgrade"})
@@ -161,16 +161,16 @@ class HeadCache:
                 fields.length = int(digits[1])
                 length = self._length(fields, last.status)
         head = Head(last.status, len(raw), length, last.keeps, last.reuse)
-        self._remember(raw, head)
+        self._cache(raw, head)
         return head
 
     def parse(self, raw: bytes) -> Head:
         """Return the head in `raw`, which includes the empty line at its end. Raises Malformed."""
         fields = _Fields()
         parser = httptools.HttpResponseParser(fields)
-        plain = _plain(raw)
+        normalized = _normalized(raw)
         try:
-            parser.feed_data(plain)
+            parser.feed_data(normalized)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             raise Malformed(str(error)) from None
         if not fields.complete or b"HTTP/1." not in raw[:16]:
@@ -178,13 +178,13 @@ class HeadCache:
         status = parser.get_status_code()
         if status == _SWITCHING_PROTOCOLS:
             raise Malformed("an unexpected protocol switch")
-        keeps = self._keeps(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
+        keeps = self._is_kept_open(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
         length = self._length(fields, status)
         head = Head(status, len(raw), length, keeps, keeps and self._keepalive and length != UNTIL_CLOSE)
-        self._last = (plain.split(b"\r\n"), fields, head)
-        self._remember(raw, head)
-        unexplained = is_redirect(status) and not self.location and not self._private
-        if unexplained and not self.expectation.allows(status):
+        self._last = (normalized.split(b"\r\n"), fields, head)
+        self._cache(raw, head)
+        is_new_redirect = is_redirect(status) and not self.location and not self._private
+        if is_new_redirect and not self.expectation.allows(status):
             self.location = quote(fields.location[:_LOCATION_LIMIT], safe=_URL)
         return head
 
@@ -194,16 +194,16 @@ class HeadCache:
             self._first_length = length
         return self._one_length and length != self._first_length
 
-    def _remember(self, raw: bytes, head: Head) -> None:
+    def _cache(self, raw: bytes, head: Head) -> None:
         if head.total >= 0:
             head.varied = self.varies(head.length)
             head.verdict = self.expectation.of_head(head.status, head.length)
         if self.expectation.needs_body and not head.verdict:
             head.total = -1
-        if len(raw) > _WORTH:
+        if len(raw) > _CACHED_HEAD_LIMIT:
             head.total = -1
             return
-        if len(self._heads) >= _REMEMBERED:
+        if len(self._heads) >= _CACHED_HEADS:
             self._collect()
             self._heads.clear()
         self._heads[raw] = head
@@ -216,7 +216,7 @@ class HeadCache:
         return UNTIL_CLOSE if fields.length is None else fields.length
 
     @staticmethod
-    def _keeps(fields: _Fields, minor: bytes) -> bool:
+    def _is_kept_open(fields: _Fields, minor: bytes) -> bool:
         options = _tokens(fields.connection)
         if b"close" in options:
             return False
@@ -248,7 +248,7 @@ class HeadCache:
         return harvest
 
 
-def _plain(head: bytes) -> bytes:
+def _normalized(head: bytes) -> bytes:
     """Normalize a head: each line ends with CR LF, and folded lines are joined."""
     if head.count(b"\n") != head.count(b"\r\n"):
         head = _LINE_END.sub(b"\r\n", head)
@@ -338,8 +338,8 @@ class ResponseReader:
             if empty is None:
                 if len(raw) - start > HEAD_LIMIT:
                     raise Malformed("no end of its head")
-                begun = raw[start : start + 16].lstrip(b"\r\n")[: len(_BEGIN)]
-                if not _BEGIN.startswith(begun):
+                begun = raw[start : start + 16].lstrip(b"\r\n")[: len(_START)]
+                if not _START.startswith(begun):
                     raise Malformed("no HTTP/1.x status line")
                 self._partial = raw[start:]
                 return False
@@ -357,7 +357,7 @@ class ResponseReader:
         self._left = head.length
         if head.length == CHUNKED:
             self._chunks = self._chunks or Chunks()
-            self._chunks.begin(_plain(lines), self._body)
+            self._chunks.begin(_normalized(lines), self._body)
         return self.feed(raw[end:]) if len(raw) > end or head.length == 0 else False
 
     def closed(self) -> bool:

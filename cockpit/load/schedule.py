@@ -14,7 +14,7 @@ import numpy as np
 from cockpit.model.load import LoadPlan
 
 # Number of gaps per draw.
-_DRAWN = 1024
+_GAPS_PER_DRAW = 1024
 
 
 class Arrivals:
@@ -31,7 +31,7 @@ class Arrivals:
         self._units = _poisson(self._draw, 0.0) if self._draw else _even(worker / workers)
         self._unit = next(self._units)
         self._from = self._origin = 0.0
-        self._pace = 0.0
+        self._rate = 0.0
         self.due = inf
 
     def share(self, workers: int) -> None:
@@ -40,18 +40,18 @@ class Arrivals:
 
     def set_rate(self, at: float, rate: float) -> None:
         """Set the rate of all workers together (arrivals/s) from `at` on."""
-        if self._pace:
-            self._origin += (at - self._from) * self._pace
-        self._from, self._pace = at, rate / self._workers
-        self._lay()
+        if self._rate:
+            self._origin += (at - self._from) * self._rate
+        self._from, self._rate = at, rate / self._workers
+        self._update_due()
 
     def advance(self) -> None:
         self._unit = next(self._units)
-        self._lay()
+        self._update_due()
 
     def skip(self, until: float) -> int:
         """Skip the arrivals due before `until` without drawing each; return their number. The process stays Poisson."""
-        target = self._origin + (until - self._from) * self._pace
+        target = self._origin + (until - self._from) * self._rate
         if self._unit >= target:
             return 0
         if self._draw:
@@ -61,11 +61,11 @@ class Arrivals:
             passed = math.ceil(target - self._unit)
             self._units = _even(self._unit + passed)
         self._unit = next(self._units)
-        self._lay()
+        self._update_due()
         return passed
 
-    def _lay(self) -> None:
-        self.due = self._from + (self._unit - self._origin) / self._pace
+    def _update_due(self) -> None:
+        self.due = self._from + (self._unit - self._origin) / self._rate
 
 
 def _even(phase: float) -> Iterator[float]:
@@ -74,7 +74,7 @@ def _even(phase: float) -> Iterator[float]:
 
 def _poisson(draw: np.random.Generator, last: float) -> Iterator[float]:
     while True:
-        units = last + np.cumsum(draw.standard_exponential(_DRAWN))
+        units = last + np.cumsum(draw.standard_exponential(_GAPS_PER_DRAW))
         last = float(units[-1])
         yield from units.tolist()
 

@@ -41,8 +41,8 @@ class Tally:
     def begin(self) -> None:
         """Start measuring the CPU time and CPU wait of the calling thread."""
         self._cpu = time.process_time()
-        self._answered = time.monotonic()
-        self._queue = RunQueue()
+        self._last_response = time.monotonic()
+        self._run_queue = RunQueue()
 
     def renew(self) -> None:
         """End the warm-up: count only requests that start from now on."""
@@ -89,7 +89,7 @@ class Tally:
             add_counts(errors, counts.errors)
             add_counts(unexpected, counts.unexpected)
         if statuses:
-            self._answered = now
+            self._last_response = now
         tick = Tick(
             t=now,
             run=run,
@@ -106,9 +106,9 @@ class Tally:
             connections=connections,
             in_flight=len(started),
             oldest=max(0.0, now - min(started, default=now)),
-            silence=max(0.0, now - self._answered),
+            silence=max(0.0, now - self._last_response),
             cpu=cpu - self._cpu,
-            cpu_wait=self._queue.since_last(),
+            cpu_wait=self._run_queue.since_last(),
             pause=self.pause,
             queued=self.queued,
             unsent=self.unsent,
@@ -142,11 +142,11 @@ class RunQueue:
     """CPU wait: time that this thread was runnable but not running; 0 except on Linux."""
 
     def __init__(self) -> None:
-        self._last = _waited() or 0
+        self._last = _total_wait() or 0
 
     def since_last(self) -> float:
         """Return the CPU wait (s) since the last call."""
-        now = _waited()
+        now = _total_wait()
         if now is None:
             # All file descriptors may be in use; the next call includes this interval.
             return 0.0
@@ -154,7 +154,7 @@ class RunQueue:
         return (now - last) / 1e9
 
 
-def _waited() -> int | None:
+def _total_wait() -> int | None:
     """Return the total CPU wait of this thread (ns); None if the kernel does not provide it."""
     try:
         # Fields: time on a CPU (ns), time on a run queue (ns), number of time slices.

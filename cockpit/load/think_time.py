@@ -62,12 +62,12 @@ class ThinkTimeLoad(ClosedLoad):
     def _first_pause(self, number: int, of: int) -> float:
         return max(super()._first_pause(number, of), self._pause() * number / of)
 
-    def _set_places(self, wanted: int, now: float) -> None:
-        super()._set_places(wanted, now)
+    def _set_concurrency(self, count: int, now: float) -> None:
+        super()._set_concurrency(count, now)
         while self._surplus and self._waiting:
             self._retire(heapq.heappop(self._waiting)[2])
 
     def _retire(self, connection: Connection) -> None:
         if not connection.counts.live:
-            self._recall(connection)
+            self._count_connection(connection)
         super()._retire(connection)

@@ -83,12 +83,12 @@ class UserConnection(RequestLimit):
         except BlockingIOError:
             return
         except OSError as error:
-            self._broken(error)
+            self._transfer_failed(error)
             return
-        self._read_on(data, mask | self._drain, now)
+        self._read_rest(data, mask | self._drain, now)
 
-    def _composed(self) -> bytes:
-        request = super()._composed()
+    def _request_bytes(self) -> bytes:
+        request = super()._request_bytes()
         self._user_response.target = target = request.split(b" ", 2)[1]
         if self.user.jar is None:
             return request
@@ -101,11 +101,11 @@ class UserConnections:
     def __init__(self, plan: LoadPlan) -> None:
         self._plan = plan
         self._target = target_of_plan(plan)
-        self._made = 0
+        self._created = 0
 
     def __call__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> UserConnection:
-        if self._made % self._plan.sockets_per_user == 0:
+        if self._created % self._plan.sockets_per_user == 0:
             jar = CookieJar(self._target.host, secure=self._target.secure) if self._plan.cookies else None
             self._user = VirtualUser(jar)
-        self._made += 1
+        self._created += 1
         return UserConnection(load, counts, request, self._user)

@@ -45,20 +45,20 @@ class Outbox:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._left = b""
+        self._unwritten = b""
         os.set_blocking(fd, False)
 
     def flushed(self) -> bool:
         """Write as much as possible without blocking; return whether the buffer is empty."""
         try:
-            while self._left:
-                self._left = self._left[os.write(self._fd, self._left) :]
+            while self._unwritten:
+                self._unwritten = self._unwritten[os.write(self._fd, self._unwritten) :]
         except BlockingIOError:
             return False
         return True
 
     def put(self, line: bytes) -> None:
-        self._left += line + b"\n"
+        self._unwritten += line + b"\n"
         self.flushed()
 
     def finish(self) -> None:
@@ -150,7 +150,7 @@ class Commands:
         return commands if data else [*commands, None]
 
 
-def _settle(assignment: Assignment) -> None:
+def _prepare_process(assignment: Assignment) -> None:
     """Set the CPU affinity and the limit of open files, and turn the garbage collector off.
 
     The loop creates no reference cycles, and pauses of the collector would be measured as latency of the server.
@@ -176,7 +176,7 @@ def main() -> None:
         sys.exit(f"invalid assignment: {error}")
     # A broken pipe: cockpit has exited.
     with contextlib.suppress(BrokenPipeError):
-        _settle(assignment)
+        _prepare_process(assignment)
         outbox = Outbox(sys.stdout.fileno())
         worker = LoadWorker(assignment, commands, outbox)
         outbox.put(encode(Ready()))

@@ -25,7 +25,7 @@ Message = Assignment | Start | Adjust | Redeal | Extend | Stop
 # Maximum length of a line (bytes), far above a tick with all histogram buckets in use.
 LINE_LIMIT = 32 * 1024 * 1024
 # Timeout (s) for a worker to start.
-_STARTING = 30.0
+_START_TIMEOUT = 30.0
 
 
 class WorkerHandle(Protocol):
@@ -85,7 +85,7 @@ class WorkerProcess:
         self.assignment = assignment
         self.process = process
         self.done: Done | None = None
-        self._last_words: deque[str] = deque(maxlen=1)
+        self._last_error: deque[str] = deque(maxlen=1)
         self._errors = asyncio.create_task(self._read_errors())
 
     @classmethod
@@ -118,7 +118,7 @@ class WorkerProcess:
         assert self.process.stderr is not None
         async for line in self.process.stderr:
             if line.strip():
-                self._last_words.append(line.decode(errors="replace").strip())
+                self._last_error.append(line.decode(errors="replace").strip())
 
     def send(self, message: Message) -> None:
         """Send a message, if the worker still runs."""
@@ -134,17 +134,17 @@ class WorkerProcess:
     async def ready(self) -> None:
         """Wait for Ready. Raises CockpitError if the worker does not start."""
         try:
-            async with asyncio.timeout(_STARTING):
+            async with asyncio.timeout(_START_TIMEOUT):
                 line = await self.line()
         except TimeoutError:
-            raise CockpitError(f"a load worker did not start within {_STARTING:.0f} s") from None
+            raise CockpitError(f"a load worker did not start within {_START_TIMEOUT:.0f} s") from None
         if not line or not isinstance(protocol.decode_message.decode(line), Ready):
             raise CockpitError(f"a load worker did not start: {await self.death()}")
 
     async def death(self) -> str:
         code = await self.process.wait()
         await self._errors
-        words = f": {self._last_words[-1]}" if self._last_words else ""
+        words = f": {self._last_error[-1]}" if self._last_error else ""
         if code < 0:
             with contextlib.suppress(ValueError):
                 return f"killed by {signal.Signals(-code).name}{words}"
@@ -192,15 +192,15 @@ async def start_workers(assignments: list[Assignment]) -> list[WorkerProcess]:
         # Let all processes start before they are killed: waiting for a process whose start was cancelled never ends.
         await asyncio.gather(*(worker.reap() for worker in await spawning if isinstance(worker, WorkerProcess)))
         raise
-    raised = [worker for worker in workers if isinstance(worker, WorkerProcess)]
+    started = [worker for worker in workers if isinstance(worker, WorkerProcess)]
     try:
         for worker in workers:
             if isinstance(worker, OSError):
                 raise CockpitError(f"a load worker did not start: {worker.strerror or worker}")
             if isinstance(worker, BaseException):
                 raise worker
-        await asyncio.gather(*(worker.ready() for worker in raised))
+        await asyncio.gather(*(worker.ready() for worker in started))
     except BaseException:
-        await asyncio.gather(*(worker.reap() for worker in raised))
+        await asyncio.gather(*(worker.reap() for worker in started))
         raise
-    return raised
+    return started

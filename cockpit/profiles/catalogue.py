@@ -25,7 +25,7 @@ SUFFIX = ".toml"
 Origin = Literal["here", "yours", "shipped"]
 # A TOML file in the working directory is listed only if its first MiB has a target: other tools have TOML files, too.
 _TARGET = re.compile(rb"^[ \t]*(\[[ \t]*target[ \t]*\]|target[ \t]*[.=])", re.MULTILINE)
-_MOST_BYTES = 1 << 20
+_SIZE_LIMIT = 1 << 20
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ def _files(folder: Path) -> list[Path]:
 def _is_profile(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return _TARGET.search(file.read(_MOST_BYTES)) is not None
+            return _TARGET.search(file.read(_SIZE_LIMIT)) is not None
     except OSError:
         return False
 

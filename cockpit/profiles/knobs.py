@@ -20,11 +20,11 @@ NEEDS: dict[str, tuple[str, ...]] = {
     systemd.KIND: ("file", "directive", "get", "reload"),
     **{kind.name: kind.needs for kind in LIVE_KNOBS.values()},
 }
-_MAY: dict[str, tuple[str, ...]] = {
+_OPTIONAL: dict[str, tuple[str, ...]] = {
     **{kind: ("section", "get") if grammar.sections else ("get",) for kind, grammar in GRAMMARS.items()},
     **{kind.name: kind.may for kind in LIVE_KNOBS.values()},
 }
-_OF_KINDS = ("file", "section", "directive", "key", "mount", "option", "get", "set")
+_KIND_KEYS = ("file", "section", "directive", "key", "mount", "option", "get", "set")
 
 
 def to_knob(section: KnobSection, host: Host) -> Knob:
@@ -38,8 +38,8 @@ def to_knob(section: KnobSection, host: Host) -> Knob:
             raise Invalid(f"{key}.{name}", f"missing; a knob of kind {section.kind} needs {', '.join(needed)}")
     if section.kind in GRAMMARS and section.get and not section.set and not section.reload:
         raise Invalid(f"{key}.reload", "missing; a knob with get and without set is changed by a reload")
-    allowed = (*needed, *_MAY.get(section.kind, ()))
-    for name in _OF_KINDS:
+    allowed = (*needed, *_OPTIONAL.get(section.kind, ()))
+    for name in _KIND_KEYS:
         if getattr(section, name) and name not in allowed:
             raise Invalid(f"{key}.{name}", f"found in a knob of kind {section.kind}; allowed: {', '.join(allowed)}")
     _check_values(key, section)
@@ -55,9 +55,9 @@ def _check_values(key: str, section: KnobSection) -> None:
         raise Invalid(f"{key}.values", "conflicts with min, max or option; use one of them to limit the values")
     if section.min is not None and section.max is not None and section.min > section.max:
         raise Invalid(f"{key}.min", f"found {section.min:g}; allowed: at most max, {section.max:g}")
-    every = LIVE_KNOBS[section.kind].values if section.kind in LIVE_KNOBS else ()
-    if every and not set(section.values) <= set(every):
-        raise Invalid(f"{key}.values", f"found {', '.join(section.values)}; allowed: {', '.join(every)}")
+    allowed_values = LIVE_KNOBS[section.kind].values if section.kind in LIVE_KNOBS else ()
+    if allowed_values and not set(section.values) <= set(allowed_values):
+        raise Invalid(f"{key}.values", f"found {', '.join(section.values)}; allowed: {', '.join(allowed_values)}")
 
 
 def _check_options(key: str, section: KnobSection) -> None:

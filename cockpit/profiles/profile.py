@@ -122,12 +122,12 @@ def _check_panes(host: Host) -> None:
             raise Invalid(f"{key}.auth", "found no colon; allowed: user:password")
         if "@" in page.url.partition("://")[2].partition("/")[0]:
             raise Invalid(f"{key}.url", 'contains a user; use auth = "user:password", which is not recorded')
-        if not _askable(page):
+        if not _is_valid_url(page):
             socket = " or unix:/path" if STATUS_PAGES[page.kind].has_socket else ""
             raise Invalid(f"{key}.url", f"found {page.url!r}; allowed: http://host[:port]/path{socket}")
 
 
-def _askable(page: StatusSection) -> bool:
+def _is_valid_url(page: StatusSection) -> bool:
     try:
         parts = urlsplit(page.url)
         served = STATUS_PAGES[page.kind].has_socket if parts.scheme == "unix" else bool(parts.hostname)

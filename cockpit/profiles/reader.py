@@ -20,8 +20,8 @@ from cockpit.profiles.files import MOST_PROFILE, FolderFiles
 from cockpit.profiles.profile import Profile, ProfileSource, to_profile
 from cockpit.profiles.sections import ProfileFile
 
-_AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
-_NAMED = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
+_MESSAGE = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
+_FIELD_ERROR = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+)\]|\[(\.\.\.)\]")
 
 # A token of TOML. A key consists of names, strings and blanks, separated by dots. An unclosed string is a token, too,
@@ -34,10 +34,10 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_MOST_PARTS = 50
+_PARTS_LIMIT = 50
 
 # Maximum number of allowed keys in an error, if no key is similar to the unknown one.
-_MOST_SHOWN = 10
+_KEYS_SHOWN = 10
 
 
 def read_profile(path: Path) -> Profile:
@@ -76,9 +76,9 @@ def _check_keys(text: str) -> None:
             parts += 1
         elif token.lastgroup != "of_key":
             parts = 0
-        if parts > _MOST_PARTS:
+        if parts > _PARTS_LIMIT:
             line = text.count("\n", 0, token.start()) + 1
-            raise ValueError(f"a key of more than {_MOST_PARTS} parts (at line {line})")
+            raise ValueError(f"a key of more than {_PARTS_LIMIT} parts (at line {line})")
 
 
 def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
@@ -100,15 +100,15 @@ def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
 
 def _explain(message: str, data: dict[str, Any]) -> str:
     """Return the error text, with key, value found and values allowed, for a message of msgspec."""
-    match = _AT.fullmatch(message)
+    match = _MESSAGE.fullmatch(message)
     problem, path = (match["problem"], match["path"] or "$") if match else (message, "$")
     steps = _STEP.findall(path)
     key = ".".join(name or index for name, index, _ in steps)
-    named = _NAMED.fullmatch(problem)
+    named = _FIELD_ERROR.fullmatch(problem)
     if named:
-        what = "unknown key" if named[1] == "contains unknown" else "missing key"
+        prefix = "unknown key" if named[1] == "contains unknown" else "missing key"
         hint = _hint(named[2], _section_at(steps).__struct_fields__)
-        return f"{key + ': ' if key else ''}{what} {named[2]!r}; {hint}"
+        return f"{key + ': ' if key else ''}{prefix} {named[2]!r}; {hint}"
     return f"{key}: found {_value_at(steps, data)!r}; allowed: {_allowed(problem, steps)}"
 
 
@@ -117,7 +117,7 @@ def _hint(name: str, allowed: Sequence[str]) -> str:
     near = get_close_matches(name, allowed, 1)
     if near and near[0] != name:
         return f"did you mean {near[0]}?"
-    shown = allowed if len(allowed) <= _MOST_SHOWN else (*allowed[:_MOST_SHOWN], "… (all keys: cockpit schema profile)")
+    shown = allowed if len(allowed) <= _KEYS_SHOWN else (*allowed[:_KEYS_SHOWN], "… (all keys: cockpit schema profile)")
     return f"allowed: {', '.join(shown)}"
 
 

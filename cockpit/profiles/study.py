@@ -19,9 +19,9 @@ from cockpit.profiles.plan import checked_url, make_plan, paths_of, reported_for
 from cockpit.profiles.sections import LoadSection, ProfileFile, ShortSection, StudySection, VariantSection
 
 _Named = TypeVar("_Named", Variant, Pass)
-_NOTHING = ShortSection()
-_OF_LOAD = ("requests", "duration", "rate", "concurrency", "warmup")
-_ENDS = ("requests", "duration")
+_NO_SHORT_FORM = ShortSection()
+_LOAD_KEYS = ("requests", "duration", "rate", "concurrency", "warmup")
+_END_KEYS = ("requests", "duration")
 # Metrics of a host that only exist in comparisons.
 _DERIVED = ("cpu.busy", "cpu.per_request")
 
@@ -29,27 +29,27 @@ _DERIVED = ("cpu.busy", "cpu.per_request")
 def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, short: bool = False) -> Study:
     """Return the study of a profile that has one. `files` reads the files named in it. Raises Invalid."""
     section = file.study or StudySection()
-    instead = (section.short or _NOTHING) if short else _NOTHING
-    chosen = _merged(section, instead)
+    overrides = (section.short or _NO_SHORT_FORM) if short else _NO_SHORT_FORM
+    merged = _merged(section, overrides)
     study = Study(
-        plan=make_plan(file.target, _load(_load(file.load, section), instead), file.tls, file.request, files),
+        plan=make_plan(file.target, _load(_load(file.load, section), overrides), file.tls, file.request, files),
         form="short" if short else "full",
-        variants=_variants(section, instead, file, files),
-        passes=_passes(section, instead) or (Pass(),),
-        levels=chosen["levels"],
-        rounds=chosen["rounds"],
+        variants=_variants(section, overrides, file, files),
+        passes=_passes(section, overrides) or (Pass(),),
+        levels=merged["levels"],
+        rounds=merged["rounds"],
         seed=section.seed,
-        runs=chosen["runs"],
-        discard_rounds=chosen["discard_rounds"],
-        discard=chosen["discard"],
+        runs=merged["runs"],
+        discard_rounds=merged["discard_rounds"],
+        discard=merged["discard"],
         after=section.after,
         observations=tuple(msgspec.convert(one, Observation, from_attributes=True) for one in section.observe),
         watch=section.watch,
-        judge=chosen["judge"],
-        compare=chosen["compare"],
-        margin=share_of("study.margin", chosen["margin"]),
-        run_time=seconds_of("study.run_time", chosen["run_time"]),
-        warm_up=seconds_of("study.warm_up", chosen["warm_up"], least=0.0) or 0.0,
+        judge=merged["judge"],
+        compare=merged["compare"],
+        margin=share_of("study.margin", merged["margin"]),
+        run_time=seconds_of("study.run_time", merged["run_time"]),
+        warm_up=seconds_of("study.warm_up", merged["warm_up"], least=0.0) or 0.0,
         secret=tuple(knob.name for knob in knobs if knob.secret),
     )
     study = with_control(replace(study, compare=_pairs(study)))
@@ -65,15 +65,15 @@ def with_control(study: Study) -> Study:
     return replace(study, variants=(first, replace(first, name=CONTROL, control=True), *others))
 
 
-def _load(load: LoadSection, instead: StudySection | ShortSection) -> LoadSection:
+def _load(load: LoadSection, overrides: StudySection | ShortSection) -> LoadSection:
     """Return the load with the values of the study, or of its short form."""
-    given = {name: value for name in _OF_LOAD if (value := getattr(instead, name, None)) is not None}
-    if any(name in given for name in _ENDS):
-        given = dict.fromkeys(_ENDS) | given
+    given = {name: value for name in _LOAD_KEYS if (value := getattr(overrides, name, None)) is not None}
+    if any(name in given for name in _END_KEYS):
+        given = dict.fromkeys(_END_KEYS) | given
     return replace(load, **given)
 
 
-def _merged(section: StudySection, instead: ShortSection) -> dict[str, Any]:
+def _merged(section: StudySection, overrides: ShortSection) -> dict[str, Any]:
     """Return the values of the keys that both forms have."""
     names = (
         "levels",
@@ -87,12 +87,12 @@ def _merged(section: StudySection, instead: ShortSection) -> dict[str, Any]:
         "run_time",
         "warm_up",
     )
-    given = {name: getattr(instead, name) for name in names if getattr(instead, name) is not None}
+    given = {name: getattr(overrides, name) for name in names if getattr(overrides, name) is not None}
     return {name: getattr(section, name) for name in names} | given
 
 
 def _variants(
-    section: StudySection, instead: ShortSection, file: ProfileFile, files: NamedFiles
+    section: StudySection, overrides: ShortSection, file: ProfileFile, files: NamedFiles
 ) -> tuple[Variant, ...]:
     if section.variant and section.factor:
         raise Invalid("study.factor", "conflicts with [[study.variant]]; use one of the two")
@@ -103,15 +103,15 @@ def _variants(
             "study.variant.name",
             f"found {CONTROL!r}, the name of the control that every study adds; allowed: any other name",
         )
-    return _chosen("study.short.variants", variants, instead.variants)
+    return _selected("study.short.variants", variants, overrides.variants)
 
 
-def _passes(section: StudySection, instead: ShortSection) -> tuple[Pass, ...]:
+def _passes(section: StudySection, overrides: ShortSection) -> tuple[Pass, ...]:
     passes = tuple(Pass(name=one.name, before=one.before) for one in section.passes)
-    return _chosen("study.short.passes", passes, instead.passes)
+    return _selected("study.short.passes", passes, overrides.passes)
 
 
-def _chosen(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None) -> tuple[_Named, ...]:
+def _selected(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None) -> tuple[_Named, ...]:
     """Return the variants or passes selected by the short form; all if `names` is None. Raises Invalid."""
     if names is None:
         return every
@@ -136,7 +136,7 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
     if one.mix and paths:
         raise Invalid(f"{key}.mix", "conflicts with urls; use one of the two")
     for name in one.mix:
-        _known(f"{key}.mix", name, [request.name for request in file.request], "[[request]] blocks")
+        _check_known(f"{key}.mix", name, [request.name for request in file.request], "[[request]] blocks")
     return Variant(
         name=one.name,
         set=tuple(one.set.items()),
@@ -205,7 +205,7 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
     known = {knob.name: knob for knob in knobs}
     for variant in study.variants:
         for name, value in variant.set:
-            _known(f"study.variant {variant.name}.set", name, known, "knobs")
+            _check_known(f"study.variant {variant.name}.set", name, known, "knobs")
             if refused := known[name].refuses(value):
                 raise Invalid(f"study.variant {variant.name}.set", f"{name} = {value!r} {refused}")
             if refused := known[name].malformed(value):
@@ -215,18 +215,18 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
     used += [(f"study.passes {one.name}.before", name) for one in study.passes for name in one.before]
     used += [("study.after", name) for name in study.after]
     for key, name in used:
-        _known(key, name, actions, "actions")
+        _check_known(key, name, actions, "actions")
     _check_active(study, known)
     hosts = [host.name for host in file.host]
     for observation in study.observations:
-        _known(f"study.observe {observation.name}.host", observation.host, hosts, "hosts")
+        _check_known(f"study.observe {observation.name}.host", observation.host, hosts, "hosts")
     for key in ("watch", "judge"):
         for name in getattr(study, key):
             _check_metric(f"study.{key}", name, hosts)
     if file.study and file.study.compare:
         variants = [one.name for one in (_grid(file.study) if file.study.factor else file.study.variant)]
         for one in itertools.chain(*file.study.compare):
-            _known("study.compare", one, variants, "variants")
+            _check_known("study.compare", one, variants, "variants")
 
 
 def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
@@ -259,7 +259,7 @@ def _check_plans(plan: LoadPlan, study: Study) -> None:
         raise Invalid("study.levels", f"found {max(study.levels):g}; allowed: at most the requests, {plan.requests}")
 
 
-def _known(key: str, name: str, names: Iterable[str], what: str) -> None:
+def _check_known(key: str, name: str, names: Iterable[str], what: str) -> None:
     allowed = list(names)
     if name not in allowed:
         raise Invalid(key, f"found {name!r}; allowed: {what} of this file ({', '.join(allowed) or 'none is defined'})")

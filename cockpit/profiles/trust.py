@@ -59,7 +59,7 @@ def _record(digest: str) -> None:
 
 def _is_accepted(digest: str) -> bool:
     path = folder() / digest
-    return _is_ours(path.parent, {os.getuid()}) and _is_ours(path, {os.getuid()})
+    return _is_protected(path.parent, {os.getuid()}) and _is_protected(path, {os.getuid()})
 
 
 def _is_shipped(path: Path) -> bool:
@@ -71,10 +71,10 @@ def _is_shipped(path: Path) -> bool:
     except (OSError, RuntimeError):
         return False
     owners = {0, os.getuid()}
-    return real.parent == where and _is_ours(real, owners) and _is_ours(real.parent, owners)
+    return real.parent == where and _is_protected(real, owners) and _is_protected(real.parent, owners)
 
 
-def _is_ours(path: Path, owners: set[int]) -> bool:
+def _is_protected(path: Path, owners: set[int]) -> bool:
     """Return whether a path belongs to one of the owners, is no link, and is not writable by everybody."""
     try:
         found = path.lstat()

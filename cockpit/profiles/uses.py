@@ -89,12 +89,12 @@ def _uses(profile: Profile) -> Iterator[Use]:
     for name in profile.source.files if profile.source else ():
         yield Use("file", "", "read on this machine, and sent or used for TLS", name)
     for host in profile.hosts:
-        yield from _of_host(host)
+        yield from _uses_of_host(host)
     for generator in profile.generators:
         yield Use("host", generator.name, "generator", f"ssh {generator.ssh}")
         yield Use("command", generator.name, "generator", generator.python)
     for knob in profile.knobs:
-        yield from _of_knob(knob)
+        yield from _uses_of_knob(knob)
     for action in profile.actions:
         times = f", {action.times} times" if action.times > 1 else ""
         yield Use("command", action.host, f"action {action.name}{times}", action.command)
@@ -118,7 +118,7 @@ def _targets(profile: Profile) -> Iterator[Use]:
         yield Use("target", "", "target.unix", profile.plan.unix)
 
 
-def _of_host(host: HostConfig) -> Iterator[Use]:
+def _uses_of_host(host: HostConfig) -> Iterator[Use]:
     yield Use("host", host.name, "host", f"{host.place}{', changes and actions with sudo' if host.sudo else ''}")
     for page in host.status:
         yield Use("page", host.name, "status page", page.url)
@@ -126,7 +126,7 @@ def _of_host(host: HostConfig) -> Iterator[Use]:
         yield Use("command", host.name, "tail", command)
 
 
-def _of_knob(knob: Knob) -> Iterator[Use]:
+def _uses_of_knob(knob: Knob) -> Iterator[Use]:
     why = f"knob {knob.name}"
     if knob.in_file:
         yield Use("writes", knob.host, why, knob.file)

@@ -75,8 +75,8 @@ class KeptState(msgspec.Struct, frozen=True):
 
 
 # Fields of a state that are stored directly, and fields that are stored as parts, with their types.
-_PLAIN = ("t", "ended", "running", "runs", "filling", "generator")
-_PARTS: dict[str, Any] = {
+_PLAIN_FIELDS = ("t", "ended", "running", "runs", "filling", "generator")
+_PART_FIELDS: dict[str, Any] = {
     "started": SessionStarted | None,
     "plans": dict[int, LoadPlan],
     "knobs": dict[str, KnobState],
@@ -117,12 +117,12 @@ class CheckpointWriter:
             used[id(value)] = (value, number)
             return number
 
-        open_at = open_segment(state)
-        fields: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
-        fields |= {name: part(getattr(state, name)) for name in _PARTS}
+        open_index = open_segment(state)
+        fields: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN_FIELDS}
+        fields |= {name: part(getattr(state, name)) for name in _PART_FIELDS}
         kept = KeptState(
             segments=tuple(
-                _without_totals(segment) if at == open_at else part(segment)
+                _without_totals(segment) if at == open_index else part(segment)
                 for at, segment in enumerate(state.segments)
             ),
             hosts={name: _kept_host(host, before.get(name), part) for name, host in state.hosts.items()},
@@ -170,8 +170,8 @@ class Restorer:
             hosts={name: self._host(host) for name, host in kept.hosts.items()},
             in_flight=kept.in_flight,
             generators=kept.generators,
-            **{name: getattr(kept, name) for name in _PLAIN},
-            **{name: self._part(getattr(kept, name), kind) for name, kind in _PARTS.items()},
+            **{name: getattr(kept, name) for name in _PLAIN_FIELDS},
+            **{name: self._part(getattr(kept, name), kind) for name, kind in _PART_FIELDS.items()},
         )
 
     def _host(self, kept: KeptHost) -> HostState:

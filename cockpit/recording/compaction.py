@@ -49,7 +49,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 _HISTOGRAMS = tuple(name for name in Totals.__struct_fields__ if name != "groups")
 # Fields whose value is that of the last tick.
 _LATEST = ("t", "run", "worker", "stage", "warmup", "connections", "in_flight", "oldest", "silence")
-_NOTHING: dict[str, Any] = dict.fromkeys(_HISTOGRAMS, EMPTY)
+_NO_HISTOGRAMS: dict[str, Any] = dict.fromkeys(_HISTOGRAMS, EMPTY)
 
 
 class SegmentTicks(msgspec.Struct, frozen=True, array_like=True):
@@ -93,12 +93,12 @@ def _joined(ticks: Sequence[Tick], latency: str) -> Tick:
     """Merge ticks of one worker. Of the histograms only lag is kept, and the latency in coarse buckets."""
     kept = {name: Histogram.merged(getattr(tick, name) for tick in ticks) for name in (latency, "lag")}
     kept[latency] = kept[latency].coarse()
-    return replace(reduce(_add, map(_bare, ticks)), **kept)
+    return replace(reduce(_add, map(_without_histograms, ticks)), **kept)
 
 
-def _bare(tick: Tick) -> Tick:
+def _without_histograms(tick: Tick) -> Tick:
     groups = {name: replace(group, service=EMPTY, response=EMPTY) for name, group in tick.groups.items()}
-    return replace(tick, groups=groups, **_NOTHING)
+    return replace(tick, groups=groups, **_NO_HISTOGRAMS)
 
 
 def _add(first: Tick, then: Tick) -> Tick:

@@ -46,7 +46,7 @@ class Database(sqlite3.Connection):
         self.isolation_level = None
         # Invalid UTF-8 must not end a query; the checksum reports the damage.
         self.text_factory = partial(str, encoding="utf-8", errors="replace")
-        self.set_progress_handler(self._overdue, _INSTRUCTIONS)
+        self.set_progress_handler(self._is_overdue, _INSTRUCTIONS)
         for pragma in ("trusted_schema = OFF", "query_only = 1", "cell_size_check = ON", "mmap_size = 0"):
             self.execute(f"PRAGMA {pragma}")
 
@@ -55,7 +55,7 @@ class Database(sqlite3.Connection):
         self._until = time.monotonic() + DEADLINE
         return super().execute(sql, parameters)
 
-    def _overdue(self) -> bool:
+    def _is_overdue(self) -> bool:
         return time.monotonic() > self._until
 
 
@@ -69,9 +69,9 @@ def opened(path: Path, *, timeout: float = 5.0) -> Database:
     if not os.path.isfile(path):  # noqa: PTH113
         raise RecordingError(f"{path}: is not a regular file; name a .cockpit file")
     problem: Exception | None = None
-    for how in _ways(path):
+    for mode in _open_modes(path):
         try:
-            database = _connected(path, how, timeout)
+            database = _connect(path, mode, timeout)
         except (sqlite3.Error, UnicodeError, MemoryError) as error:
             problem = error
             continue
@@ -84,12 +84,12 @@ def opened(path: Path, *, timeout: float = 5.0) -> Database:
     raise RecordingError(f"{path}: cannot be read as a recording: {words(problem)}")
 
 
-def _ways(path: Path) -> tuple[str, ...]:
+def _open_modes(path: Path) -> tuple[str, ...]:
     """Return the URI parameters to try in turn. After a crash the last events are in the -wal file, which SQLite reads
     only with write access; in a read-only folder the file is opened without. With a rollback journal the file is opened
     immutable, so that the journal, which may name other files to delete, is ignored."""
-    as_it_is = "mode=ro&immutable=1"
-    return (as_it_is,) if has_journal(path) else ("mode=rw", as_it_is)
+    immutable = "mode=ro&immutable=1"
+    return (immutable,) if has_journal(path) else ("mode=rw", immutable)
 
 
 def has_journal(path: Path) -> bool:
@@ -100,8 +100,8 @@ def has_journal(path: Path) -> bool:
         return False
 
 
-def _connected(path: Path, how: str, timeout: float) -> Database:
-    uri = f"{path.absolute().as_uri()}?{how}"
+def _connect(path: Path, mode: str, timeout: float) -> Database:
+    uri = f"{path.absolute().as_uri()}?{mode}"
     database = sqlite3.connect(uri, uri=True, timeout=timeout, factory=Database)
     try:
         database.harden()
@@ -123,7 +123,7 @@ def check(path: Path, database: sqlite3.Connection) -> None:
             raise RecordingError(
                 f"{path}: was written by {age} cockpit (format {version}; this version reads {VERSION})"
             )
-        problem = _foreign(database)
+        problem = _schema_difference(database)
     except UnicodeError:
         # The error message of SQLite quotes the file, which may not be UTF-8.
         problem = "the tables are damaged"
@@ -133,7 +133,7 @@ def check(path: Path, database: sqlite3.Connection) -> None:
         raise RecordingError(f"{path}: cannot be read as a recording: {problem}")
 
 
-def _foreign(database: sqlite3.Connection) -> str:
+def _schema_difference(database: sqlite3.Connection) -> str:
     """Return the first difference from the schema that cockpit writes; "" if there is none."""
     columns = _columns()
     found = set()
@@ -156,10 +156,10 @@ def _foreign(database: sqlite3.Connection) -> str:
 
 def _columns() -> dict[str, list[str]]:
     """Return the columns of each table of the format."""
-    with closing(sqlite3.connect(":memory:")) as ours:
-        ours.executescript(TABLES)
-        names = [name for (name,) in ours.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {name: [row[1] for row in ours.execute(f"PRAGMA table_xinfo({name})")] for name in names}
+    with closing(sqlite3.connect(":memory:")) as reference:
+        reference.executescript(TABLES)
+        names = [name for (name,) in reference.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: [row[1] for row in reference.execute(f"PRAGMA table_xinfo({name})")] for name in names}
 
 
 def words(error: object) -> str:
@@ -174,7 +174,7 @@ def in_use(path: Path) -> bool:
     if has_journal(path):
         return False
     try:
-        database = _connected(path, "mode=rw", 0.0)
+        database = _connect(path, "mode=rw", 0.0)
     except (sqlite3.Error, UnicodeError, MemoryError):
         return False
     try:

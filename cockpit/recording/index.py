@@ -18,17 +18,17 @@ from cockpit.recording.schema import EVENTS, is_intact
 from cockpit.recording.validity import LONGEST
 
 # Number of unpacked rows per range.
-_ROWS = 64
+_ROWS_PER_RANGE = 64
 # Maximum duration of a session (s).
 _LAST = LONGEST
 # Maximum samples per second of a host, and maximum seconds or points per page.
-_POINTS = 100
-_MOST = 200_000
+_POINTS_PER_SECOND = 100
+_ITEMS_PER_PAGE = 200_000
 # Maximum lag (s) of the end of a page behind its seconds.
 _SLACK = 60.0
 
 
-class _Place(NamedTuple):
+class _PageRow(NamedTuple):
     """Columns of the table `pages`."""
 
     first: int
@@ -58,7 +58,7 @@ class Index:
         # Number of seconds (""), and of points by host, so far; the second part of the key is the maximum per second.
         self._counted: dict[tuple[str, int], int] = {}
         # Last events before a skipped damaged page.
-        self._left_out: set[int] = set()
+        self._skipped_after: set[int] = set()
         self.pages: list[EventRange] = []
         self.grown: list[Grown] = []
         self.ranges: list[EventRange] = []
@@ -66,7 +66,7 @@ class Index:
     def refresh(self) -> None:
         """Read the ranges that were written since the last call."""
         self._read_pages()
-        self.ranges = sorted([*self.pages, *self._read_loose()])
+        self.ranges = sorted([*self.pages, *self._read_unpacked()])
 
     def _read_pages(self) -> None:
         since = self.pages[-1].last if self.pages else 0
@@ -78,7 +78,7 @@ class Index:
                 page, grown = self._read_page(values, crc, before)
             except Damaged as error:
                 problem = problem or str(error)
-                self._left_out.add(before.last)
+                self._skipped_after.add(before.last)
                 continue
             if problem:
                 self._rows.report_page(before.end, page.begin, problem)
@@ -89,29 +89,29 @@ class Index:
             end = self.pages[-1].end if self.pages else 0.0
             self._rows.report(f"ticks and samples after {clock(end)} are damaged and left out: {problem}")
 
-    def _read_page(self, values: Sequence[Any], crc: object, before: EventRange) -> tuple[_Place, Grown]:
+    def _read_page(self, values: Sequence[Any], crc: object, before: EventRange) -> tuple[_PageRow, Grown]:
         """Return the columns of a row of `pages`. Raises Damaged."""
         if checksum(values) != crc:
             raise Damaged("wrong checksum")
         with reading("a page"):
             *place, text = values
-            page, grown = msgspec.convert(place, _Place), msgspec.json.decode(text, type=Grown)
+            page, grown = msgspec.convert(place, _PageRow), msgspec.json.decode(text, type=Grown)
         if page.first <= before.last or page.last < page.first or not before.end <= page.begin <= page.end < _LAST:
             raise Damaged("a page is out of order")
         if not self._can_have_grown(page, grown):
             raise Damaged("a page has more seconds or points than fit into its time range")
         return page, grown
 
-    def _can_have_grown(self, page: _Place, grown: Grown) -> bool:
+    def _can_have_grown(self, page: _PageRow, grown: Grown) -> bool:
         """Return whether the numbers of seconds and points are possible for one page, and for the session so far."""
         self._counted["", 1] = self._counted.get(("", 1), 0) + grown.seconds
         for name, count in grown.points.items():
-            self._counted[name, _POINTS] = self._counted.get((name, _POINTS), 0) + count
+            self._counted[name, _POINTS_PER_SECOND] = self._counted.get((name, _POINTS_PER_SECOND), 0) + count
         each = (grown.seconds, *grown.points.values())
-        most = all(0 <= count <= _MOST for count in each)
+        most = all(0 <= count <= _ITEMS_PER_PAGE for count in each)
         return most and all(count <= (page.end + _SLACK) * rate for (_, rate), count in self._counted.items())
 
-    def _read_loose(self) -> list[EventRange]:
+    def _read_unpacked(self) -> list[EventRange]:
         """Return the ranges of rows that are in no page: after the last page, or too many to be packed."""
         found = []
         ends = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
@@ -121,16 +121,16 @@ class Index:
                 continue
             until = f"AND seq < {after[0]}" if after else ""
             rows = self._rows.ask(f"SELECT seq, t, kind FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
-            if last not in self._left_out:
-                self._report_holes(last, latest, [*rows, (*after, "")] if after else rows)
-            for at in range(0, len(rows), _ROWS):
-                some = rows[at : at + _ROWS]
+            if last not in self._skipped_after:
+                self._report_missing(last, latest, [*rows, (*after, "")] if after else rows)
+            for at in range(0, len(rows), _ROWS_PER_RANGE):
+                some = rows[at : at + _ROWS_PER_RANGE]
                 end = max(latest, self._latest(some, latest))
                 found.append(EventRange(some[0][0], some[-1][0], latest, end, False))
                 latest = end
         return found
 
-    def _report_holes(self, last: int, latest: float, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _report_missing(self, last: int, latest: float, rows: Sequence[tuple[Any, ...]]) -> None:
         """Report events that are in neither a page nor a row, e.g. because a page of the database is lost. `rows`
         (number, time, kind) follow the event `last`. A range that the recorder dropped starts with a note, and is not
         reported."""
@@ -151,7 +151,7 @@ class Index:
 
 
 # Maximum number of rows of a query: pages of a damaged file may form a cycle.
-_MOST_ROWS = 2_000_000
+_ROWS_LIMIT = 2_000_000
 
 
 class Rows:
@@ -165,7 +165,7 @@ class Rows:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        return (*self._damage, *(_event_words(len(found), *place) for place, found in self._events.items()))
+        return (*self._damage, *(_damaged_events(len(found), *place) for place, found in self._events.items()))
 
     def report(self, what: str) -> None:
         self._damage[what] = None
@@ -186,7 +186,7 @@ class Rows:
         """Return the rows of a query; of a damaged file, the rows before the damage, which is reported."""
         found: list[tuple[Any, ...]] = []
         try:
-            for row in islice(self._database.execute(question, tuple(values)), _MOST_ROWS):
+            for row in islice(self._database.execute(question, tuple(values)), _ROWS_LIMIT):
                 found.append(row)
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
             self.report(f"the file is damaged and partly unreadable: {words(error)}")
@@ -209,6 +209,6 @@ def _span(begin: float, end: float) -> str:
     return f"{clock(max(0.0, begin))} to {clock(end)}"
 
 
-def _event_words(count: int, begin: float, end: float, error: str) -> str:
+def _damaged_events(count: int, begin: float, end: float, error: str) -> str:
     events = "1 event from {} is" if count == 1 else f"{count} events from {{}} are"
     return f"{events.format(_span(begin, end))} damaged and left out: {error}"

@@ -24,7 +24,7 @@ SUFFIX = ".cockpit"
 # Suffixes of the files of SQLite beside a recording that is open, or was not closed.
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _LONGEST_NAME = 60
-_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+_DISALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ def new_recording(session: str, wall: float) -> RecordingWriter:
 
 def plain(name: str) -> str:
     """Return a file name: other characters than letters, digits, dots, dashes and underscores become dashes."""
-    return _ODD.sub("-", name).strip("-.")[:_LONGEST_NAME] or "session"
+    return _DISALLOWED.sub("-", name).strip("-.")[:_LONGEST_NAME] or "session"
 
 
 def find(text: str | Path) -> Path:
@@ -75,13 +75,13 @@ def find(text: str | Path) -> Path:
     path = Path(text)
     if os.path.exists(path) or path.name != str(text):  # noqa: PTH110
         return path
-    return next((known for known in _named(str(text)) if os.path.exists(known)), path)  # noqa: PTH110
+    return next((known for known in _library_paths(str(text)) if os.path.exists(known)), path)  # noqa: PTH110
 
 
 def in_library(name: str) -> Path:
     """Return the recording with that name in the library. Raises RecordingError if there is none."""
     if Path(name).name == name and name != "..":
-        for path in _named(name):
+        for path in _library_paths(name):
             if os.path.exists(path):  # noqa: PTH110
                 return path
     raise RecordingError(f"{name}: no such recording in the library; list them: cockpit recordings list")
@@ -96,12 +96,12 @@ def all_kept() -> list[Kept]:
 def rename(name: str, new: str) -> Path:
     """Rename a recording. Raises RecordingError if there is none, the new name is invalid or taken, or it is in use."""
     path = in_library(name)
-    wanted = new.removesuffix(SUFFIX)
-    if plain(wanted) != wanted:
+    new_name = new.removesuffix(SUFFIX)
+    if plain(new_name) != new_name:
         raise RecordingError(f"{new!r}: invalid name; use letters, digits, dots and dashes, at most {_LONGEST_NAME}")
-    target = folder() / f"{wanted}{SUFFIX}"
+    target = folder() / f"{new_name}{SUFFIX}"
     if target.exists():
-        raise RecordingError(f"{wanted}: exists already; choose another name")
+        raise RecordingError(f"{new_name}: exists already; choose another name")
     _not_in_use(path)
     try:
         path.rename(target)
@@ -129,7 +129,7 @@ def _not_in_use(path: Path) -> None:
         raise RecordingError(f"{path.stem}: is open in another cockpit; quit that cockpit first")
 
 
-def _named(name: str) -> tuple[Path, Path]:
+def _library_paths(name: str) -> tuple[Path, Path]:
     return folder() / name, folder() / f"{name}{SUFFIX}"
 
 

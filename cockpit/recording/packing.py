@@ -19,10 +19,10 @@ from cockpit.model.sums import Sums
 from cockpit.recording.validity import checked
 
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 20}]
-_CHECK = 4
+_CHECKSUM_SIZE = 4
 # Maximum unpacked size (bytes); a page with 200 processes has 2 MiB, 60 times its packed size.
 LARGEST = 48 << 20
-_BASE, _RATIO = 8 << 20, 500
+_LARGEST_BASE, _MAX_RATIO = 8 << 20, 500
 # Exceptions that decoding of damaged or forged bytes may raise.
 UNREADABLE = (
     ArithmeticError,
@@ -70,24 +70,24 @@ def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
 
 def compressed(raw: bytes) -> bytes:
     """Return a checksum, then the compressed bytes."""
-    return zlib.crc32(raw).to_bytes(_CHECK, "little") + lzma.compress(raw, lzma.FORMAT_RAW, filters=_FILTERS)
+    return zlib.crc32(raw).to_bytes(_CHECKSUM_SIZE, "little") + lzma.compress(raw, lzma.FORMAT_RAW, filters=_FILTERS)
 
 
 def decompressed(blob: object) -> bytes:
     """Return the bytes of a blob: the inverse of `compressed`. Raises Damaged, also if the value is not bytes."""
     if not isinstance(blob, bytes):
         raise Damaged("not a blob")
-    largest = min(LARGEST, _BASE + _RATIO * len(blob))
+    largest = min(LARGEST, _LARGEST_BASE + _MAX_RATIO * len(blob))
     try:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=_FILTERS)
-        raw = unpacker.decompress(blob[_CHECK:], largest)
+        raw = unpacker.decompress(blob[_CHECKSUM_SIZE:], largest)
     except (lzma.LZMAError, EOFError) as error:
         raise Damaged(str(error) or "truncated") from None
     except MemoryError:
         raise Damaged("out of memory") from None
     if not unpacker.eof:
         raise Damaged(f"unpacks to more than {largest >> 20} MiB" if len(raw) >= largest else "truncated")
-    if zlib.crc32(raw).to_bytes(_CHECK, "little") != blob[:_CHECK]:
+    if zlib.crc32(raw).to_bytes(_CHECKSUM_SIZE, "little") != blob[:_CHECKSUM_SIZE]:
         raise Damaged("wrong checksum")
     return raw
 

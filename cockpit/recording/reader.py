@@ -31,7 +31,7 @@ from cockpit.recording.validity import is_valid
 # Number of cached ranges of events.
 _CACHED = 16
 # Kinds of the events of a study.
-_STUDY = (
+_STUDY_KINDS = (
     "study_begun",
     "study_round",
     "study_run",
@@ -147,7 +147,7 @@ class Recording:
     def events(self) -> Iterator[AnyEvent]:
         """Yield all events in order of arrival, and notes added later at their time."""
         notes = sorted(self.notes, key=lambda note: note.t, reverse=True)
-        for known in self._from(0):
+        for known in self._events_after(0):
             while notes and notes[-1].t < known.instant:
                 yield notes.pop()
             yield known.event
@@ -157,7 +157,7 @@ class Recording:
         """Return the events after `number` that were known at `until`, and the notes added later with times after
         `since`, up to `until`."""
         found = []
-        for known in self._from(number):
+        for known in self._events_after(number):
             if known.instant > until:
                 break
             found.append(known)
@@ -168,8 +168,8 @@ class Recording:
     def infrequent(self, number: int) -> list[AnyEvent]:
         """Return the events after `number`, except frequent ones: ticks, samples, status pages, lines of tails."""
         marks = ",".join("?" * len(FREQUENT_KINDS))
-        question = f"{EVENTS} WHERE +seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
-        return self._decoded(question, (number, *FREQUENT_KINDS))
+        query = f"{EVENTS} WHERE +seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
+        return self._decoded(query, (number, *FREQUENT_KINDS))
 
     def anchor(self, t: float) -> Anchor:
         """Return the latest checkpoint at or before `t`, with its notes; BEGINNING if there is none."""
@@ -208,32 +208,32 @@ class Recording:
                 f"{self.path}: the note is not saved: the file has a rollback journal; remove {self.path.name}-journal"
             )
         try:
-            writing = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
+            connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
             try:
-                writing.execute("PRAGMA trusted_schema = OFF")
-                check(self.path, writing)
-                with writing:
-                    writing.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", note_row(note, time.time()))
+                connection.execute("PRAGMA trusted_schema = OFF")
+                check(self.path, connection)
+                with connection:
+                    connection.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", note_row(note, time.time()))
             finally:
-                writing.close()
+                connection.close()
         except sqlite3.Error as error:
             raise RecordingError(f"{self.path}: the note is not saved: {error}") from None
         self.notes = self._read_notes()
         return note
 
-    def _from(self, number: int) -> Iterator[Known]:
+    def _events_after(self, number: int) -> Iterator[Known]:
         """Yield the events after `number`."""
-        for part in self._parts(number + 1):
-            yield from (known for known in self._read(part) if known.number > number)
+        for part in self._ranges_from(number + 1):
+            yield from (known for known in self._range(part) if known.number > number)
 
-    def _parts(self, number: int) -> Sequence[EventRange]:
+    def _ranges_from(self, number: int) -> Sequence[EventRange]:
         """Return the ranges from the one with event `number` on."""
         return self._index.ranges[bisect_left(self._index.ranges, number, key=lambda part: part.last) :]
 
-    def _read(self, part: EventRange) -> list[Known]:
-        return cached(self._cache, part, lambda: self._known(part), _CACHED)
+    def _range(self, part: EventRange) -> list[Known]:
+        return cached(self._cache, part, lambda: self._decode_range(part), _CACHED)
 
-    def _known(self, part: EventRange) -> list[Known]:
+    def _decode_range(self, part: EventRange) -> list[Known]:
         numbered, damaged = self._read_rows(part)
         if part.page:
             try:
@@ -268,16 +268,16 @@ class Recording:
                 damaged.append((row[0], error))
         return found, damaged
 
-    def _decoded(self, question: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
+    def _decoded(self, query: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
         """Return the events of a query. `+seq` in it prevents a search by number, which damaged numbers would break."""
         found = []
-        for row in self._rows.ask(question, values):
+        for row in self._rows.ask(query, values):
             try:
                 found.append(from_row(row))
             except Damaged:
                 # Reading the range reports the damage, with its time.
-                for part in self._parts(row[0])[:1]:
-                    self._read(part)
+                for part in self._ranges_from(row[0])[:1]:
+                    self._range(part)
         return found
 
     def _read_notes(self) -> list[Note]:
@@ -299,9 +299,9 @@ class Recording:
 
     def _study(self, last: int) -> StudyState | None:
         """Return the progress of the study up to event `last`. Its events are rows, not packed in pages."""
-        marks = ",".join("?" * len(_STUDY))
+        marks = ",".join("?" * len(_STUDY_KINDS))
         return fold_all(
-            self._decoded(f"{EVENTS} WHERE +seq <= ? AND kind IN ({marks}) ORDER BY seq", (last, *_STUDY))
+            self._decoded(f"{EVENTS} WHERE +seq <= ? AND kind IN ({marks}) ORDER BY seq", (last, *_STUDY_KINDS))
         ).study
 
     def _part(self, number: int) -> bytes:

@@ -21,7 +21,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording.redaction import Redactor
 
 # A header whose name contains one of these words is a secret.
-_TELLING = ("auth", "cookie", "token", "secret", "key", "session", "password", "credential")
+_SECRET_WORDS = ("auth", "cookie", "token", "secret", "key", "session", "password", "credential")
 
 
 class Secrets:
@@ -71,13 +71,13 @@ class Secrets:
             return replace(event, value=REDACTED)
         if isinstance(event, ChangeBegun) and any(setting.knob in self._knobs for setting in event.settings):
             return replace(
-                event, settings=tuple(map(self._hidden, event.settings)), diff=REDACTED if event.diff else ""
+                event, settings=tuple(map(self._redacted, event.settings)), diff=REDACTED if event.diff else ""
             )
         if isinstance(event, RoundsBegun):
-            return replace(event, settings=tuple(map(self._hidden, event.settings)))
+            return replace(event, settings=tuple(map(self._redacted, event.settings)))
         return event
 
-    def _hidden(self, setting: Setting) -> Setting:
+    def _redacted(self, setting: Setting) -> Setting:
         if setting.knob not in self._knobs:
             return setting
         self._learn(*(value for value in (setting.old, setting.new) if value))
@@ -109,7 +109,7 @@ class Secrets:
             self._learn(base64.b64encode(login.encode()).decode())
 
     def _learn_header(self, name: str, value: str) -> None:
-        if not any(word in name.lower() for word in _TELLING):
+        if not any(word in name.lower() for word in _SECRET_WORDS):
             return
         self._learn(value)
         scheme, space, rest = value.partition(" ")

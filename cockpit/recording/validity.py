@@ -14,9 +14,9 @@ from cockpit.model.hosts import HostReading
 
 # Maximum duration of a session (s).
 LONGEST = 1e8
-_INT = 1 << 63
+_INT64_LIMIT = 1 << 63
 # Limit of the counts of a histogram.
-_MOST = 1 << 60
+_COUNT_LIMIT = 1 << 60
 # Fields that are indexes, counts or times: at least 0, and less than this.
 BOUNDS: Mapping[str, float] = {
     "t": LONGEST,
@@ -59,7 +59,7 @@ def checked_event(event: AnyEvent) -> AnyEvent:
             _check(getattr(reading, field), "")
         for one in reading.processes:
             numbers = (one.pid, one.ppid, one.start, one.utime, one.stime, one.threads, one.vsz, one.rss, one.shared)
-            if min(numbers) < -_INT or max(numbers) >= _INT:
+            if min(numbers) < -_INT64_LIMIT or max(numbers) >= _INT64_LIMIT:
                 raise ValueError("a number of a process has more than 64 bits")
     return checked(event)
 
@@ -88,7 +88,7 @@ def check_histogram(histogram: Histogram) -> None:
         raise ValueError("a histogram has different numbers of buckets and counts")
     if len(indices) and (indices[0] < 0 or indices[-1] > HIGHEST_INDEX or (indices[1:] <= indices[:-1]).any()):
         raise ValueError("a histogram has buckets out of range")
-    if (counts < 1).any() or counts.sum(dtype=np.float64) >= _MOST or not 0 <= histogram.count < _MOST:
+    if (counts < 1).any() or counts.sum(dtype=np.float64) >= _COUNT_LIMIT or not 0 <= histogram.count < _COUNT_LIMIT:
         raise ValueError("a histogram has counts out of range")
     for value in (histogram.total_ns, histogram.min_ns, histogram.max_ns):
         _check_number(value)
@@ -96,7 +96,7 @@ def check_histogram(histogram: Histogram) -> None:
 
 def _check_number(value: float) -> None:
     # Without conversion: an integer may be too large for a float.
-    if not -_INT <= value < _INT:
+    if not -_INT64_LIMIT <= value < _INT64_LIMIT:
         raise ValueError("a number does not fit into 64 bits")
 
 

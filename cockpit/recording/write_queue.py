@@ -21,7 +21,7 @@ LIMIT = 200_000
 # Further units for events that are not frequent: runs, changes, notes.
 RESERVE = 20_000
 # Maximum number of gaps; further ones extend the last.
-_MOST_GAPS = 50
+_GAPS_LIMIT = 50
 
 
 class Gap(NamedTuple):
@@ -110,14 +110,14 @@ class WriteQueue:
         self._released += units
 
     def _has_room(self, frequent: bool, size: int) -> bool:
-        wanted = self.weight + size
+        needed = self.weight + size
         if not frequent:
-            return wanted <= self._limit + self._reserve
-        return wanted <= (self._limit // 2 if self._dropping else self._limit)
+            return needed <= self._limit + self._reserve
+        return needed <= (self._limit // 2 if self._dropping else self._limit)
 
     def _drop(self, number: int, event: AnyEvent) -> None:
         *before, last = self.gaps or (Gap(number, event.t, event.t, 0),)
-        if not self._dropping and self.gaps and len(self.gaps) < _MOST_GAPS:
+        if not self._dropping and self.gaps and len(self.gaps) < _GAPS_LIMIT:
             before, last = [*self.gaps], Gap(number, event.t, event.t, 0)
         self._dropping = True
         last = last._replace(begin=min(last.begin, event.t), end=max(last.end, event.t), lost=last.lost + 1)

@@ -42,10 +42,10 @@ class RecordingWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._numbered = 0
-        self._newest: Page | None = None
+        self._last_number = 0
+        self._latest_page: Page | None = None
         # At the last page: its last event, its time (session s), and the weight queued so far.
-        self._page_from = (0, 0.0, 0)
+        self._page_start = (0, 0.0, 0)
         self._backlog = WriteQueue()
         self._rows: list[Row] = []
         # Weight of the rows.
@@ -53,7 +53,7 @@ class RecordingWriter:
         self._database = _create(path)
         self._status = RecordingStatus(path)
         # Start time of a write in progress, else None.
-        self._requested: float | None = None
+        self._write_began: float | None = None
         self._builder = PageBuilder(self._database)
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -64,8 +64,8 @@ class RecordingWriter:
 
     @property
     def trouble(self) -> str:
-        requested, status = self._requested, self._status
-        if requested is not None and time.monotonic() - requested >= STALLED:
+        began, status = self._write_began, self._status
+        if began is not None and time.monotonic() - began >= STALLED:
             held = clock(status.held)
             return f"{self._path.name}: the disk does not respond; the session is recorded up to {held}"
         return status.words
@@ -80,22 +80,22 @@ class RecordingWriter:
         return tuple(gap.words for gap in self._backlog.gaps)
 
     def record(self, events: Sequence[AnyEvent]) -> None:
-        first = self._numbered + 1
-        self._numbered += len(events)
+        first = self._last_number + 1
+        self._last_number += len(events)
         self._backlog.offer(list(enumerate(events, first)))
 
     def settle(self, state: State) -> None:
-        self._newest = Page(self._numbered, state)
-        _, instant, units = self._page_from
+        self._latest_page = Page(self._last_number, state)
+        _, instant, units = self._page_start
         due = state.t - instant >= PAGE_SECONDS or self._backlog.given - units >= PAGE_WEIGHT
-        if due and self._backlog.offer_page(self._newest):
-            self._page_from = (self._numbered, state.t, self._backlog.given)
+        if due and self._backlog.offer_page(self._latest_page):
+            self._page_start = (self._last_number, state.t, self._backlog.given)
 
     def close(self) -> None:
         """Write the remaining events, and merge the -wal into the file."""
         if self._thread.is_alive():
-            if self._newest is not None and self._newest.last == self._numbered > self._page_from[0]:
-                self._backlog.offer_page(self._newest)
+            if self._latest_page is not None and self._latest_page.last == self._last_number > self._page_start[0]:
+                self._backlog.offer_page(self._latest_page)
             self._backlog.end()
             # A hanging file system must not block the session forever.
             self._thread.join(PATIENCE)
@@ -113,13 +113,13 @@ class RecordingWriter:
                     self._write(item if isinstance(item, Page) else None)
                     due = time.monotonic() + COMMIT_EVERY
             except Exception as error:
-                self._lose(error)
+                self._drop_rows(error)
         try:
-            self._requested = time.monotonic()
+            self._write_began = time.monotonic()
             self._finish()
         except Exception as error:
-            self._lose(error)
-        self._requested = None
+            self._drop_rows(error)
+        self._write_began = None
         self._status.over = True
 
     def _take(self, batch: WriteBatch) -> None:
@@ -135,13 +135,13 @@ class RecordingWriter:
                 self._builder.take(number, event)
 
     def _write(self, page: Page | None) -> None:
-        self._requested = time.monotonic()
+        self._write_began = time.monotonic()
         self._commit()
         if page and not self._rows:
             self._build_page(page)
-        self._requested = None
+        self._write_began = None
 
-    def _lose(self, error: Exception) -> None:
+    def _drop_rows(self, error: Exception) -> None:
         """Drop the current rows after an unexpected error, and report it."""
         self._status.lost += len(self._rows)
         self._status.fault = f"the recorder failed: {type(error).__name__}: {words(error)}"
@@ -149,7 +149,7 @@ class RecordingWriter:
 
     def _clear(self) -> None:
         self._backlog.release(self._weight)
-        self._rows, self._weight, self._requested = [], 0, None
+        self._rows, self._weight, self._write_began = [], 0, None
         self._status.waiting = 0
 
     def _commit(self) -> None:

@@ -232,9 +232,7 @@ def test_what_ships_reads_in_both_forms(path: Path) -> None:
 def test_a_value_that_is_only_written_needs_its_action_before_each_variant() -> None:
     base = BASE.replace('directive = "K"\ntest = "t"\nreload = "r"', 'kind = "keyvalue"\nkey = "K"\naction = "empty"')
     variants = VARIANTS.replace('url = "http://web2"\n', 'set = { K = "2" }\n')
-    with pytest.raises(
-        ProfileError, match=r"study\.variant a\.set: K is written but not activated; use a knob with"
-    ):
+    with pytest.raises(ProfileError, match=r"study\.variant a\.set: K is written but not activated; use a knob with"):
         parse_profile(base + "[study]\n" + variants, "x", "x.toml")
     whole = variants.replace('set = { K = "1" }', 'set = { K = "1" }\nbefore = ["empty"]')
     assert parse_profile(base + "[study]\n" + whole, "x", "x.toml").study
