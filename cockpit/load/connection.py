@@ -131,7 +131,7 @@ class Connection(LoadSocket):
             self.on_response(mask, now)
 
     def _send_rest(self, sent: int, mask: int, now: float) -> None:
-        """Send the rest of a request that did not fit into the send buffer, and read a response meanwhile."""
+        """Send the rest of a request that did not fit into the send buffer; also read an early response."""
         self.counts.sent_bytes += sent
         self._unsent = memoryview(self._request)[sent:]
         self._handlers[self._fd] = self.on_both

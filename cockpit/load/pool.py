@@ -153,7 +153,7 @@ class LoadRun:
         if asked is None or other is not None:
             raise UsageError(f"this run has a {name}: only the {name} can be changed")
         if not 0 < asked < math.inf:
-            raise UsageError(f"{name} is {asked}; it must be more than 0")
+            raise UsageError(f"{name} {asked}: must be more than 0")
         if concurrency is None:
             return
         workers = len(self._workers)

@@ -84,8 +84,8 @@ def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
         target = target_of(request.url)
         if (target.host, target.port, target.secure) != (first.host, first.port, first.secure):
             raise UsageError(
-                f"request {request.name!r} goes to {target.authority} and {plan.mix[0].name!r} to {first.authority}:"
-                " all requests of a run must have the same target"
+                f"request {request.name!r} has the target {target.authority}, {plan.mix[0].name!r} {first.authority};"
+                " use the same target for all requests of a run"
             )
     return plan.mix
 

@@ -45,7 +45,8 @@ class ExpectSection(Section, frozen=True, kw_only=True):
 
 
 class TargetSection(Section, frozen=True, kw_only=True):
-    """The target. `urls`: a pattern of paths (`/img/{00001..15000}.jpg`), or a file with one path per line."""
+    """The target. `urls`: a pattern of paths (`/img/{00001..15000}.jpg`), or a file with one path per line, sent in
+    `order`."""
 
     url: str
     urls: str | None = None

@@ -78,8 +78,7 @@ def _compacted(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTicks, T
 
 
 def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
-    """Group consecutive ticks of a worker and second, with the same bottlenecks of the generator, in which the server
-    equally responds or does not."""
+    """Group consecutive ticks of a worker by second, bottleneck of the generator, and whether the server responds."""
 
     def piece(one: NumberedTick) -> tuple[int, int, tuple[bool, bool], bool]:
         tick = one[1]

@@ -54,7 +54,7 @@ def test_runs_are_recorded_renamed_deleted_and_pruned(url: str, cockpit: Cockpit
     assert [run["completed"] for run in json.loads(report.stdout)] == [50]
     assert cockpit("recordings", "rename", name, "before").returncode == 0
     assert "before" in cockpit("recordings", "list").stdout
-    assert cockpit("recordings", "delete", "before", "nothing").stderr.startswith("cockpit: nothing: no recording")
+    assert cockpit("recordings", "delete", "before", "nothing").stderr.startswith("cockpit: nothing: no such recording")
     assert len(listed(cockpit)) == 3
     assert cockpit("recordings", "delete", "before").stdout.startswith("deleted before: ")
     assert cockpit("recordings", "prune").returncode == 2

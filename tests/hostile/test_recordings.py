@@ -82,15 +82,21 @@ def cockpit_in_512_mib(*arguments: str | Path) -> subprocess.CompletedProcess[st
 
 
 FOREIGN = {
-    "a view": (("DROP TABLE notes", "CREATE VIEW notes AS SELECT 1.0 t, 'x' text, 1.0 wall"), "holds a view 'notes'"),
-    "a trigger": (("CREATE TRIGGER x AFTER INSERT ON notes BEGIN DELETE FROM events; END",), "holds a trigger 'x'"),
-    "a virtual table": (("DROP TABLE notes", "CREATE VIRTUAL TABLE notes USING fts5(t, text, wall)"), "holds a table"),
+    "a view": (
+        ("DROP TABLE notes", "CREATE VIEW notes AS SELECT 1.0 t, 'x' text, 1.0 wall"),
+        "unexpected view 'notes'",
+    ),
+    "a trigger": (("CREATE TRIGGER x AFTER INSERT ON notes BEGIN DELETE FROM events; END",), "unexpected trigger 'x'"),
+    "a virtual table": (
+        ("DROP TABLE notes", "CREATE VIRTUAL TABLE notes USING fts5(t, text, wall)"),
+        "unexpected table",
+    ),
     "a generated column": (
         ("DROP TABLE parts", "CREATE TABLE parts (id INTEGER PRIMARY KEY, body AS (zeroblob(900000000)))"),
         "unexpected columns in table 'parts'",
     ),
-    "an index on an expression": (("CREATE INDEX i ON events (abs(t))",), "holds a index 'i'"),
-    "a further table": (("CREATE TABLE more (x)",), "holds a table 'more'"),
+    "an index on an expression": (("CREATE INDEX i ON events (abs(t))",), "unexpected index 'i'"),
+    "a further table": (("CREATE TABLE more (x)",), "unexpected table 'more'"),
     "no events": (("DROP TABLE events",), "missing table 'events'"),
 }
 

@@ -146,7 +146,7 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (TARGET + '[load]\nbody_file = "none"', "load.body_file: none: no such file"),
-        (TARGET + '[load]\nbody = "a"\nbody_file = "b"', "load: found body and body_file"),
+        (TARGET + '[load]\nbody = "a"\nbody_file = "b"', "load: body conflicts with body_file"),
         (TARGET + '[load]\nauth = "me:a"\nheaders = {authorization = "b"}', "load.auth: conflicts with the header"),
         (TARGET + '[load]\nauth = "me"', "load.auth: found no colon; allowed: user:password"),
         (TARGET + "[load]\nstages = [{duration = 5}]", "load.stages: found a load level without exactly one of"),
@@ -155,7 +155,7 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
         (TARGET + 'urls = "none"', "target.urls: none: no such file"),
         (TARGET + '[target.expect]\nmatches = "("', "target.expect.matches: found '('"),
         (TARGET + '[tls]\nkey = "k"', "tls.key: k: no such file"),
-        (TARGET + '[load]\nthink_time = "2s to 1s"', "load.think_time: found '2s to 1s'; allowed: 0.5s, or a range"),
+        (TARGET + '[load]\nthink_time = "2s to 1s"', "load.think_time: found '2s to 1s'; allowed: e.g. 0.5s"),
         (
             TARGET + "[load]\nthink_time = 1\nrate = 5",
             "load.think_time: found beside a rate or a log; allowed: closed load",

@@ -158,7 +158,7 @@ def test_a_grid() -> None:
         ("[study]\nsettle = {}", "study: unknown key 'settle'"),
         ("[study]\nrounds = 0", "study.rounds: found 0; allowed: a whole number >= 1"),
         ("[study]\nrounds = 51", "study.rounds: found 51; allowed: a whole number <= 50"),
-        ('[study]\njudge = ["web9.cpu.busy"]', "study.judge: found 'web9.cpu.busy'; allowed: metrics as thresholds"),
+        ('[study]\njudge = ["web9.cpu.busy"]', "study.judge: found 'web9.cpu.busy'; allowed: metrics as in thresholds"),
         ("[study]\nlevels = [8, 8]", "study.levels: found '8' twice"),
         ('[[study.variant]]\nname = "A/A control"', "study.variant.name: found 'A/A control'; allowed: any other"),
         ('[[study.variant]]\nname = "a"\nrate = 5', "study.variant a.rate: found without load.rate"),
@@ -191,7 +191,7 @@ def test_a_grid() -> None:
             '[study]\ncompare = [["a", "z"]]\n' + VARIANTS,
             "study.compare: found 'z'; allowed: variants of this file (a, b)",
         ),
-        ('[study]\nwatch = ["web9.cpu.idle"]', "study.watch: found 'web9.cpu.idle'; allowed: metrics as thresholds"),
+        ('[study]\nwatch = ["web9.cpu.idle"]', "study.watch: found 'web9.cpu.idle'; allowed: metrics as in thresholds"),
         ('[study]\nwatch = ["speed"]', "study.watch: found 'speed'"),
         (
             '[[study.observe]]\nname = "l"\nhost = "h"\ncommand = "c"',
