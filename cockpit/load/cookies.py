@@ -45,7 +45,7 @@ class CookieJar:
         for line in head.splitlines():
             name, _, value = line.partition(b":")
             if name.lower() == b"set-cookie":
-                cookie = self._parsed(value, target.partition(b"?")[0], now)
+                cookie = self._parse_cookie(value, target.partition(b"?")[0], now)
                 if cookie is not None:
                     self._keep(cookie, now)
 
@@ -66,7 +66,7 @@ class CookieJar:
         while len(self._cookies) > MOST_COOKIES or sum(map(_size, self._cookies.values())) > MOST_BYTES:
             del self._cookies[next(iter(self._cookies))]
 
-    def _parsed(self, text: bytes, path: bytes, now: float) -> Cookie | None:
+    def _parse_cookie(self, text: bytes, path: bytes, now: float) -> Cookie | None:
         """Return the cookie of a Set-Cookie value; None if it is malformed, too long, or for another host."""
         pair, _, attributes = text.partition(b";")
         name, equals, value = (part.strip() for part in pair.partition(b"="))

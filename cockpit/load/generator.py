@@ -37,11 +37,11 @@ def read_machine(t: float, workers: Iterable[int]) -> GeneratorSample:
         t=t,
         cpus=psutil.cpu_count() or 1,
         times=MachineTimes(**counted),
-        own=round(used + sum(map(_used, workers)), 5),
+        own=round(used + sum(map(_cpu_seconds, workers)), 5),
     )
 
 
-def _used(pid: int) -> float:
+def _cpu_seconds(pid: int) -> float:
     """Return the CPU time (s) of a process; 0 after it has exited, when its time is part of that of the children."""
     import psutil
 

@@ -85,30 +85,30 @@ class TlsSocket:
     def shake_hands(self) -> None:
         """Continue the handshake; returns when it is complete. Raises BlockingIOError before that."""
         try:
-            self._translated(self._socket.do_handshake)
+            self._translate_errors(self._socket.do_handshake)
         except ssl.SSLEOFError as error:
             raise OSError(TLS_TROUBLE, _reason(error)) from None
 
     def send(self, data: bytes | memoryview) -> int:
         try:
-            return int(self._translated(self._socket.send, data))
+            return int(self._translate_errors(self._socket.send, data))
         except ssl.SSLEOFError:
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
 
     def recv(self, size: int) -> bytes:
         try:
-            data: bytes = self._translated(self._socket.recv, size)
+            data: bytes = self._translate_errors(self._socket.recv, size)
         except ssl.SSLEOFError as error:
-            raise self._cut(error) from None
+            raise self._end_error(error) from None
         return data
 
     def recv_into(self, buffer: bytearray) -> int:
         try:
-            return int(self._translated(self._socket.recv_into, buffer))
+            return int(self._translate_errors(self._socket.recv_into, buffer))
         except ssl.SSLEOFError as error:
-            raise self._cut(error) from None
+            raise self._end_error(error) from None
 
-    def _cut(self, error: ssl.SSLEOFError) -> OSError:
+    def _end_error(self, error: ssl.SSLEOFError) -> OSError:
         """Distinguish an end without close_notify from a reset, which the ssl module reports as the same exception.
 
         OpenSSL 3 sets a reason for the end, and sends an alert, which makes a closed server reset the connection.
@@ -125,7 +125,7 @@ class TlsSocket:
         self._socket.close()
 
     @staticmethod
-    def _translated(function: Any, *arguments: Any) -> Any:
+    def _translate_errors(function: Any, *arguments: Any) -> Any:
         try:
             return function(*arguments)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):

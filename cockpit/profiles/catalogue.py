@@ -63,7 +63,7 @@ def shipped_folder() -> Path | None:
 
 def find(name: str) -> Path | None:
     """Return the path of a profile by name: a shipped profile, else the user's; None if there is none."""
-    return next(iter(_named(name)), None)
+    return next(iter(_paths_named(name)), None)
 
 
 def passed_over(name: str) -> list[Path]:
@@ -72,15 +72,15 @@ def passed_over(name: str) -> list[Path]:
         return []
     here = (f"./{name}", f"./{name}{SUFFIX}", f"./profiles/{name}{SUFFIX}")
     local = [Path(path) for path in here if os.path.isfile(path)]  # noqa: PTH113
-    known = [path.resolve() for path in _named(name)[:1]]
-    return [path for path in (*_named(name)[1:], *local) if path.resolve() not in known]
+    known = [path.resolve() for path in _paths_named(name)[:1]]
+    return [path for path in (*_paths_named(name)[1:], *local) if path.resolve() not in known]
 
 
 def names() -> list[str]:
     return sorted({path.stem for folder in _named_folders() for path in _files(folder)})
 
 
-def _named(name: str) -> list[Path]:
+def _paths_named(name: str) -> list[Path]:
     if not _is_name(name):
         return []
     paths = (folder / f"{name}{SUFFIX}" for folder in _named_folders())

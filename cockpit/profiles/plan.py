@@ -56,7 +56,7 @@ def make_plan(
 ) -> LoadPlan:
     """Return the plan of the sections. `files` reads the files named in them. Raises Invalid."""
     url = checked_url(target.url)
-    shared = {name: _parsed(option, getattr(load, name)) for name, option in LOAD_OPTIONS.items()}
+    shared = {name: _parse_option(option, getattr(load, name)) for name, option in LOAD_OPTIONS.items()}
     stages = tuple(map(_stage, load.stages))
     replay = replay_of(load.replay_log, load.replay_speed, files)
     if not (shared["requests"] or shared["duration"] or stages or target.order == "once" or replay):
@@ -212,7 +212,7 @@ def _stage(level: LoadLevel) -> Stage:
     return Stage(duration=seconds, concurrency=level.concurrency, rate=level.rate)
 
 
-def _parsed(option: LoadOption, value: Any) -> Any:
+def _parse_option(option: LoadOption, value: Any) -> Any:
     """Return a value of [load] in the form of a plan. Durations and counts may be strings. Raises Invalid."""
     key = f"load.{option.name}"
     if option.parser in ("seconds", "wait"):

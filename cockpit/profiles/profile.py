@@ -34,8 +34,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """A profile. `name` is the file name without suffix. `thresholds` and `abort_on` are expressions, not parsed yet;
     the other keys of [check] are as in the file, `cap` in seconds.
 
-    `short_study` is the study with the values of [study.short], if there are any. Both studies are None without [study].
-    The load generators are the `generators`, or the workers of the Dask scheduler at `cluster`, or this machine.
+    `short_study` is the study with the values of [study.short], if there are any. Both are None without [study]. The
+    load generators are the `generators`, or the workers of the Dask scheduler at `cluster`, or this machine.
     `source` is None if the profile was not read from a file.
     """
 

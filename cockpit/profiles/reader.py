@@ -52,7 +52,7 @@ def read_profile(path: Path) -> Profile:
     except UnicodeDecodeError:
         raise ProfileError(f"{path}: is not UTF-8 text; a profile is a TOML file") from None
     files = FolderFiles(path.parent)
-    profile = _parsed(text, path.stem, str(path), files)
+    profile = _parse(text, path.stem, str(path), files)
     source = ProfileSource(str(path.absolute()), digest_of(content, files.digests), tuple(sorted(files.digests)))
     return replace(profile, source=source)
 
@@ -65,7 +65,7 @@ def digest_of(content: bytes, files: Mapping[str, str]) -> str:
 
 def parse_profile(text: str, name: str, file: str, folder: Path = Path()) -> Profile:
     """Parse a profile. `file` is its name in errors, `folder` the base of relative file names. Raises ProfileError."""
-    return _parsed(text, name, file, FolderFiles(folder))
+    return _parse(text, name, file, FolderFiles(folder))
 
 
 def _check_keys(text: str) -> None:
@@ -81,7 +81,7 @@ def _check_keys(text: str) -> None:
             raise ValueError(f"a key of more than {_PARTS_LIMIT} parts (at line {line})")
 
 
-def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
+def _parse(text: str, name: str, file: str, files: FolderFiles) -> Profile:
     try:
         _check_keys(text)
         data = tomllib.loads(text)

@@ -66,14 +66,14 @@ def compacted(ticks: Iterable[NumberedTick], state: State) -> list[tuple[Segment
     for number, tick in ticks:
         at = segment_of(state, tick)
         segments.setdefault(-1 if at is None else at, []).append((number, tick))
-    return [_compacted(at, found) for at, found in segments.items()]
+    return [_compact_segment(at, found) for at, found in segments.items()]
 
 
-def _compacted(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTicks, Totals]:
+def _compact_segment(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTicks, Totals]:
     totals = _totals([tick for _, tick in ticks])
     # The first tick stays separate: it may start the segment, at the time of other samples.
     pieces = [ticks[:1], *_pieces(ticks[1:])]
-    joined = sorted((piece[-1][0], _joined([tick for _, tick in piece], totals.latency)) for piece in pieces)
+    joined = sorted((piece[-1][0], _merge_ticks([tick for _, tick in piece], totals.latency)) for piece in pieces)
     return SegmentTicks(segment, tuple(number for number, _ in joined), tuple(tick for _, tick in joined)), totals
 
 
@@ -88,7 +88,7 @@ def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
     return [list(some) for _, some in groupby(by_worker, piece)]
 
 
-def _joined(ticks: Sequence[Tick], latency: str) -> Tick:
+def _merge_ticks(ticks: Sequence[Tick], latency: str) -> Tick:
     """Merge ticks of one worker. Of the histograms only lag is kept, and the latency in coarse buckets."""
     kept = {name: Histogram.merged(getattr(tick, name) for tick in ticks) for name in (latency, "lag")}
     kept[latency] = kept[latency].coarse()

@@ -25,7 +25,7 @@ _LAST = LONGEST
 _POINTS_PER_SECOND = 100
 _ITEMS_PER_PAGE = 200_000
 # Maximum lag (s) of the end of a page behind its seconds.
-_SLACK = 60.0
+_CLOCK_SLACK = 60.0
 
 
 class _PageRow(NamedTuple):
@@ -98,18 +98,18 @@ class Index:
             page, grown = msgspec.convert(place, _PageRow), msgspec.json.decode(text, type=Grown)
         if page.first <= before.last or page.last < page.first or not before.end <= page.begin <= page.end < _LAST:
             raise Damaged("a page is out of order")
-        if not self._can_have_grown(page, grown):
+        if not self._is_plausible(page, grown):
             raise Damaged("a page has more seconds or points than fit into its time range")
         return page, grown
 
-    def _can_have_grown(self, page: _PageRow, grown: Grown) -> bool:
+    def _is_plausible(self, page: _PageRow, grown: Grown) -> bool:
         """Return whether the numbers of seconds and points are possible for one page, and for the session so far."""
         self._counted["", 1] = self._counted.get(("", 1), 0) + grown.seconds
         for name, count in grown.points.items():
             self._counted[name, _POINTS_PER_SECOND] = self._counted.get((name, _POINTS_PER_SECOND), 0) + count
         each = (grown.seconds, *grown.points.values())
         most = all(0 <= count <= _ITEMS_PER_PAGE for count in each)
-        return most and all(count <= (page.end + _SLACK) * rate for (_, rate), count in self._counted.items())
+        return most and all(count <= (page.end + _CLOCK_SLACK) * rate for (_, rate), count in self._counted.items())
 
     def _read_unpacked(self) -> list[EventRange]:
         """Return the ranges of rows that are in no page: after the last page, or too many to be packed."""

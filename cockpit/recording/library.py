@@ -194,12 +194,12 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
 
 def recent(most: int) -> list[Recent]:
     """Return the `most` files with the latest modification, the newest session first."""
-    found = sorted(_written(), key=lambda entry: -entry[0])[:most]
+    found = sorted(_modification_times(), key=lambda entry: -entry[0])[:most]
     entries = [_with_metrics(about(path)) for _, path in found]
     return sorted(entries, key=lambda one: (-one.kept.began, one.kept.name))
 
 
-def _written() -> list[tuple[float, Path]]:
+def _modification_times() -> list[tuple[float, Path]]:
     """Return the files of the library, each with its modification time (epoch s)."""
     found = []
     for path in folder().glob(f"*{SUFFIX}"):

@@ -63,16 +63,18 @@ class PageReader:
 
     def points(self, host: str, last: int) -> Series[HostPoint]:
         chunks = [
-            LazyChunk(self, at, grown.points[host], host) for at, grown in self._upto(last) if host in grown.points
+            LazyChunk(self, at, grown.points[host], host)
+            for at, grown in self._growth_up_to(last)
+            if host in grown.points
         ]
         return Series(tuple(chunks), ())
 
     def seconds(self, last: int) -> Series[LoadSecond]:
         """Return the closed seconds up to page `last`, inclusive."""
-        chunks = [LazyChunk(self, at, grown.seconds) for at, grown in self._upto(last) if grown.seconds]
+        chunks = [LazyChunk(self, at, grown.seconds) for at, grown in self._growth_up_to(last) if grown.seconds]
         return Series(tuple(chunks), ())
 
-    def _upto(self, last: int) -> Iterator[tuple[int, Grown]]:
+    def _growth_up_to(self, last: int) -> Iterator[tuple[int, Grown]]:
         return iter(enumerate(self._index.grown[: last + 1]))
 
     def series(self, place: int) -> PageSeries:
@@ -88,7 +90,7 @@ class PageReader:
                 raise Damaged("a series has an unexpected length")
         except Damaged as error:
             self._rows.report_page(page.begin, page.end, error)
-            return _unknown(page, grown)
+            return _empty_series(page, grown)
         return found
 
 
@@ -111,7 +113,7 @@ class LazyChunk:
         return series.seconds if self._host is None else series.points[self._host]
 
 
-def _unknown(page: EventRange, grown: Grown) -> PageSeries:
+def _empty_series(page: EventRange, grown: Grown) -> PageSeries:
     """Return empty seconds and points in place of those of a damaged page."""
     none = MemoryUse(0, 0, 0, 0, 0, 0)
     seconds = tuple(

@@ -134,7 +134,7 @@ class Recording:
     @property
     def ended(self) -> bool:
         """Return whether the session was closed."""
-        return bool(self._decoded(f"{EVENTS} WHERE kind = 'session_ended' LIMIT 1"))
+        return bool(self._decode_rows(f"{EVENTS} WHERE kind = 'session_ended' LIMIT 1"))
 
     def refresh(self) -> bool:
         """Read the events written since the last call; return whether there were any."""
@@ -169,7 +169,7 @@ class Recording:
         """Return the events after `number`, except frequent ones: ticks, samples, status pages, lines of tails."""
         marks = ",".join("?" * len(FREQUENT_KINDS))
         query = f"{EVENTS} WHERE +seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
-        return self._decoded(query, (number, *FREQUENT_KINDS))
+        return self._decode_rows(query, (number, *FREQUENT_KINDS))
 
     def anchor(self, t: float) -> Anchor:
         """Return the latest checkpoint at or before `t`, with its notes; BEGINNING if there is none."""
@@ -197,7 +197,7 @@ class Recording:
     def times_of(self, kinds: Sequence[str]) -> list[float]:
         """Return the times of all events of these kinds, ascending. Only for infrequent kinds."""
         marks = ",".join("?" * len(kinds))
-        times = [event.t for event in self._decoded(f"{EVENTS} WHERE kind IN ({marks})", kinds)]
+        times = [event.t for event in self._decode_rows(f"{EVENTS} WHERE kind IN ({marks})", kinds)]
         return sorted([*times, *(note.t for note in self.notes)] if "note" in kinds else times)
 
     def annotate(self, t: float, text: str) -> Note:
@@ -268,7 +268,7 @@ class Recording:
                 damaged.append((row[0], error))
         return found, damaged
 
-    def _decoded(self, query: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
+    def _decode_rows(self, query: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
         """Return the events of a query. `+seq` in it prevents a search by number, which damaged numbers would break."""
         found = []
         for row in self._rows.ask(query, values):
@@ -301,7 +301,7 @@ class Recording:
         """Return the progress of the study up to event `last`. Its events are rows, not packed in pages."""
         marks = ",".join("?" * len(_STUDY_KINDS))
         return fold_all(
-            self._decoded(f"{EVENTS} WHERE +seq <= ? AND kind IN ({marks}) ORDER BY seq", (last, *_STUDY_KINDS))
+            self._decode_rows(f"{EVENTS} WHERE +seq <= ? AND kind IN ({marks}) ORDER BY seq", (last, *_STUDY_KINDS))
         ).study
 
     def _part(self, number: int) -> bytes:
