@@ -1,4 +1,4 @@
-"""Requests in a chain: values taken from a response are filled into the following requests of the same user."""
+"""Chained requests: values taken from a response are inserted into the following requests of the same user."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from cockpit.load.request import request_parts, requests_of
 from cockpit.load.request_order import PlannedRequest
 from cockpit.model.load import LoadPlan, Request, Take
 
-# Bytes of a value, at most.
-_LONGEST = 4096
+# Maximum length of a value (bytes).
+_VALUE_LIMIT = 4096
 _VALUE = re.compile(rb"[ -~\x80-\xff]+")
 _LENGTH = re.compile(rb"(?i)(\r\nContent-Length:)[ \t]*\d+")
 
 
 def taken(take: Take, head: bytes, body: bytes) -> bytes | None:
-    """The value in a response; None if it has none that can be sent on one line."""
+    """Return the value in a response; None if it is missing, too long, or not a single line."""
     if take.source == "header":
-        value = _of_header(take.expression.lower().encode(), head)
+        value = _from_header(take.expression.lower().encode(), head)
     elif take.source == "json":
-        value = _of_json(take.expression, body)
+        value = _from_json(take.expression, body)
     else:
         found = re.compile(take.expression.encode()).search(body)
         value = (found[1] if found.re.groups else found[0]) if found else None
-    return value if value and len(value) <= _LONGEST and _VALUE.fullmatch(value) else None
+    return value if value and len(value) <= _VALUE_LIMIT and _VALUE.fullmatch(value) else None
 
 
-def _of_header(name: bytes, head: bytes) -> bytes | None:
+def _from_header(name: bytes, head: bytes) -> bytes | None:
     fields = (line.partition(b":") for line in head.splitlines()[1:])
     return next((value.strip() for field, _, value in fields if field.lower() == name), None)
 
 
-def _of_json(path: str, body: bytes) -> bytes | None:
-    """The text, number or boolean at a path of names and indexes, as in `items.0.id`."""
+def _from_json(path: str, body: bytes) -> bytes | None:
+    """Return the string, number or boolean at a path of names and indexes, e.g. `items.0.id`."""
     try:
         value: Any = msgspec.json.decode(body)
         for step in path.split("."):
@@ -50,29 +50,31 @@ def _of_json(path: str, body: bytes) -> bytes | None:
 
 
 class RequestTemplate:
-    """A request whose `{name}` are filled in; quoted in the path."""
+    """A request with placeholders `{name}`; values are percent-encoded in the path."""
 
     def __init__(self, request: Request, names: tuple[str, ...], *, keepalive: bool) -> None:
         self._pieces = request_parts(request, keepalive=keepalive)
         self._size = len(request.content)
         choice = "|".join(map(re.escape, names)).encode()
-        self._place = re.compile(rb"(?:\{|%7B)(" + choice + rb")(?:\}|%7D)")
+        self._placeholder = re.compile(rb"(?:\{|%7B)(" + choice + rb")(?:\}|%7D)")
         self.whole = b"".join(self._pieces)
-        self._constant = not names or self._place.search(self.whole) is None
+        self._constant = not names or self._placeholder.search(self.whole) is None
 
     def filled(self, values: Mapping[bytes, bytes]) -> bytes:
-        """The bytes to send. Raises KeyError for a missing value."""
+        """Return the bytes to send. Raises KeyError for a missing value."""
         if self._constant:
             return self.whole
         before, path, rest = self._pieces
-        path = self._place.sub(lambda found: quote_from_bytes(values[found[1]], safe="").encode(), path)
+        path = self._placeholder.sub(lambda found: quote_from_bytes(values[found[1]], safe="").encode(), path)
         split = len(rest) - self._size
-        head, body = (self._place.sub(lambda found: values[found[1]], part) for part in (rest[:split], rest[split:]))
+        head, body = (
+            self._placeholder.sub(lambda found: values[found[1]], part) for part in (rest[:split], rest[split:])
+        )
         return before + path + _LENGTH.sub(rb"\g<1> %d" % len(body), head, count=1) + body
 
 
 class ChainOrder:
-    """The requests of a chain, in the order of the plan for each user, with the members of `RequestOrder`."""
+    """The requests of a chain, in the order of the plan per user, with the members of `RequestOrder`."""
 
     only = None
 
@@ -87,7 +89,7 @@ class ChainOrder:
         self.largest = max(len(template.whole) for template in self._templates)
 
     def next_request(self, connection: Any) -> PlannedRequest:
-        """The next request of the user of a connection; the first one after the last, and after a failure."""
+        """Return the next request of a connection's user: the first one after the last one or after a failure."""
         user = connection.user
         step = user.step + 1 if user.succeeded and user.step + 1 < len(self._templates) else 0
         if step == 0:

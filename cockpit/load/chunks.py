@@ -9,8 +9,8 @@ from cockpit.load.failures import Malformed
 
 
 class _Message:
-    """Callbacks of llhttp. The parser refers to them and not vice versa: garbage collection is off in a worker, so a
-    cycle would stay in memory."""
+    """Callbacks of llhttp. They hold no reference to the parser: garbage collection is off in a worker, so a reference
+    cycle would never be freed."""
 
     __slots__ = ("body", "ended", "excess", "size")
 
@@ -34,14 +34,14 @@ class _Message:
 
 
 class Chunks:
-    """Finds the end of one chunked response after another."""
+    """Finds the ends of consecutive chunked responses."""
 
     __slots__ = ("_message", "_parser")
 
     def __init__(self) -> None:
-        self._renew()
+        self._new_parser()
 
-    def _renew(self) -> None:
+    def _new_parser(self) -> None:
         self._message = _Message()
         self._parser = httptools.HttpResponseParser(self._message)
 
@@ -55,11 +55,11 @@ class Chunks:
 
     @property
     def excess(self) -> bool:
-        """Whether bytes came after the end."""
+        """Whether there were bytes after the end."""
         return self._message.excess
 
     def begin(self, head: bytes, body: Body | None) -> None:
-        """Start a response with this head, which has been parsed before; its body goes to `body`."""
+        """Start a response with a head that was parsed before. `body` is updated with the body; None: no check."""
         message = self._message
         message.ended = message.excess = False
         message.size = 0
@@ -67,13 +67,13 @@ class Chunks:
         try:
             self._parser.feed_data(head)
         except httptools.HttpParserError:
-            # The parser expects nothing after the last response: that one came over another connection.
-            self._renew()
+            # After `Connection: close` the parser refuses further data, but this is a new connection.
+            self._new_parser()
             self._message.body = body
             self._parser.feed_data(head)
 
     def feed(self, data: bytes | memoryview) -> bool:
-        """Take the next piece; whether the response ends with it. Raises Malformed."""
+        """Parse the next piece; return whether the response is complete. Raises Malformed."""
         message = self._message
         try:
             self._parser.feed_data(data)

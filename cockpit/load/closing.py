@@ -1,31 +1,31 @@
-"""Servers that announce `Connection: close` and keep the connection open."""
+"""Detection of servers that announce `Connection: close` but keep the connection open."""
 
 from __future__ import annotations
 
-# Connections in a row that a server may leave open before the client stops waiting for it.
-_PATIENCE = 4
-# After that the client waits only on a sample of them, to see whether the server closes again.
-_PROBE = 1000
+# Consecutive connections that a server may leave open before the client stops waiting.
+_MAX_UNCLOSED = 4
+# After that, the client waits on every n-th connection only, to detect that the server closes again.
+_SAMPLE_INTERVAL = 1000
 
 
 class Closing:
-    """Decides whether the server gets time to close a connection first, so that its port rests there in TIME_WAIT.
+    """Decides whether to wait for the server to close a connection first, so that TIME_WAIT is on the server's side.
 
-    A server that does not close would hold up the next request each time.
+    With a server that does not close, each wait would delay the next request.
     """
 
     def __init__(self) -> None:
-        self._patience = _PATIENCE
+        self._remaining = _MAX_UNCLOSED
         self._skipped = 0
 
     def waits(self) -> bool:
-        if self._patience > 0:
+        if self._remaining > 0:
             return True
         self._skipped += 1
-        return self._skipped % _PROBE == 0
+        return self._skipped % _SAMPLE_INTERVAL == 0
 
     def closed(self) -> None:
-        self._patience = _PATIENCE
+        self._remaining = _MAX_UNCLOSED
 
     def expired(self) -> None:
-        self._patience -= 1
+        self._remaining -= 1

@@ -1,7 +1,7 @@
-"""One connection of the load: it carries one request at a time, over a socket that it keeps or reopens.
+"""A connection of the load: sends one request at a time, on a socket that is kept open or reopened.
 
-A socket is served by one handler at a time, called with the poller's events and the time of the wake-up. That time
-is the arrival time of a response: the time that this process spent on other responses is not the server's.
+A socket has one handler at a time, which is called with the poller's events and the time of the wake-up. That time is
+the arrival time of a response, so that latencies exclude the time spent on other responses of the same wake-up.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.responses import Head, ResponseReader
 from cockpit.model.load import ErrorKind
 
-# A small response takes one read of this size; the rest of a larger one is read into a shared buffer.
+# Size (bytes) of the first read, enough for a small response; the rest is read into a shared buffer.
 FIRST_READ = 16 * 1024
-_SCRATCH = bytearray(512 * 1024)
-# Reads in one go before other connections get their turn.
-_READS = 8
-# Time (s) for a server to close after its last response before the client does.
+_READ_BUFFER = bytearray(512 * 1024)
+# Maximum number of reads before other connections are served.
+_MAX_READS = 8
+# Time (s) that a server has to close a connection before the client closes it.
 LINGER = 0.1
 
 
 class Connection(LoadSocket):
-    """`counts` are the metrics of its requests.
+    """A connection; `counts` are the metrics of its current request.
 
-    `lingers_until` is finite while a finished connection waits for the server to close it first, so that the
-    port's TIME_WAIT is the server's, as it is with browsers and with ab.
+    `lingers_until` (s of time.monotonic()) is finite while the connection waits for the server to close it first, so
+    that TIME_WAIT is on the server's side, as with browsers and ab.
     """
 
     __slots__ = (
-        "_cut_off",
         "_end",
         "_first",
         "_known",
@@ -42,6 +41,7 @@ class Connection(LoadSocket):
         "_on_response",
         "_request",
         "_response",
+        "_send_error",
         "_size",
         "_unsent",
         "_whole",
@@ -52,13 +52,13 @@ class Connection(LoadSocket):
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> None:
         super().__init__(load)
         self.lingers_until = inf
-        # Made once: every access to a bound method makes a new object.
+        # Created once: every access to a bound method creates a new object.
         self._on_response: Handler = self.on_response
         self._response = ResponseReader(counts.heads)
         self._first = inf
         self._bind(counts)
         self.carry(counts, request)
-        self._fresh()
+        self._reset_response()
 
     def carry(self, counts: RequestMetrics, request: bytes) -> None:
         """Send this request from now on, counted in `counts`."""
@@ -75,19 +75,19 @@ class Connection(LoadSocket):
         self._whole: Callable[[float], None] = counts.whole.append
         self._end: Callable[[float], None] = counts.ends.append
 
-    def _fresh(self) -> None:
-        """No byte of a response has arrived yet."""
+    def _reset_response(self) -> None:
+        """Reset to the state before the first byte of a response."""
         if self._first != inf:
             self.counts.body += self._response.size
         self._first = inf
         self._unsent: memoryview | None = None
-        self._cut_off: ErrorKind | None = None
+        self._send_error: ErrorKind | None = None
         self._response.reset()
 
     # --- sending ---
 
     def begin(self, now: float) -> None:
-        """Start a request, now: on the open socket, or on a new one."""
+        """Start a request on the open socket, or on a new one."""
         self.started = now
         if self._fd < 0:
             self._connect(now)
@@ -98,7 +98,7 @@ class Connection(LoadSocket):
         except BlockingIOError:
             sent = 0
         except OSError:
-            # Not a byte of it was sent, so that any method may go over another connection.
+            # Nothing was sent, so that a request of any method may be sent on a new connection.
             self._tally.reconnects += 1
             self._reconnect()
             return
@@ -107,10 +107,10 @@ class Connection(LoadSocket):
         else:
             self._send_rest(sent, WRITABLE, self.started)
 
-    def _unconnected(self, kind: ErrorKind) -> None:
+    def _connect_failed(self, kind: ErrorKind) -> None:
         self.counts.failed(kind)
         self.started = inf
-        self._fresh()
+        self._reset_response()
         self._load.not_connected(self)
 
     def _ready(self, mask: int, now: float) -> None:
@@ -120,18 +120,18 @@ class Connection(LoadSocket):
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            self._broken(error)
+            self._transfer_failed(error)
             return
         if sent != self._size:
             self._send_rest(sent, mask, now)
             return
         self.counts.sent_bytes += sent
         if mask & (READABLE | HANGUP):
-            # Edge-triggered: this wake-up is the only one for data from before the request.
+            # Edge-triggered: there is no further wake-up for data that arrived before the request.
             self.on_response(mask, now)
 
     def _send_rest(self, sent: int, mask: int, now: float) -> None:
-        """The request did not fit into the socket's buffer: continue when it has room, and read until then."""
+        """Send the rest of a request that did not fit into the send buffer; also read an early response."""
         self.counts.sent_bytes += sent
         self._unsent = memoryview(self._request)[sent:]
         self._handlers[self._fd] = self.on_both
@@ -139,18 +139,18 @@ class Connection(LoadSocket):
         self.on_both(mask | WRITABLE, now)
 
     def on_both(self, mask: int, now: float) -> None:
-        """Send the rest of the request, or read a response that arrives before that."""
+        """Send the rest of the request, and read a response that arrives early."""
         while mask & WRITABLE and self._unsent:
             try:
                 sent = self._socket.send(self._unsent)
             except BlockingIOError:
                 break
             except OSError as error:
-                # A server may refuse a body and close; its response, if any, is more specific than the error.
+                # A server may refuse a body and close; a response is more specific than the error.
                 if not mask & READABLE:
-                    self._broken(error)
+                    self._transfer_failed(error)
                     return
-                self._cut_off = transfer_failure(error.errno)
+                self._send_error = transfer_failure(error.errno)
                 break
             self.counts.sent_bytes += sent
             self._unsent = self._unsent[sent:]
@@ -164,64 +164,64 @@ class Connection(LoadSocket):
     # --- receiving ---
 
     def on_response(self, mask: int, now: float) -> None:
-        """The start of a response; nearly always all of it, with a head seen before."""
+        """Read the start of a response: usually the complete response, with a head seen before."""
         try:
             data = self._socket.recv(FIRST_READ)
         except BlockingIOError:
             return
         except OSError as error:
-            self._broken(error)
+            self._transfer_failed(error)
             return
         lines = data[: data.find(b"\r\n\r\n") + 4]
         head = self._known(lines) or self._like_last(lines)
         if head is None or len(data) != head.total:
-            self._read_on(data, mask | self._drain, now)
+            self._read_rest(data, mask | self._drain, now)
             return
         head.hits += 1
         self._whole(now - self.started)
-        # A connection that the server closes with its response would never answer again.
+        # A connection that the server closed with its response cannot be reused.
         if head.reuse and not mask & HANGUP:
             self._load.next(self)
         else:
-            self._part(head, mask, now)
+            self._close_after_response(head, mask, now)
 
-    def _read_on(self, data: bytes, mask: int, now: float) -> None:
+    def _read_rest(self, data: bytes, mask: int, now: float) -> None:
         if not data:
-            self._ended_early()
+            self._closed_early()
             return
         self.counts.received += len(data)
         self._first = now
         self._handlers[self._fd] = self.on_more
-        # Edge-triggered: there is no second wake for an end that came together with the data.
+        # Edge-triggered: there is no further wake-up if the connection ended together with the data.
         if not self._feed(data, mask, now) and (len(data) == FIRST_READ or mask & (HANGUP | DRAIN)):
             self.on_more(mask, now)
 
     def on_more(self, mask: int, now: float) -> None:
-        """Further data of a response: read until the socket is empty or the response is complete."""
+        """Read further data of a response, until the socket is empty or the response is complete."""
         mask |= self._drain
-        for _ in range(_READS):
+        for _ in range(_MAX_READS):
             try:
-                size = self._socket.recv_into(_SCRATCH)
+                size = self._socket.recv_into(_READ_BUFFER)
             except BlockingIOError:
                 return
             except OSError as error:
-                self._broken(error)
+                self._transfer_failed(error)
                 return
             if not size:
-                self._at_close(mask, now)
+                self._on_peer_close(mask, now)
                 return
             self.counts.received += size
             if self._first == inf:
                 self._first = now
-            if self._feed(memoryview(_SCRATCH)[:size], mask, now):
+            if self._feed(memoryview(_READ_BUFFER)[:size], mask, now):
                 return
-            if size < len(_SCRATCH) and not mask & (HANGUP | DRAIN):
+            if size < len(_READ_BUFFER) and not mask & (HANGUP | DRAIN):
                 return
             now = monotonic()
         self._load.poller.again(self._fd)
 
     def _feed(self, data: bytes | memoryview, mask: int, now: float) -> bool:
-        """Take a piece of the response; return whether the request is over, successful or not."""
+        """Parse a piece of the response; return whether the request is over, successful or not."""
         try:
             if not self._response.feed(data):
                 return False
@@ -240,20 +240,20 @@ class Connection(LoadSocket):
         counts.firsts.append(self._first - self.started)
         self._end(now - self.started)
         counts.count_response(head.status, self._response.size, self._response.verdict())
-        # With bytes beyond the response, or half a request, the connection cannot be used again.
-        spoilt = self._response.excess or self._unsent is not None
-        self._fresh()
-        if spoilt:
+        # The connection cannot be reused after excess bytes, or with a partly sent request.
+        unusable = self._response.excess or self._unsent is not None
+        self._reset_response()
+        if unusable:
             self._tally.reconnects += head.reuse
-            self._leave()
+            self._close_and_continue()
         elif head.reuse and not mask & HANGUP:
             self._handlers[self._fd] = self._on_response
             self._load.next(self)
         else:
-            self._part(head, mask, now)
+            self._close_after_response(head, mask, now)
 
-    def _part(self, head: Head, mask: int, now: float) -> None:
-        """Close a socket that is not used again; the server first, if it means to."""
+    def _close_after_response(self, head: Head, mask: int, now: float) -> None:
+        """Close a socket that cannot be reused; wait for the server to close first, if it announced that."""
         if head.reuse:
             self._tally.reconnects += 1
         load = self._load
@@ -274,7 +274,7 @@ class Connection(LoadSocket):
         load.lingers(self)
 
     def on_lingering(self, mask: int, now: float) -> None:
-        """The server closes, as announced, or sends unexpected data."""
+        """Close the connection once the server has closed it; ignore unexpected data."""
         try:
             if not mask & HANGUP and self._socket.recv(FIRST_READ):
                 return
@@ -283,35 +283,35 @@ class Connection(LoadSocket):
         except OSError:
             pass
         self._load.closing.closed()
-        self._leave()
+        self._close_and_continue()
 
-    def _leave(self) -> None:
+    def _close_and_continue(self) -> None:
         self.lingers_until = inf
         self.close()
         self._load.next(self)
 
-    def _at_close(self, mask: int, now: float) -> None:
+    def _on_peer_close(self, mask: int, now: float) -> None:
         if self._response.closed():
             self._complete(mask | HANGUP, now)
         else:
-            self._ended_early()
+            self._closed_early()
 
-    def _ended_early(self) -> None:
-        self._lost(self._cut_off or ("closed_before_response" if self._first == inf else "closed_early"))
+    def _closed_early(self) -> None:
+        self._retry_or_fail(self._send_error or ("closed_before_response" if self._first == inf else "closed_early"))
 
-    def _broken(self, error: OSError) -> None:
+    def _transfer_failed(self, error: OSError) -> None:
         if error.errno != TLS_CUT:
-            self._lost(transfer_failure(error.errno))
+            self._retry_or_fail(transfer_failure(error.errno))
         elif self._response.closed():
             self._fail("tls_truncated")
         else:
-            self._ended_early()
+            self._closed_early()
 
-    def _lost(self, kind: ErrorKind) -> None:
-        """The connection ended before the response did: fail, or retry on a new connection.
+    def _retry_or_fail(self, kind: ErrorKind) -> None:
+        """Handle a connection that ended before the response was complete: fail, or retry on a new connection.
 
-        Retried are idempotent requests on a kept connection without a byte of the response (RFC 9110 section 9.2.2):
-        the server may have carried them out.
+        Retried are idempotent requests on a reused connection before the first byte of the response (RFC 9110 section
+        9.2.2): the server may have processed them already.
         """
         if not self._reused or self._first != inf:
             self._fail(kind)
@@ -334,14 +334,14 @@ class Connection(LoadSocket):
         self._load.next(self)
 
     def expire(self, now: float) -> None:
-        """The time for the request, or for the server to close, is up."""
+        """Handle the timeout of the request, or of the wait for the server to close."""
         if self.started == inf:
             self._load.closing.expired()
             self._tally.unclosed += 1
-            self._leave()
+            self._close_and_continue()
             return
         kind: ErrorKind = "timeout" if self._connected else "connect_timeout"
-        # It stays among the latencies with the time at which it was given up.
+        # The latency of a request that timed out is the time until it was given up.
         self._end(now - self.started)
         if self._first != inf:
             self.counts.firsts.append(self._first - self.started)
@@ -359,4 +359,4 @@ class Connection(LoadSocket):
             return
         LoadSocket.close(self)
         if self._first != inf or self._unsent is not None:
-            self._fresh()
+            self._reset_response()

@@ -1,4 +1,4 @@
-"""Cookies of a virtual user (RFC 6265): kept from the responses of one host, and sent with requests to it."""
+"""Cookies of a virtual user (RFC 6265): stored from the responses of one host, and sent with requests to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from math import inf
 from typing import NamedTuple
 
-# Limits of a user's cookies: their number, the bytes of one, and of all.
+# Limits per user: number of cookies, bytes of a cookie, bytes of all cookies.
 MOST_COOKIES = 50
 LONGEST = 4096
 MOST_BYTES = 8192
@@ -16,7 +16,7 @@ _AGE = re.compile(rb"-?\d{1,10}")
 
 
 class Cookie(NamedTuple):
-    """`expires` is an instant of time.time(); infinite for a cookie of the session."""
+    """A cookie; `expires` is in s of time.time(), infinite for a session cookie."""
 
     name: bytes
     value: bytes
@@ -31,7 +31,7 @@ class Cookie(NamedTuple):
 
 
 class CookieJar:
-    """The cookies of one user, who has the target to himself: a `host`, reached by TLS if `secure`."""
+    """The cookies of one user for a single target: `host`, over TLS if `secure`."""
 
     __slots__ = ("_cookies", "_host", "_secure")
 
@@ -41,16 +41,16 @@ class CookieJar:
         self._cookies: dict[tuple[bytes, bytes], Cookie] = {}
 
     def take(self, head: bytes, target: bytes, now: float) -> None:
-        """Keep or delete cookies as the Set-Cookie lines in the head of a response to a request for `target` say."""
+        """Apply the Set-Cookie lines in the head of a response for `target`; `now` is in s of time.time()."""
         for line in head.splitlines():
             name, _, value = line.partition(b":")
             if name.lower() == b"set-cookie":
-                cookie = self._parsed(value, target.partition(b"?")[0], now)
+                cookie = self._parse_cookie(value, target.partition(b"?")[0], now)
                 if cookie is not None:
                     self._keep(cookie, now)
 
     def header(self, target: bytes, now: float) -> bytes:
-        """The Cookie line of a request for `target`, with its line end; empty without a cookie."""
+        """Return the Cookie line of a request for `target`, with its line end; b"" without a cookie."""
         path = target.partition(b"?")[0]
         sent = [cookie for cookie in self._cookies.values() if cookie.expires > now and cookie.matches(path)]
         if not sent:
@@ -66,8 +66,8 @@ class CookieJar:
         while len(self._cookies) > MOST_COOKIES or sum(map(_size, self._cookies.values())) > MOST_BYTES:
             del self._cookies[next(iter(self._cookies))]
 
-    def _parsed(self, text: bytes, path: bytes, now: float) -> Cookie | None:
-        """The cookie of a Set-Cookie value; None if it is malformed, too long, or not for this host."""
+    def _parse_cookie(self, text: bytes, path: bytes, now: float) -> Cookie | None:
+        """Return the cookie of a Set-Cookie value; None if it is malformed, too long, or for another host."""
         pair, _, attributes = text.partition(b";")
         name, equals, value = (part.strip() for part in pair.partition(b"="))
         if not equals or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value) or len(name) + len(value) > LONGEST:
@@ -98,7 +98,7 @@ def _expiry(attributes: dict[bytes, bytes], now: float) -> float:
         return now + int(age) if int(age) > 0 else -inf
     if b"expires" not in attributes:
         return inf
-    # Its modules take 20 ms to import, which most workers have no use for.
+    # Imported here: takes 20 ms, and most workers do not need it.
     from email.utils import parsedate_to_datetime
 
     try:

@@ -1,4 +1,4 @@
-"""How a connection is begun: to which address, from which, with or without TLS."""
+"""Open the sockets of load: remote address, local address, TLS."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cockpit.load.request import target_of_plan
 if TYPE_CHECKING:
     from cockpit.load.tls import TlsWrapper
 
-# Below this a request fits into one segment, and Nagle's algorithm has nothing to delay.
+# Size (bytes) up to which a request fits into one TCP segment, which Nagle's algorithm does not delay.
 _SEGMENT = 1400
 
-# The type under socket.socket, without the cost of its constructor in Python.
+# The C base class of socket.socket: its constructor is faster.
 _Socket: Any = socket.SocketType
 _NONBLOCK = int(getattr(socket, "SOCK_NONBLOCK", 0))
 _STREAM = int(socket.SOCK_STREAM) | _NONBLOCK
 
-# Leave the choice of the port to connect(), which can reuse one with another remote end (Linux, ip(7)).
+# IP_BIND_ADDRESS_NO_PORT (Linux, ip(7)): connect() chooses the port, and can share it among remote addresses.
 _BIND_WITHOUT_PORT = 24
 
 
@@ -41,7 +41,7 @@ class Dialer:
             from cockpit.load.tls import TlsWrapper
 
             self.tls = TlsWrapper(plan.tls, target.host)
-        # In a handshake both ends send twice in a row, which Nagle's algorithm would make wait.
+        # In a TLS handshake both peers send twice in a row; Nagle's algorithm would delay the second segment.
         self._no_delay = self._family != _UNIX and (largest > _SEGMENT or target.secure)
         own = plan.local_addresses
         start = assignment.worker % len(own) if own else 0
@@ -49,7 +49,7 @@ class Dialer:
         self._plain = bool(_NONBLOCK) and not self._no_delay and self._local is None
 
     def open(self) -> tuple[Any, int]:
-        """A socket whose connect was begun, and the errno that connect gave. Raises OSError when there is no socket."""
+        """Return a socket that connects, and the errno of connect. Raises OSError if no socket can be created."""
         sock = _Socket(self._family, _STREAM)
         if self._plain:
             return sock, sock.connect_ex(self._address)
@@ -70,14 +70,14 @@ _UNIX = int(getattr(socket, "AF_UNIX", -1))
 
 
 def family_of(address: tuple[Any, ...]) -> int:
-    """The address family: of (path,), of (host, port), or of the four of IPv6."""
+    """Return the family of a socket address: (path,), (host, port), or four elements for IPv6."""
     if len(address) == 1:
         return _UNIX
     return int(socket.AF_INET6 if len(address) == 4 else socket.AF_INET)
 
 
 def bind(sock: Any, address: str) -> None:
-    """Let a socket connect from this local address. Raises OSError."""
+    """Bind a socket to a local address, without choosing the port yet (Linux). Raises OSError."""
     if sys.platform == "linux":
         sock.setsockopt(socket.IPPROTO_IP, _BIND_WITHOUT_PORT, 1)
     sock.bind((address, 0))

@@ -1,4 +1,4 @@
-"""One worker's loop: connections, timeouts, ticks. Subclasses decide when requests begin."""
+"""The event loop of a worker: connections, timeouts, ticks. Subclasses decide when requests start."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from cockpit.load.schedule import Phase, phases_of
 from cockpit.load.tally import Tally
 from cockpit.model.events import Tick
 
-# Time-outs are kept to within this (s), and a bit more with very many connections.
-_GRAIN = 0.001
+# Precision of timeouts (s); see `timeout_precision`.
+_TIMEOUT_PRECISION = 0.001
 
 
 class Engine:
     """Runs one worker's share of a plan, in one thread.
 
-    `on_tick` is called once per tick; it may leave the metrics for the next. `on_cut` is
-    called at the end of a stage or of the warm-up, and has to take them.
+    `on_tick` is called once per tick, and may leave the metrics for the next tick. `on_cut` is called at the end of a
+    stage or of the warm-up, and must call `take`.
     """
 
     def __init__(
@@ -57,25 +57,24 @@ class Engine:
         self._on_tick = on_tick
         self._on_cut = on_cut or on_tick
         self._issued = 0
-        # Which part of the load it has: its place among the workers that are left, and their number.
+        # The share of the load: the index of this worker among the remaining ones, and their number.
         self._place, self._workers = assignment.worker, assignment.workers
         self._quota = sys.maxsize if assignment.requests is None else assignment.requests
-        # How many requests may have been begun by the plan, which does not limit them during the warm-up, and how many
-        # now: no number while the run is extended.
+        # Maximum number of requests: by the plan (unlimited in the warm-up), and now (unlimited in an extension).
         self._planned_limit = self._limit = sys.maxsize if plan.warmup > 0 else self._quota
         self._phases: deque[Phase] = deque()
         self._phase = Phase(0.0, 0, False, 0, 0.0)
         self._over = self._quota == 0
-        self._started = self._next_phase = self._next_tick = self._ends = self._next_expiry = self._due = 0.0
+        self._started = self._next_phase = self._next_tick = self._end_time = self._next_expiry = self._due = 0.0
         self._planned_end = 0.0
-        # Until when the run is extended; infinite when it is not.
+        # End of the extension of the run; infinite without one.
         self._extended = inf
 
     def run(self, at: float) -> None:
-        """Send everything. `at` is the run's beginning in time.monotonic(); ends when the plan is carried out."""
+        """Run the load from `at` (s of time.monotonic()) until the end of the plan."""
         plan = self.assignment.plan
         phases, self._planned_end = phases_of(plan, at)
-        self._ends = self._planned_end
+        self._end_time = self._planned_end
         self._phases.extend(phases)
         self._started = at
         self._next_tick = at + plan.tick
@@ -96,22 +95,22 @@ class Engine:
                 handlers[fd](mask, now)
             if now >= self._due:
                 self._housekeep(now)
-        self._give_up()
+        self._close_all()
         tally.close_interval()
 
     def stop(self) -> None:
-        """End the run before its time, once the events at hand are through."""
+        """Stop the run after the current events."""
         self.reason = "stopped"
         self._phases.clear()
-        self._ends = self._due = 0.0
+        self._end_time = self._due = 0.0
         self._next_phase = inf
 
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
-        """Go on with this many connections of this worker's own, or with this rate of all workers together."""
+        """Change the load: the connections of this worker, or the rate of all workers together (arrivals/s)."""
         raise NotImplementedError
 
     def redeal(self, place: int, workers: int, more: int) -> None:
-        """Take the share of worker `place` of `workers` from now on, and `more` requests besides."""
+        """Take the share of worker `place` of `workers` from now on, and `more` further requests."""
         self._place, self._workers = place, workers
         if more and self.reason != "stopped":
             self._quota += more
@@ -124,15 +123,15 @@ class Engine:
         self._due = 0.0
 
     def own(self, total: int) -> int:
-        """This worker's part of something that all that are left share evenly."""
+        """Return this worker's part of a total that all remaining workers share evenly."""
         return share(total, [1] * self._workers)[self._place]
 
     def extend(self, until: float) -> None:
-        """Delay the planned end, by time or by count, until `until`; replaces an earlier delay.
+        """Delay the planned end, by time or by count, until `until` (s of time.monotonic()); replaces an earlier delay.
         No effect once the run is ending."""
         if self.reason == "stopped" or self.exhausted:
             return
-        self._extended, self._ends = until, max(self._planned_end, until)
+        self._extended, self._end_time = until, max(self._planned_end, until)
         self._limit_to(sys.maxsize)
         self._due = 0.0
 
@@ -153,21 +152,21 @@ class Engine:
     # --- called by connections ---
 
     def next(self, connection: Connection) -> None:
-        """The connection is free: let it begin another request, or none."""
+        """Start the next request on a free connection, or none."""
         raise NotImplementedError
 
     def not_connected(self, connection: Connection) -> None:
-        """As `next`, after a connect that failed."""
+        """Like `next`, after a failed connect."""
         raise NotImplementedError
 
     def lingers(self, connection: Connection) -> None:
-        """Its request is over, and it waits for the server to close; `next` comes later."""
+        """Note that the request is over, and the connection waits for the server to close; `next` follows."""
 
     def lost(self, connection: Connection) -> None:
-        """The server closed it between two requests; its next request opens a new socket."""
+        """Note that the server closed the connection between two requests; the next request opens a new socket."""
 
     def _carry_next(self, connection: Connection, per_request: list[RequestMetrics]) -> None:
-        """Give a connection the next request of a plan that has several, counted in its metrics."""
+        """Assign the next request of a plan with several requests to a connection, and count it as sent."""
         number, request = self.order.next_request(connection)
         counts = per_request[number]
         counts.sent += 1
@@ -177,12 +176,12 @@ class Engine:
 
     def _housekeep(self, now: float) -> None:
         while now >= self._next_phase:
-            self._turn(self._phases.popleft())
+            self._change_phase(self._phases.popleft())
         if now >= self._extended:
             self._extended = inf
             self._limit_to(self._planned_limit)
-        if now >= self._ends:
-            self._catch_up(self._ends)
+        if now >= self._end_time:
+            self._catch_up(self._end_time)
             self._over = True
             return
         due = self._work(now)
@@ -195,10 +194,10 @@ class Engine:
             self._on_tick()
             interval = self.assignment.plan.tick
             self._next_tick += interval * max(1.0, (now - self._next_tick) // interval + 1)
-        self._due = min(self._next_tick, self._next_expiry, self._next_phase, self._ends, self._extended, due)
+        self._due = min(self._next_tick, self._next_expiry, self._next_phase, self._end_time, self._extended, due)
 
-    def _turn(self, phase: Phase) -> None:
-        """One phase ends and the next begins; counts go to one or the other."""
+    def _change_phase(self, phase: Phase) -> None:
+        """Change to the next phase: end the interval, so that counts belong to one phase each."""
         self._catch_up(phase.start)
         counting_begins = self._phase.warmup and not phase.warmup
         if counting_begins:
@@ -212,10 +211,10 @@ class Engine:
                 self._limit = self._planned_limit
         self._enter(phase)
         if counting_begins:
-            self._count_anew()
+            self._start_counting()
 
     def _enter(self, phase: Phase) -> None:
-        # The end of the warm-up leaves the load as it is, possibly altered by hand.
+        # The end of the warm-up does not change the load, which the user may have adjusted.
         sets_load = phase.warmup or not self._phase.warmup
         self._phase = phase
         self._next_phase = self._phases[0].start if self._phases else inf
@@ -228,38 +227,38 @@ class Engine:
         return self.poller.poll
 
     def _set_load(self, phase: Phase) -> None:
-        """The load is to be that of this phase."""
+        """Set the load of a phase."""
         raise NotImplementedError
 
     def _limit_to(self, limit: int) -> None:
-        """Set the number of requests that may have begun from now on."""
+        """Set the maximum number of requests of the run."""
         raise NotImplementedError
 
     def _work(self, now: float) -> float:
-        """Begin all due requests; return the next due instant."""
+        """Start all due requests; return the due time of the next one."""
         raise NotImplementedError
 
     def _catch_up(self, until: float) -> None:
-        """Begin all requests that were due before this instant, which has passed."""
+        """Start all requests that were due before `until`, a time in the past."""
 
     def _started_in_flight(self) -> list[float]:
-        """The instants at which the requests in flight began."""
+        """Return the start times of the requests in flight."""
         raise NotImplementedError
 
     def _end_warm_up(self) -> None:
-        """Requests in flight now will not be counted."""
+        """Count the requests in flight as abandoned: their results are not counted."""
         self.tally.abandoned += len(self._started_in_flight())
 
-    def _count_anew(self) -> None:
-        """Count requests that begin from now on."""
+    def _start_counting(self) -> None:
+        """Count requests that start from now on."""
         raise NotImplementedError
 
     def _expire(self, now: float) -> float:
-        """Give up expired requests; return the time of the next check."""
+        """Time out requests and lingering connections; return the time of the next check."""
         raise NotImplementedError
 
-    def _give_up(self) -> None:
-        """Close everything; requests in flight are abandoned: neither completed nor failed."""
+    def _close_all(self) -> None:
+        """Close all connections. Requests in flight are abandoned: neither completed nor failed."""
         raise NotImplementedError
 
     def _abandon(self, connection: Connection) -> None:
@@ -268,7 +267,7 @@ class Engine:
 
 
 def order_of(assignment: Assignment) -> RequestOrder | LoggedOrder | ChainOrder:
-    """The requests of a worker."""
+    """Return the order of the requests of a worker."""
     if assignment.plan.chained:
         return ChainOrder(assignment.plan)
     if assignment.log is not None:
@@ -278,4 +277,4 @@ def order_of(assignment: Assignment) -> RequestOrder | LoggedOrder | ChainOrder:
 
 def timeout_precision(connections: int) -> float:
     """Return the precision (s) of timeouts with this many connections."""
-    return _GRAIN * (1 + connections / 1000)
+    return _TIMEOUT_PRECISION * (1 + connections / 1000)

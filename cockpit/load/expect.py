@@ -1,4 +1,4 @@
-"""Check complete responses against the expectation. Bodies are checked as they arrive, and never kept whole."""
+"""Check responses against the expectation. Bodies are checked as they arrive, and not kept as a whole."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MATCH_LIMIT = 256 * 1024
 
 
 class Expectation:
-    """A plan's Expect, made ready. A response is unexpected in one way: the first of status, length, contains,
-    too_large, matches, digest."""
+    """A compiled Expect. A response that differs in several ways counts once, as the first of these kinds: status,
+    length, contains, too_large, matches, digest."""
 
     def __init__(self, expect: Expect | None, keep: int = 0) -> None:
         """`keep`: bytes of the start of each body to keep."""
@@ -42,15 +42,15 @@ class Expectation:
         return self.of_head(status, length) or (body.verdict() if body is not None else "")
 
     def body(self) -> Body | None:
-        """Return a check of the next body; None if none is needed."""
+        """Return an empty Body for the next response; None if bodies are not checked."""
         if not self.needs_body:
             return None
         return Body(self._contains, self._pattern, self._digest, self._keep)
 
 
 class Body:
-    """A body as far as an expectation needs it: a hash, the end of the last piece, at most MATCH_LIMIT bytes, and the
-    `start`, of `keep` bytes."""
+    """Incremental check of a body. Keeps only its hash, the end of the last piece, at most MATCH_LIMIT bytes for the
+    pattern, and the `start` of at most `keep` bytes."""
 
     __slots__ = (
         "_contains",

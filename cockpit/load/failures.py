@@ -1,4 +1,4 @@
-"""Kinds of failures by operating system error. The names are those of `cockpit.model.load.ErrorKind`."""
+"""Map errors of the operating system to failure kinds (`cockpit.model.load.ErrorKind`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import errno
 
 from cockpit.model.load import ErrorKind
 
-# In place of an errno: TLS itself failed; or the connection ended without close_notify, so that a body that lasts until
-# the end may have been cut (RFC 9112 section 9.8).
+# Pseudo errno values: a TLS error; the end of a connection without close_notify, so that a body without a length may be
+# truncated (RFC 9112 section 9.8).
 TLS_TROUBLE = -1
 TLS_CUT = -2
 
@@ -16,7 +16,7 @@ _ANYWHERE: dict[int, ErrorKind] = {
     errno.EMFILE: "no_file_descriptors",
     errno.ENFILE: "no_file_descriptors",
     errno.EADDRNOTAVAIL: "no_local_ports",
-    # connect() also returns it when every local port is in use.
+    # connect() returns it, too, if all local ports are in use.
     errno.EADDRINUSE: "no_local_ports",
     errno.EHOSTUNREACH: "unreachable",
     errno.ENETUNREACH: "unreachable",

@@ -1,4 +1,4 @@
-"""Readings of the machine that cockpit itself and its load workers run on, Linux and macOS."""
+"""CPU readings of this machine, which runs cockpit and its load workers (Linux and macOS)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def read_machine(t: float, workers: Iterable[int]) -> GeneratorSample:
         t=t,
         cpus=psutil.cpu_count() or 1,
         times=MachineTimes(**counted),
-        own=round(used + sum(map(_used, workers)), 5),
+        own=round(used + sum(map(_cpu_seconds, workers)), 5),
     )
 
 
-def _used(pid: int) -> float:
-    """Return the CPU time (s) of a process; 0 once it has ended and its time is among that of the children."""
+def _cpu_seconds(pid: int) -> float:
+    """Return the CPU time (s) of a process; 0 after it has exited, when its time is part of that of the children."""
     import psutil
 
     with suppress(psutil.Error):
@@ -52,7 +52,8 @@ def _used(pid: int) -> float:
 
 
 async def watch_machine(clock: Clock, emit: Callable[[AnyEvent], None], workers: Callable[[], Iterable[int]]) -> None:
-    # The import takes 20 ms, which the event loop has no time for.
+    """Emit a reading per INTERVAL until cancelled. `workers` returns the process ids of the load workers."""
+    # The import takes 20 ms, too long for the event loop.
     await asyncio.to_thread(__import__, "psutil")
     while True:
         emit(read_machine(clock.now(), workers()))

@@ -1,4 +1,4 @@
-"""Connections that wait between two requests, and those that close after a number of them."""
+"""Connections that idle between requests, and connections that close after a number of requests."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from cockpit.load.connection import Connection
 from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.request_metrics import RequestMetrics
 
-# The end of a request's first line, which no path holds.
+# The end of the request line; paths contain no spaces.
 LINE_END = b" HTTP/1.1\r\n"
 _CLOSING = LINE_END + b"Connection: close\r\n"
 
 
 class IdleConnection(Connection):
-    """A connection whose socket is watched while it waits for its next request."""
+    """A connection that watches its socket while it waits for the next request."""
 
-    # The last two are of RequestLimit, so that it can be combined with other subclasses.
-    __slots__ = ("_carried", "_on_idle", "_planned")
-    _carried: int
-    _planned: bytes
+    # The slots of RequestLimit are here, so that it can be combined with other subclasses.
+    __slots__ = ("_on_idle", "_planned_request", "_sent_on_socket")
+    _sent_on_socket: int
+    _planned_request: bytes
 
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> None:
         super().__init__(load, counts, request)
         self._on_idle = self.on_idle
 
     def rest(self) -> bool:
-        """Its request is over: wait for the next on the open socket. False if there is no socket."""
+        """Wait for the next request on the open socket. Returns False if the socket is closed."""
         self.started = self.lingers_until = inf
         if self._fd < 0:
             return False
@@ -34,12 +34,12 @@ class IdleConnection(Connection):
         return True
 
     def rouse(self) -> None:
-        """Expect a response again."""
+        """End the wait: the next data is a response."""
         if self._fd >= 0:
             self._handlers[self._fd] = self._on_response
 
     def on_idle(self, mask: int, now: float) -> None:
-        """The server closes an idle connection, or sends unexpected data on it."""
+        """Close the connection: the server closed it, or sent unexpected data."""
         try:
             self._socket.recv(1)
         except BlockingIOError:
@@ -54,40 +54,40 @@ class IdleConnection(Connection):
 class RequestLimit(IdleConnection):
     """Closes the socket after `requests_per_connection` requests of the plan.
 
-    The last of them announces it (`Connection: close`), so that the server closes first, as it does without keep-alive.
-    A socket that the server keeps open even so is closed here.
+    The last request has `Connection: close`, so that the server closes first, as without keep-alive. If the server does
+    not close the socket, the client does.
     """
 
     __slots__ = ()
 
     def carry(self, counts: RequestMetrics, request: bytes) -> None:
         super().carry(counts, request)
-        self._planned = request
+        self._planned_request = request
 
     def begin(self, now: float) -> None:
-        if self._is_used_up():
+        if self._limit_reached():
             self.close()
         self.rouse()
-        self._carried = 1 if self._fd < 0 else self._carried + 1
-        self._request = self._composed()
+        self._sent_on_socket = 1 if self._fd < 0 else self._sent_on_socket + 1
+        self._request = self._request_bytes()
         self._size = len(self._request)
         super().begin(now)
 
-    def _composed(self) -> bytes:
-        """The bytes of the next request."""
-        return self._planned.replace(LINE_END, _CLOSING, 1) if self._is_last() else self._planned
+    def _request_bytes(self) -> bytes:
+        """Return the bytes of the next request."""
+        return self._planned_request.replace(LINE_END, _CLOSING, 1) if self._is_last() else self._planned_request
 
     def rest(self) -> bool:
-        if self._is_used_up():
+        if self._limit_reached():
             self.close()
         return super().rest()
 
     def _is_last(self) -> bool:
-        return self._carried >= self._load.requests_per_connection
+        return self._sent_on_socket >= self._load.requests_per_connection
 
-    def _is_used_up(self) -> bool:
+    def _limit_reached(self) -> bool:
         return self._fd >= 0 and self._is_last()
 
     def _reconnect(self) -> None:
-        self._carried = 1
+        self._sent_on_socket = 1
         super()._reconnect()

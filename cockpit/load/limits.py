@@ -23,13 +23,14 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-# Seconds a closed connection keeps its port: TIME_WAIT on Linux.
+# Duration (s) of TIME_WAIT on Linux.
 _TIME_WAIT = 60
 
 
 class Capacity(NamedTuple):
-    """What `machines` that load comes from allow: `files` are connections of a load worker (None: unlimited), `ports`
-    the local ports of all of them together (0: unknown). `here`: load comes from this machine."""
+    """Capacity of the generator machines: `files` is the maximum number of connections per load worker by open files
+    (None: unlimited), `ports` the number of local ports of all `machines` (0: unknown). `here`: the generator is this
+    machine."""
 
     files: int | None
     ports: int
@@ -43,7 +44,7 @@ def capacity_here() -> Capacity:
 
 def check(plan: LoadPlan, capacity: Capacity | None = None) -> None:
     """Check a plan. Raises UsageError if it is invalid, or if the machines (default: this one) lack resources for its
-    workers. CPUs and local addresses are known of this machine alone."""
+    workers. CPUs, and whether a local address exists, are checked on this machine only."""
     capacity = capacity or capacity_here()
     check_plan(plan)
     request_order.check(plan)
@@ -65,21 +66,21 @@ def check(plan: LoadPlan, capacity: Capacity | None = None) -> None:
 
 
 def check_concurrency(wanted: int, workers: int, most: int | None) -> None:
-    """Raises UsageError if workers with at most `most` connections each cannot have this many."""
+    """Raise UsageError if `wanted` connections are more than `most` per worker (None: unlimited)."""
     share = -(-wanted // workers)
     if most is not None and share > most:
         needed = share + OWN_FILES
         raise UsageError(
-            f"{wanted} connections need {needed} open files in a worker and its machine allows {most + OWN_FILES}:"
+            f"{wanted} connections: each load worker needs {needed} open files, its machine allows {most + OWN_FILES};"
             f" raise the hard limit (ulimit -Hn {needed}), use more workers or fewer connections"
         )
 
 
 def fitted(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[LoadPlan, tuple[str, ...]]:
-    """Limit the plan's requests in flight to the file descriptors of the machines (default: this one); with a warning
-    if that is fewer.
+    """Lower the plan's requests in flight to the open files that the machines (default: this one) allow; return the
+    plan and a warning if they were lowered.
 
-    Closed plans stay as they are: for those `check` reports the shortage.
+    Closed plans are unchanged: `check` refuses those with too many connections.
     """
     capacity = capacity or capacity_here()
     most = capacity.files
@@ -91,47 +92,46 @@ def fitted(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[LoadPlan, 
     lowered = replace(plan, max_in_flight=max(1, most * workers))
     files = most + OWN_FILES
     return lowered, (
-        f"at most {lowered.max_in_flight} requests in flight, not {plan.max_in_flight}: a load worker may have"
-        f" {files} files open (ulimit -Hn)",
+        f"at most {lowered.max_in_flight} requests in flight, not {plan.max_in_flight}: the limit is {files} open files"
+        " per load worker (ulimit -Hn)",
     )
 
 
 def warnings(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[str, ...]:
-    """Return warnings that are known before a run on these machines (default: this one), one line each."""
+    """Return warnings about a run on these machines (default: this one), one line each."""
     capacity = capacity or capacity_here()
     lines = list(read_log(plan).warnings) if plan.replay is not None else []
     if capacity.here and plan.cpus and sys.platform != "linux":
         lines.append("workers cannot be pinned to CPUs on this system; the scheduler places them")
     ports = capacity.ports * max(1, len(set(plan.local_addresses)))
-    each = plan.requests_per_connection if plan.keepalive else 1
-    if each is None or plan.unix or not ports:
+    per_connection = plan.requests_per_connection if plan.keepalive else 1
+    if per_connection is None or plan.unix or not ports:
         return tuple(lines)
-    way_out = "if the server does not close them first, ports run out (errors no_local_ports)"
-    if plan.requests is not None and plan.requests > each * ports:
-        lines.append(
-            f"{plan.requests // each} new connections from {ports} local ports, each in TIME_WAIT"
-            f" for {_TIME_WAIT} s if the client closes it: {way_out}"
-        )
-    length = _length(plan)
+    shortage = (
+        f"if the client closes first, ports stay in TIME_WAIT for {_TIME_WAIT} s and run out (errors no_local_ports)"
+    )
+    if plan.requests is not None and plan.requests > per_connection * ports:
+        lines.append(f"{plan.requests // per_connection} new connections from {ports} local ports: {shortage}")
+    duration = _planned_duration(plan)
     if plan.open:
-        rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)]) / each
-        if rate * min(_TIME_WAIT, length) > ports:
+        rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)]) / per_connection
+        if rate * min(_TIME_WAIT, duration) > ports:
             lines.append(
-                f"{rate:g} new connections/s use up {ports} local ports in {ports / rate:.0f} s, each in TIME_WAIT"
-                f" for {_TIME_WAIT} s if the client closes it: {way_out}; more local addresses help"
+                f"{rate:g} new connections/s use up {ports} local ports in {ports / rate:.0f} s: {shortage};"
+                " use more local addresses"
             )
-    elif isfinite(length) and (rate := ports / min(_TIME_WAIT, length)) < _most_connects(plan) / each:
-        lines.append(f"{ports} local ports allow {rate:.0f} new connections/s for this run: {way_out}")
+    elif isfinite(duration) and (rate := ports / min(_TIME_WAIT, duration)) < _max_request_rate(plan) / per_connection:
+        lines.append(f"{ports} local ports allow {rate:.0f} new connections/s for this run: {shortage}")
     return tuple(lines)
 
 
-def _most_connects(plan: LoadPlan) -> float:
-    """Requests/s of closed load if the server takes no time: infinite without a think time."""
+def _max_request_rate(plan: LoadPlan) -> float:
+    """Return the upper limit of requests/s of closed load, set by the think time; infinite without one."""
     return most_connections(plan) / plan.think_time.mean if plan.think_time else inf
 
 
 def local_ports() -> int:
-    """Number of local ports of this machine for connections; 0 if unknown."""
+    """Return the number of ephemeral ports of this machine; 0 if unknown."""
     try:
         if sys.platform == "darwin":
             names = ["net.inet.ip.portrange.first", "net.inet.ip.portrange.last"]
@@ -144,8 +144,8 @@ def local_ports() -> int:
     return high - low + 1
 
 
-def _length(plan: LoadPlan) -> float:
-    """How long the plan lasts by the clock (s); infinite if only its requests end it."""
+def _planned_duration(plan: LoadPlan) -> float:
+    """Return the planned duration (s); infinite if only the number of requests ends the run."""
     if plan.stages:
         return plan.warmup + sum(stage.duration for stage in plan.stages)
     by_requests = plan.requests / plan.rate if plan.rate and plan.requests else inf

@@ -1,4 +1,4 @@
-"""A socket of the load: connect, TLS, close. `connection` uses it for requests."""
+"""A socket of the load: connect, TLS handshake, close. See `connection` for requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.model.load import ErrorKind
 
 Handler = Callable[[int, float], None]
 
-# Besides the poller: nothing signals further decrypted data, so read until none is left.
+# An event of TLS beside those of the poller: decrypted data causes no wake-up, so read until none is left.
 DRAIN = 0x10000
 
 
@@ -35,20 +35,20 @@ class ConnectionOwner(Protocol):
     requests_per_connection: int
 
     def next(self, connection: Any) -> None:
-        """The connection is free: let it begin another request, or none."""
+        """Start the next request on a free connection, or none."""
 
     def not_connected(self, connection: Any) -> None:
-        """As `next`, after a connect that failed."""
+        """Like `next`, after a failed connect."""
 
     def lingers(self, connection: Any) -> None:
-        """Its request is over, and it waits for the server to close; `next` comes later."""
+        """Note that the request is over, and the connection waits for the server to close; `next` follows."""
 
     def lost(self, connection: Any) -> None:
-        """The server closed it between two requests."""
+        """Note that the server closed the connection between two requests."""
 
 
 class LoadSocket:
-    """`started` is when its request began (s of time.monotonic()), infinite while it has none."""
+    """A socket; `started` is the start time of its request (s of time.monotonic()), infinite without a request."""
 
     __slots__ = (
         "_connected",
@@ -83,11 +83,11 @@ class LoadSocket:
         try:
             self._socket, code = load.dialer.open()
         except OSError as error:
-            self._unconnected(connect_failure(error.errno))
+            self._connect_failed(connect_failure(error.errno))
             return
         if code and code != EINPROGRESS:
             self._socket.close()
-            self._unconnected(connect_failure(code))
+            self._connect_failed(connect_failure(code))
             return
         self._fd = fd = self._socket.fileno()
         self._handlers[fd] = self._on_connected
@@ -99,7 +99,7 @@ class LoadSocket:
             code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
                 self.close()
-                self._unconnected(connect_failure(code))
+                self._connect_failed(connect_failure(code))
                 return
         if not mask & WRITABLE:
             return
@@ -138,15 +138,15 @@ class LoadSocket:
         self._ready(mask, now)
 
     def _ready(self, mask: int, now: float) -> None:
-        """A new connection is ready for its request."""
+        """Send the request on a new connection."""
         raise NotImplementedError
 
-    def _unconnected(self, kind: ErrorKind) -> None:
-        """There will be no connection."""
+    def _connect_failed(self, kind: ErrorKind) -> None:
+        """Handle a failed connect."""
         raise NotImplementedError
 
     def _fail(self, kind: ErrorKind) -> None:
-        """The request is lost, and the connection with it."""
+        """Count the request as failed, and close the connection."""
         raise NotImplementedError
 
     def close(self) -> None:

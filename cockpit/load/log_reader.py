@@ -1,4 +1,4 @@
-"""Reads an access log that is to be replayed: its requests and their instants, in arrays."""
+"""Read an access log for replay: its requests and their times, as arrays."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from cockpit.model.text import neutral
 from cockpit.servers.access_log import MOST_BYTES, LoggedRequest, PartialLog, without_prefix
 from cockpit.servers.registry import LOGGED_REQUESTS, PARTIAL_LOGS
 
-_MOST_LINES = 20_000_000
-# Distinct requests that are recognized when they come again, so that each is kept once.
-_RECOGNIZED = 100_000
-# The methods that change nothing on a server.
+_LINES_LIMIT = 20_000_000
+# Number of distinct requests that are deduplicated; later ones are stored per occurrence.
+_DEDUPLICATED_LIMIT = 100_000
+# Safe methods (RFC 9110 section 9.2.1), which are replayed.
 _METHODS = frozenset((b"GET", b"HEAD"))
-# What a request line can carry: printable ASCII; servers escape other bytes, quotes and backslashes in their logs.
+# Printable ASCII without quotes and backslashes, which servers escape in their logs like other bytes.
 _PATH = re.compile(rb"/[!#-\[\]-~]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?#:@]{1,255})(?::\d{0,5})?(.*)")
 _FORMATS = (
-    "common or combined (nginx, Apache, Tomcat, lighttpd, gunicorn, varnishncsa), squid's own, HAProxy's httplog,"
-    " Caddy's JSON"
+    "common or combined (nginx, Apache, Tomcat, lighttpd, gunicorn, varnishncsa), squid's native format,"
+    " HAProxy's httplog, Caddy's JSON"
 )
 
 
 class Omission(StrEnum):
-    """The reason for which a line is not replayed."""
+    """The reason why a line is not replayed."""
 
     METHOD = "methods other than GET and HEAD"
     HOST = "URLs of other hosts"
@@ -44,7 +44,7 @@ class Omission(StrEnum):
 
 
 class DistinctRequests:
-    """`METHOD path` of requests, in one buffer; a request is the number of its place."""
+    """Distinct requests (`METHOD path`) in one buffer, numbered from 0."""
 
     def __init__(self) -> None:
         self._lines = bytearray()
@@ -58,7 +58,7 @@ class DistinctRequests:
         number = len(self._ends) - 1
         self._lines += line
         self._ends.append(len(self._lines))
-        if number < _RECOGNIZED:
+        if number < _DEDUPLICATED_LIMIT:
             self._known[line] = number
         return number
 
@@ -67,9 +67,12 @@ class DistinctRequests:
 
 
 class LoggedLoad(NamedTuple):
-    """The requests of a log, at their `offsets` (s after the first, at the speed of the replay), each by its number in
-    `requests`. `spread`: the log has whole seconds, so the requests of a second were spread over it. `stripped` is the
-    number of URLs without their query strings."""
+    """The requests of a log: `offsets` are their times (s after the first request, at replay speed), `numbers` their
+    numbers in `requests`.
+
+    `spread` is "evenly" or "at random" if timestamps are whole seconds and the requests were spread within them, else
+    "". `stripped` is the number of URLs whose query string was removed by the server.
+    """
 
     replay: LogReplay
     offsets: Any
@@ -91,9 +94,9 @@ class LoggedLoad(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The source, the number of requests and the speed, in one line."""
+        """File, number of requests and speed, on one line."""
         return (
-            f"{neutral(self.replay.file)}: {self.total} requests of {self.seconds * self.replay.speed:.4g} s,"
+            f"{neutral(self.replay.file)}: {self.total} requests over {self.seconds * self.replay.speed:.4g} s,"
             f" replayed at speed {self.replay.speed:g} in {self.seconds:.4g} s"
         )
 
@@ -104,11 +107,11 @@ class LoggedLoad(NamedTuple):
         if self.omitted:
             found.append(f"{name}: {self.omitted.total()} of {self.lines} lines are not replayed ({self._omissions})")
         if self.spread:
-            found.append(f"{name}: times are whole seconds; the requests of a second are spread {self.spread} over it")
+            found.append(f"{name}: timestamps are whole seconds; requests are spread {self.spread} within each second")
         if self.stripped:
             found.append(
-                f"{name}: {self.stripped} of {self.total} URLs end at their ?: squid logs no query strings by default"
-                " (strip_query_terms off)"
+                f"{name}: {self.stripped} of {self.total} URLs have no query string after their ?: squid removes it by"
+                " default; set strip_query_terms off"
             )
         return tuple(found)
 
@@ -117,7 +120,7 @@ class LoggedLoad(NamedTuple):
         return ", ".join(f"{reason}: {count}" for reason, count in self.omitted.most_common())
 
     def share(self, worker: int, workers: int) -> LogShare:
-        """Every `workers`-th request, from number `worker` on."""
+        """Return the share of a worker: every `workers`-th request, starting with request `worker`."""
         used, numbers = np.unique(self.numbers[worker::workers], return_inverse=True)
         return LogShare(
             offsets=np.ascontiguousarray(self.offsets[worker::workers]).tobytes(),
@@ -127,8 +130,8 @@ class LoggedLoad(NamedTuple):
 
 
 def read_log(plan: LoadPlan) -> LoggedLoad:
-    """The requests of the log that a plan replays. The file is read once per process, so that all runs of a session
-    replay the same, also if the file grows. Raises UsageError."""
+    """Return the requests of the log that a plan replays. The file is read once per process, so that all runs of a
+    session replay the same requests even if the log grows. Raises UsageError."""
     assert plan.replay is not None
     own = [value for name, value in plan.headers if name.lower() == "host"]
     hosts = {target_of(plan.url).host, *(host.rpartition(":")[0] or host for host in own)}
@@ -138,12 +141,12 @@ def read_log(plan: LoadPlan) -> LoggedLoad:
 
 @lru_cache(maxsize=1)
 def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> LoggedLoad:
-    """`seed` is that of random arrivals, None for even ones."""
+    """`seed` spreads requests at random within a second; None: evenly."""
     starts, numbers, requests, omitted = array("d"), array("I"), DistinctRequests(), Counter[Omission]()
     partial_logs, stripped = set[PartialLog](), 0
     try:
         with Path(replay.file).open("rb") as file:
-            for request in _parsed(iter(partial(file.readline, MOST_BYTES), b""), partial_logs):
+            for request in _parse_lines(iter(partial(file.readline, MOST_BYTES), b""), partial_logs):
                 path = _path_of(request, hosts)
                 if request is None or isinstance(path, Omission):
                     omitted[path if isinstance(path, Omission) else Omission.MALFORMED] += 1
@@ -155,7 +158,7 @@ def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> Logge
         raise UsageError(f"{replay.file}: cannot be read: {error.strerror}") from None
     lines = len(starts) + omitted.total()
     if not starts:
-        raise UsageError(_nothing(replay.file, omitted, partial_logs))
+        raise UsageError(_no_requests(replay.file, omitted, partial_logs))
     instants = np.frombuffer(starts)
     order = np.argsort(instants, kind="stable")
     instants, spread = instants[order], ""
@@ -167,13 +170,13 @@ def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> Logge
     )
 
 
-def _parsed(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[LoggedRequest | None]:
-    """The request of each line, by the first format that any line has; None: a line without. Until then, logs that
-    cannot be replayed are added to `partial_logs`."""
+def _parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[LoggedRequest | None]:
+    """Yield the request of each line, None for a line without one. The first format that matches a line is used for all
+    later lines; until then, matching formats that cannot be replayed are added to `partial_logs`."""
     parse: Callable[[bytes], LoggedRequest | None] | None = None
     for number, line in enumerate(lines):
-        if number >= _MOST_LINES:
-            raise UsageError(f"the log has more than {_MOST_LINES} lines: replay a part of it")
+        if number >= _LINES_LIMIT:
+            raise UsageError(f"the log has more than {_LINES_LIMIT} lines; replay a part of it")
         parse = parse or next((one for one in LOGGED_REQUESTS if one(line)), None)
         if not parse:
             partial_logs |= {one for one in PARTIAL_LOGS if one.pattern.match(without_prefix(line))}
@@ -181,7 +184,7 @@ def _parsed(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[L
 
 
 def _path_of(request: LoggedRequest | None, hosts: frozenset[bytes]) -> bytes | Omission:
-    """The path and query to send; or the reason for which the request cannot be sent."""
+    """Return the path and query to send, or the reason why the request is not replayed."""
     if request is None:
         return Omission.MALFORMED
     if request.method not in _METHODS:
@@ -198,7 +201,7 @@ def _path_of(request: LoggedRequest | None, hosts: frozenset[bytes]) -> bytes | 
 
 
 def _spread(instants: Any, seed: int | None) -> Any:
-    """Instants in whole seconds, ascending, spread over their seconds: evenly, or at random if there is a seed."""
+    """Spread ascending times in whole seconds within their seconds: at random with a seed, else evenly."""
     if seed is not None:
         return np.sort(instants + np.random.default_rng(abs(seed)).random(len(instants)))
     _, first, counts = np.unique(instants, return_index=True, return_counts=True)
@@ -206,17 +209,17 @@ def _spread(instants: Any, seed: int | None) -> Any:
     return instants + place / np.repeat(counts, counts)
 
 
-def _nothing(file: str, omitted: Counter[Omission], partial_logs: set[PartialLog]) -> str:
-    """The error for a log without a single request that can be sent."""
+def _no_requests(file: str, omitted: Counter[Omission], partial_logs: set[PartialLog]) -> str:
+    """Return the error message for a log without requests that can be replayed."""
     if not omitted:
         return f"{file}: is empty; give an access log with requests"
     if omitted.keys() == {Omission.MALFORMED} and partial_logs:
         one = min(partial_logs, key=lambda log: log.lacks)
         return f"{file}: cannot be replayed: {one.lacks}; {one.instead}"
     reason, _ = omitted.most_common(1)[0]
-    ways_out = {
+    next_steps = {
         Omission.METHOD: "only GET and HEAD are sent",
         Omission.HOST: "give the host of its URLs with -H 'Host: NAME'",
         Omission.MALFORMED: f"formats are {_FORMATS}",
     }
-    return f"{file}: none of its {omitted.total()} lines can be replayed ({reason}): {ways_out[reason]}"
+    return f"{file}: none of its {omitted.total()} lines can be replayed ({reason}); {next_steps[reason]}"

@@ -15,8 +15,8 @@ from cockpit.model.load import LoadPlan
 
 
 class LogShare(msgspec.Struct, frozen=True):
-    """`offsets` (float64) are the instants of the requests in seconds after the start, in order; `numbers` (uint32)
-    their places in `requests`, which has one `METHOD path` per line."""
+    """A worker's requests. `offsets` (float64) are their times in seconds after the start, ascending; `numbers`
+    (uint32) their line numbers in `requests`, which has one distinct `METHOD path` per line."""
 
     offsets: bytes
     numbers: bytes
@@ -24,7 +24,7 @@ class LogShare(msgspec.Struct, frozen=True):
 
 
 class LoggedArrivals:
-    """The arrivals of a share, with the methods of `Arrivals`; the log sets the rate."""
+    """The arrivals of a share, with the methods of `Arrivals`; the times of the log replace the rate."""
 
     def __init__(self, share: LogShare) -> None:
         self._offsets = array("d", share.offsets)
@@ -33,20 +33,20 @@ class LoggedArrivals:
         self.due = inf
 
     def set_rate(self, at: float, rate: float) -> None:
-        """Begin at `at`."""
+        """Start the replay at `at` (s of time.monotonic()); `rate` is ignored."""
         self._start = at
         self._advance_to(self._next)
 
     @property
     def place(self) -> int:
-        """The number of arrivals before the next one."""
+        """The index of the next arrival."""
         return self._next
 
     def advance(self) -> None:
         self._advance_to(self._next + 1)
 
     def skip(self, until: float) -> int:
-        """Pass over the arrivals due before `until`; how many."""
+        """Skip the arrivals due before `until`; return their number."""
         before = self._next
         self._advance_to(bisect_left(self._offsets, until - self._start, before))
         return self._next - before
@@ -57,8 +57,8 @@ class LoggedArrivals:
 
 
 class LoggedOrder:
-    """The requests of a share in order, with the members of `RequestOrder`. HEAD requests are counted apart, because
-    their responses have no body."""
+    """The requests of a share in order, with the members of `RequestOrder`. HEAD requests have their own number,
+    because their responses have no body."""
 
     only = None
 
@@ -71,7 +71,7 @@ class LoggedOrder:
         self.largest = max(map(len, self._lines)) + len(self._after)
 
     def drop(self, place: int, count: int) -> None:
-        """Leave out `count` requests from this place on, whose arrivals were dropped while earlier ones wait."""
+        """Skip `count` requests from index `place` on, whose arrivals were dropped; earlier ones may be queued."""
         first = self._dropped.pop().start if self._dropped and self._dropped[-1].stop == place else place
         self._dropped.append(range(first, place + count))
 

@@ -1,10 +1,11 @@
-"""Open load: requests are sent when they are due, independent of the server.
+"""Open load: requests are sent at their scheduled times, independent of the server.
 
-An arrival that finds `max_in_flight` requests in flight is queued, and sent in order as soon as possible.
-Its response time counts from when it was due, its service time from when it was sent, and its lag from when it could
-be sent: waiting for the server is no fault of this process. An arrival that finds the queue full is dropped: counted
-and never sent. It counts as queued in the interval in which it was due, and as sent
-in that in which it is sent. Arrivals due in the warm-up and sent after it are not counted, like its requests in flight.
+If `max_in_flight` requests are in flight, an arrival is queued (FIFO), and sent when a request ends. Its response
+time is measured from its due time, its service time from the send, and its lag from the time at which it could be sent,
+because waiting for the server is not a delay of this process. If the queue is full, the arrival is dropped: counted,
+but never sent. A queued arrival counts as queued in the interval of its due time, and as sent in the interval of its
+send. Requests that were due in the warm-up but are sent after it are not counted, like the requests in flight at its
+end.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.schedule import ArrivalQueue, Arrivals, Phase
 
 # Arrivals sent in a row before responses are read.
-_BATCH = 64
-# Arrivals that may wait for room (8 bytes each).
+_MAX_BATCH = 64
+# Maximum length of the queue (8 bytes per arrival).
 BACKLOG_LIMIT = 1_000_000
-# Two instants closer than this are the same (s): sums of floating point numbers differ by less.
-_SAME = 1e-7
+# Times closer than this (s) are equal; rounding errors of the schedule are smaller.
+_EPSILON = 1e-7
 
 
 class TimedConnection(IdleConnection):
-    """A connection whose requests were due at an instant of their own, `intended`."""
+    """A connection for scheduled requests; `intended` is the due time of its request (s of time.monotonic())."""
 
     __slots__ = ("intended",)
     intended: float
@@ -39,27 +40,27 @@ class TimedConnection(IdleConnection):
     def _bind(self, counts: RequestMetrics) -> None:
         super()._bind(counts)
         self._whole = self._end_whole
-        self._end = self._end_other
+        self._end = self._end_pieces
 
     def _end_whole(self, service: float) -> None:
         counts = self.counts
         counts.whole.append(service)
         counts.responses.append(service + self.started - self.intended)
 
-    def _end_other(self, service: float) -> None:
+    def _end_pieces(self, service: float) -> None:
         counts = self.counts
         counts.ends.append(service)
         counts.responses.append(service + self.started - self.intended)
 
 
 class LimitedTimedConnection(RequestLimit, TimedConnection):
-    """A timed connection with a limit of requests."""
+    """A timed connection that is closed after a maximum number of requests."""
 
     __slots__ = ()
 
 
 class OpenLoad(Engine):
-    """Connections are `busy` with a request, `idle` with an open socket, lingering, or spare."""
+    """Engine for open load. Connections are busy (in flight), idle (open socket), lingering or spare (closed)."""
 
     def __init__(
         self,
@@ -74,14 +75,14 @@ class OpenLoad(Engine):
             self._arrivals = LoggedArrivals(assignment.log)
         else:
             self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
-        self._most = assignment.in_flight
+        self._max_in_flight = assignment.in_flight
         self._make = LimitedTimedConnection if assignment.plan.requests_per_connection else TimedConnection
-        # Arrivals so far, and those that were dropped; those that wait for room, the first `_stale` of which are not
-        # counted; and since when there has been room for them.
-        self._drawn = self._dropped = self._stale = 0
+        # Arrivals so far, and dropped ones; the queue, whose first `_uncounted` arrivals are not counted; and the time
+        # since which a queued arrival could be sent.
+        self._arrived = self._dropped = self._uncounted = 0
         self._waiting = ArrivalQueue()
-        self._room_since = inf
-        # In the order in which they began, which is that in which they are given up.
+        self._sendable_since = inf
+        # In order of their start, so that the first request or close is the first to time out.
         self._busy: dict[TimedConnection, None] = {}
         self._lingering: dict[TimedConnection, None] = {}
         self._idle: dict[TimedConnection, None] = {}
@@ -90,17 +91,17 @@ class OpenLoad(Engine):
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         if rate is not None:
             now = monotonic()
-            # Arrivals due at the old rate stay due at their instants.
-            self._catch_up(min(now, self._ends, self._next_phase))
+            # Arrivals that were due at the old rate keep their due times.
+            self._catch_up(min(now, self._end_time, self._next_phase))
             self._arrivals.set_rate(now, rate)
             self._due = 0.0
 
     def redeal(self, place: int, workers: int, more: int) -> None:
-        self._catch_up(min(monotonic(), self._ends, self._next_phase))
+        self._catch_up(min(monotonic(), self._end_time, self._next_phase))
         if isinstance(self._arrivals, Arrivals):
             self._arrivals.share(workers)
         super().redeal(place, workers, more)
-        self._most = self.own(self.assignment.plan.max_in_flight)
+        self._max_in_flight = self.own(self.assignment.plan.max_in_flight)
 
     def _set_load(self, phase: Phase) -> None:
         self._arrivals.set_rate(phase.start, phase.rate)
@@ -108,7 +109,7 @@ class OpenLoad(Engine):
     def _limit_to(self, limit: int) -> None:
         self._limit = limit
         self.exhausted = self._issued + self._dropped >= limit
-        self._room_or_end()
+        self._admit_or_end()
 
     def _poll(self) -> Poll:
         return self.poller.poll_exactly
@@ -118,66 +119,66 @@ class OpenLoad(Engine):
     def _work(self, now: float) -> float:
         if self._waiting:
             self._admit(now)
-        until = min(self._ends, self._next_phase) - _SAME
+        until = min(self._end_time, self._next_phase) - _EPSILON
         arrivals = self._arrivals
-        for _ in range(_BATCH):
+        for _ in range(_MAX_BATCH):
             due = arrivals.due
-            if due > now or due >= until or self._drawn >= self._limit:
+            if due > now or due >= until or self._arrived >= self._limit:
                 break
             if len(self._waiting) >= BACKLOG_LIMIT:
                 self._drop(min(now, until))
                 break
             self._arrive(due)
-        if self._room_since < inf:
+        if self._sendable_since < inf:
             return now
-        return inf if self._drawn >= self._limit or arrivals.due >= until else arrivals.due
+        return inf if self._arrived >= self._limit or arrivals.due >= until else arrivals.due
 
     def _catch_up(self, until: float) -> None:
         arrivals = self._arrivals
-        # A run that was stopped owes nothing.
-        while arrivals.due < until - _SAME and self._drawn < self._limit:
+        # After a stop, `until` is 0: nothing is sent.
+        while arrivals.due < until - _EPSILON and self._arrived < self._limit:
             if len(self._waiting) >= BACKLOG_LIMIT:
-                self._drop(until - _SAME)
+                self._drop(until - _EPSILON)
                 break
             self._arrive(arrivals.due)
 
     def _drop(self, until: float) -> None:
-        """Count the arrivals due before this instant that find the queue full."""
+        """Drop and count the arrivals due before `until`, because the queue is full."""
         skipped = self._arrivals.skip(until)
         if isinstance(self._arrivals, LoggedArrivals) and isinstance(self.order, LoggedOrder) and skipped:
             self.order.drop(self._arrivals.place - skipped, skipped)
-        dropped = min(skipped, self._limit - self._drawn)
-        self._drawn += dropped
+        dropped = min(skipped, self._limit - self._arrived)
+        self._arrived += dropped
         self._dropped += dropped
         self.tally.dropped += dropped
 
     def _arrive(self, due: float) -> None:
         """Send the next arrival, or queue it."""
         self._arrivals.advance()
-        self._drawn += 1
-        if self._waiting or len(self._busy) >= self._most:
+        self._arrived += 1
+        if self._waiting or len(self._busy) >= self._max_in_flight:
             self._waiting.put(due)
             self.tally.queued += 1
         else:
             self._send(due, due)
 
     def _admit(self, now: float) -> None:
-        """Send queued arrivals, as many as are allowed in flight."""
+        """Send queued arrivals up to the maximum in flight."""
         waiting = self._waiting
-        since = min(self._room_since, now)
-        for _ in range(_BATCH):
-            if not waiting or len(self._busy) >= self._most:
+        since = min(self._sendable_since, now)
+        for _ in range(_MAX_BATCH):
+            if not waiting or len(self._busy) >= self._max_in_flight:
                 break
             due = waiting.take()
             self._send(due, max(due, since))
-        self._room_since = since if waiting and len(self._busy) < self._most else inf
+        self._sendable_since = since if waiting and len(self._busy) < self._max_in_flight else inf
 
     def _send(self, due: float, possible: float) -> None:
         connection = self._free_connection()
         tally = self.tally
         per_request = tally.per_request
-        if self._stale:
-            self._stale -= 1
+        if self._uncounted:
+            self._uncounted -= 1
             per_request = tally.former
         else:
             self._issued += 1
@@ -210,7 +211,7 @@ class OpenLoad(Engine):
             self._idle[connection] = None
         else:
             self._spare.append(connection)
-        self._room_or_end()
+        self._admit_or_end()
 
     def not_connected(self, connection: Connection) -> None:
         self.next(connection)
@@ -219,17 +220,17 @@ class OpenLoad(Engine):
         assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
         self._lingering[connection] = None
-        self._room_or_end()
+        self._admit_or_end()
 
     def lost(self, connection: Connection) -> None:
         assert isinstance(connection, TimedConnection)
         self._idle.pop(connection, None)
         self._spare.append(connection)
 
-    def _room_or_end(self) -> None:
+    def _admit_or_end(self) -> None:
         """A request has ended: admit the next, or end the run."""
         if self._waiting:
-            # After the current events: sent from here, a request that fails at once would recurse.
+            # Sent after the current events: sent from here, a request that fails immediately would recurse.
             self._due = 0.0
         elif self.exhausted and not self._busy:
             self._over = True
@@ -243,9 +244,9 @@ class OpenLoad(Engine):
         super()._end_warm_up()
         self.tally.unsent += len(self._waiting)
 
-    def _count_anew(self) -> None:
-        self._stale = len(self._waiting)
-        self._drawn = self._issued
+    def _start_counting(self) -> None:
+        self._uncounted = len(self._waiting)
+        self._arrived = self._issued
         self._dropped = 0
         self.exhausted = self._issued >= self._limit
 
@@ -255,15 +256,15 @@ class OpenLoad(Engine):
             first.expire(now)
         while self._lingering and (first := next(iter(self._lingering))).lingers_until <= now:
             first.expire(now)
-        if self._waiting and len(self._busy) < self._most:
-            self._room_since = min(self._room_since, now)
+        if self._waiting and len(self._busy) < self._max_in_flight:
+            self._sendable_since = min(self._sendable_since, now)
             return now
         earliest = now + timeout
         if self._busy:
             earliest = next(iter(self._busy)).started + timeout
         return max(earliest, now + timeout_precision(0))
 
-    def _give_up(self) -> None:
-        self.tally.unsent += len(self._waiting) - self._stale
+    def _close_all(self) -> None:
+        self.tally.unsent += len(self._waiting) - self._uncounted
         for connection in [*self._busy, *self._lingering, *self._idle]:
             self._abandon(connection)

@@ -1,6 +1,6 @@
-"""Many paths instead of one: a pattern or a list, in order, shuffled, or each once.
+"""Paths of a plan with many: a pattern or a list, sent in order, shuffled, or each path once.
 
-A pattern's paths are made on demand, so that ten million of them take no more memory than their order.
+Paths of a large pattern are formatted on demand: ten million paths need only the memory of their order.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ import numpy as np
 from cockpit.model.errors import UsageError
 from cockpit.model.load import PathList
 
-# Characters of a URL that go out as they are; everything else is percent-encoded.
+# Characters of a URL that are sent unchanged; all others are percent-encoded.
 PLAIN = "/?:@!$&'()*+,;=%~-._[]"
 
-_MOST = 10_000_000
-# Maximum number of paths that are made in advance.
-_PREPARED = 200_000
+_PATHS_LIMIT = 10_000_000
+# Maximum number of paths that are formatted in advance.
+_PREPARED_LIMIT = 200_000
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
 
 class Pattern:
-    """`/img/{00001..15000}.jpg`: numbers keep their width; several ranges give every combination, the last one
-    running fastest. Raises UsageError."""
+    """A pattern of paths such as `/img/{00001..15000}.jpg`. Leading zeros set the width of the numbers. Several ranges
+    give all combinations; the last range varies fastest. Raises UsageError."""
 
     def __init__(self, pattern: str) -> None:
         if not pattern.startswith("/"):
-            raise UsageError(f"paths {pattern!r}: a path begins with /, as in /img/{{1..100}}.jpg")
+            raise UsageError(f"paths {pattern!r}: does not begin with /; write it as /img/{{1..100}}.jpg")
         pieces = _RANGE.split(pattern)
         self._texts = [quote(text, safe=PLAIN).encode() for text in pieces[0::3]]
         self._ranges: list[tuple[int, int, int]] = []
         for low, high in zip(pieces[1::3], pieces[2::3], strict=True):
             if int(low) > int(high):
-                raise UsageError(f"paths {pattern!r}: {{{low}..{high}}} ends before it begins")
+                raise UsageError(f"paths {pattern!r}: invalid range {{{low}..{high}}}; put the smaller number first")
             padded = low.startswith("0") or high.startswith("0")
             self._ranges.append((int(low), int(high) - int(low) + 1, max(len(low), len(high)) if padded else 1))
         self.count = math.prod(size for _, size, _ in self._ranges)
-        if self.count > _MOST:
-            raise UsageError(f"paths {pattern!r}: gives {self.count} paths; {_MOST} is the most")
+        if self.count > _PATHS_LIMIT:
+            raise UsageError(f"paths {pattern!r}: {self.count} paths; the maximum is {_PATHS_LIMIT}")
 
     def __call__(self, index: int) -> bytes:
         numbers = []
@@ -55,31 +55,31 @@ class Pattern:
 
 
 def plain_path(path: str) -> bytes:
-    """A path of a list as it goes over the wire. Raises UsageError."""
+    """Return a path of a list as it is sent. Raises UsageError."""
     path = path.strip()
     if not path.startswith("/"):
-        raise UsageError(f"paths: {path[:80]!r} is not a path; each begins with /")
+        raise UsageError(f"paths: invalid path {path[:80]!r}; each path begins with /")
     return quote(path.partition("#")[0], safe=PLAIN).encode()
 
 
 def count_of(paths: PathList) -> int:
-    """How many paths there are. Raises UsageError when there are none, too many, or one is not a path."""
+    """Return the number of paths. Raises UsageError if there are none or too many, or if one is invalid."""
     if bool(paths.pattern) == bool(paths.listed):
-        raise UsageError("paths: give either a pattern or a list, with one path at least")
+        raise UsageError("paths: give either a pattern or a list of at least one path")
     if paths.pattern:
         return Pattern(paths.pattern).count
     for path in paths.listed:
         plain_path(path)
-    if len(paths.listed) > _MOST:
-        raise UsageError(f"paths: the list has {len(paths.listed)}; {_MOST} is the most")
+    if len(paths.listed) > _PATHS_LIMIT:
+        raise UsageError(f"paths: {len(paths.listed)} paths in the list; the maximum is {_PATHS_LIMIT}")
     return len(paths.listed)
 
 
 class Paths:
-    """One worker's paths, in its order: of `workers`, worker w takes every `workers`-th from the w-th on.
+    """The paths of one worker in order: worker w of `workers` sends every `workers`-th path, starting with path w.
 
-    `next` gives them one after the other. A list that is taken once is over after `own` of them, which is for the
-    caller to count; the others go round.
+    `own` is the number of distinct paths. After the last one, `next` starts over. With the order "once" the caller
+    must stop after `own` paths.
     """
 
     def __init__(self, paths: PathList, worker: int, workers: int) -> None:
@@ -88,12 +88,12 @@ class Paths:
         if paths.order == "shuffle" or (paths.order == "once" and paths.seed):
             np.random.default_rng(paths.seed).shuffle(order)
         if paths.order == "once":
-            mine = order[worker::workers]
+            indexes = order[worker::workers]
         else:
-            # Over several rounds, a worker takes all of them if the number of workers does not divide theirs.
+            # The sequence repeats after this number of steps: the worker sends all paths if both numbers are coprime.
             steps = total // math.gcd(total, workers)
-            mine = order[(worker + workers * np.arange(steps, dtype=np.int64)) % total]
-        self.own = len(mine)
+            indexes = order[(worker + workers * np.arange(steps, dtype=np.int64)) % total]
+        self.own = len(indexes)
         self._at = 0
         make: Callable[[int], bytes]
         if paths.pattern:
@@ -101,11 +101,11 @@ class Paths:
         else:
             listed = [plain_path(path) for path in paths.listed]
             make = listed.__getitem__
-        if self.own <= _PREPARED:
-            ready = [make(index) for index in mine.tolist()]
+        if self.own <= _PREPARED_LIMIT:
+            ready = [make(index) for index in indexes.tolist()]
             self._path: Callable[[int], bytes] = ready.__getitem__
         else:
-            self._path = lambda at: make(int(mine[at]))
+            self._path = lambda at: make(int(indexes[at]))
 
     def next(self) -> bytes:
         at = self._at

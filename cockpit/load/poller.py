@@ -1,6 +1,6 @@
-"""Readiness of sockets: epoll, edge-triggered, if available; else the selectors module.
+"""Readiness of sockets: edge-triggered epoll if available, else the selectors module (level-triggered).
 
-Handlers must cope with both: read until nothing is left, and ignore a wake-up without data.
+Handlers must work with both: read until the socket is empty, and ignore a wake-up without data.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ READABLE = 0x001
 WRITABLE = 0x004
 # The socket may hold an error.
 TROUBLE = 0x008
-# The peer has sent its last byte, or the connection is gone. Not every poller reports it; reading shows it as well.
+# The peer has closed its side, or the connection is broken. Not every poller reports it; reading detects it, too.
 HANGUP = 0x010 | 0x2000
 
-# The time stamp of a wake-up is that of all its events, so it must not have too many.
+# Maximum number of events per wake-up: they share one timestamp, which must be accurate for all.
 _EVENTS = 64
 
 
@@ -27,10 +27,9 @@ Register = Callable[[int, int], object]
 
 
 class Poller(Protocol):
-    """`poll(timeout)` (s, not negative) yields (file descriptor, events) pairs.
+    """Waits for events of sockets. `poll(timeout)` (s, not negative) returns (file descriptor, events) pairs.
 
-    `poll_exactly` costs a little more and returns within about a tenth of a millisecond of the timeout;
-    `poll` may take a whole one.
+    `poll` exceeds the timeout by up to 1 ms, `poll_exactly` by about 0.1 ms, at a slightly higher cost.
 
     `register(fd, connecting)`: wake up when a pending connect has succeeded or failed.
     """
@@ -41,23 +40,23 @@ class Poller(Protocol):
     connecting: int
 
     def watch_control(self, fd: int) -> None:
-        """Wake as long as `fd` has something to read."""
+        """Wake up as long as `fd` is readable."""
 
     def watch_responses(self, fd: int) -> None:
-        """Wake when there is something to read, and no longer for room to write."""
+        """Wake up when `fd` is readable, and no longer when it is writable."""
 
     def watch_both(self, fd: int) -> None:
-        """Wake for something to read and for room to write."""
+        """Wake up when `fd` is readable or writable."""
 
     def again(self, fd: int) -> None:
-        """Wake at once if there is still something to read: its reader stopped before the end."""
+        """Wake up immediately if `fd` is still readable: the handler stopped before it was empty."""
 
     def forget(self, fd: int) -> None:
-        """`fd` is about to be closed."""
+        """Unregister `fd` before it is closed."""
 
 
 class EpollPoller:
-    """Edge-triggered epoll: one registration serves a connection for its whole life."""
+    """Edge-triggered epoll: a connection is registered only once."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -68,7 +67,7 @@ class EpollPoller:
         self._itself = (self._epoll.fileno(),)
 
     def _poll_exactly(self, timeout: float) -> list[tuple[int, int]]:
-        # epoll counts in milliseconds; select, asked about the epoll itself, in microseconds.
+        # epoll has a resolution of 1 ms, select of 1 µs: select waits until the epoll itself is readable.
         if timeout > 0:
             select.select(self._itself, (), (), timeout)
         return self._epoll.poll(0, _EVENTS)
@@ -90,7 +89,7 @@ class EpollPoller:
 
 
 class SelectorPoller:
-    """Any selector of the standard library, level-triggered: kqueue on macOS."""
+    """A level-triggered selector of the standard library: kqueue on macOS."""
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         self._selector = selector or selectors.DefaultSelector()
@@ -120,7 +119,7 @@ class SelectorPoller:
 
 def _mask(events: int) -> int:
     mask = READABLE if events & selectors.EVENT_READ else 0
-    # A failed connect shows as writable; the caller checks its error.
+    # After a failed connect the socket is writable; the caller checks its error.
     return mask | (WRITABLE | TROUBLE if events & selectors.EVENT_WRITE else 0)
 
 

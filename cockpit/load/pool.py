@@ -1,4 +1,4 @@
-"""A run of load: worker processes, their messages as events, and their end."""
+"""A run of load: starts the worker processes, turns their messages into events, and supervises them until the end."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from cockpit.model.load import LoadPlan
 Emit = Callable[[AnyEvent], None]
 
 # Timeout (s) for a worker to stop.
-_STOPPING = 3.0
-# How far (s) the times of a tick can be off: the clocks of two machines were compared over a network.
+_STOP_TIMEOUT = 3.0
+# Maximum error (s) of the times of a tick: clocks of machines are compared over the network.
 _CLOCK_ERROR = 1.0
 
 
 class LoadRun:
-    """A run that has begun. Its events go to the `emit` given to `launch`; RunEnded is the last of them."""
+    """A running load. Emits its events by the `emit` given to `launch`; RunEnded is the last event."""
 
     def __init__(
         self,
@@ -42,26 +42,26 @@ class LoadRun:
         began: float,
         files: int | None = None,
     ) -> None:
-        """`began` is the session time of its RunStarted, `files` as in limits.Capacity."""
+        """`began` is the session time of RunStarted; `files` is as in limits.Capacity."""
         self.plan = plan
         self.run = run
         self._clock = clock
         self._emit = emit
         self._workers = workers
         self._files = files
-        # Session time before which the plan does not end the run, as far as that is known beforehand.
-        self._lasts = math.inf if plan.requests is None else began
+        # Earliest end of the run by the plan (session time); a number of requests may end it at any time.
+        self._earliest_end = math.inf if plan.requests is None else began
         if plan.duration is not None:
-            self._lasts = min(self._lasts, began + plan.warmup + plan.duration)
+            self._earliest_end = min(self._earliest_end, began + plan.warmup + plan.duration)
         self._began = began
         self._extended = False
         self._stopping = False
         self._lost: dict[int, str] = {}
-        # Requests dealt to each worker, 0 if they are not counted, and those with a result.
-        self._dealt = {worker.assignment.worker: worker.assignment.requests or 0 for worker in workers}
+        # Requests assigned to each worker (0 if the plan does not limit them), and requests with a result.
+        self._assigned = {worker.assignment.worker: worker.assignment.requests or 0 for worker in workers}
         self._results: Counter[int] = Counter()
-        self._counted = sum(self._dealt.values())
-        # The load as it was adjusted last.
+        self._counted = sum(self._assigned.values())
+        # The load after the last adjustment.
         self._concurrency = plan.concurrency
         self._rate = plan.rate
         self._over = asyncio.create_task(self._supervise())
@@ -72,77 +72,79 @@ class LoadRun:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Processes of this machine."""
+        """Process ids of the workers on this machine."""
         return tuple(worker.pid for worker in self._workers if worker.pid is not None)
 
     async def wait(self) -> None:
-        """Until RunEnded was emitted and all workers are gone. Being cancelled here does not stop the run."""
+        """Wait until RunEnded is emitted and all workers have exited. Cancelling the wait does not stop the run."""
         await asyncio.shield(self._over)
 
     def stop(self) -> None:
-        """End it now: requests in flight are given up, the last ticks and RunEnded still come. Twice does no harm."""
+        """Stop the run now: abandon requests in flight. The last ticks and RunEnded follow. Idempotent."""
         if self._stopping or not self.running:
             return
         self._stopping = True
         for worker in self._workers:
             worker.send(Stop())
-        asyncio.get_running_loop().call_later(_STOPPING, self._kill_stuck)
+        asyncio.get_running_loop().call_later(_STOP_TIMEOUT, self._kill_stuck)
 
     def adjust(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
-        """Alter the load in flight: `concurrency` of a closed run, `rate` (arrivals/s) of an open one.
+        """Change the load of the run: `concurrency` of a closed run, `rate` (arrivals/s) of an open run.
 
-        Workers follow at once; connections that close finish their request first. Emits LoadAdjusted. With load levels,
-        the next stage sets its own load again. After the end it does nothing. Raises UsageError, without any effect, if
-        this run cannot be altered so.
+        Workers apply it immediately; surplus connections finish their request first. The next load level, if any, sets
+        its own load again. Emits LoadAdjusted. No effect after the end. Raises UsageError, without effect, if this run
+        does not allow the change.
         """
         self._check_adjustment(concurrency, rate)
         if self._stopping or not self.running:
             return
         self._concurrency, self._rate = concurrency or self._concurrency, rate or self._rate
-        self._deal()
+        self._distribute()
         self._emit(LoadAdjusted(t=self._clock.now(), run=self.run, concurrency=concurrency, rate=rate))
 
     def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
-        """Let the end of the plan, by time or by count, take effect no sooner than `until` (session time); if that has
-        passed, now. Emits RunExtended. Does nothing after the end, and for a plan that lasts longer anyway or cannot
-        be extended."""
+        """Delay the planned end, by time or by count, until `until` (session time); a past `until` cancels the delay.
+
+        Emits RunExtended. No effect after the end, for a plan that lasts longer anyway, or for one that cannot be
+        extended.
+        """
         if self._stopping or not self.running or not self.plan.extendable:
             return
         now = self._clock.now()
-        if not self._extended and not now < until > self._lasts:
+        if not self._extended and not now < until > self._earliest_end:
             return
         self._extended = until > now
         for worker in self._workers:
             worker.send(Extend(self._clock.origin + until))
         self._emit(RunExtended(t=now, run=self.run, until=max(now, until), awaited=awaited, change=change))
 
-    def _deal(self) -> None:
-        """Deal the load to the workers that are left. A rate is that of all workers, of which each takes its share."""
-        left = self._left()
+    def _distribute(self) -> None:
+        """Distribute the load over the remaining workers. Each worker takes its share of the total rate."""
+        remaining = self._remaining()
         if self._rate is not None:
-            for worker in left:
+            for worker in remaining:
                 worker.send(Adjust(None, self._rate))
             return
-        for worker, own in zip(left, protocol.share(self._concurrency, [1] * len(left)), strict=True):
+        for worker, own in zip(remaining, protocol.share(self._concurrency, [1] * len(remaining)), strict=True):
             worker.send(Adjust(own))
 
-    def _left(self) -> list[WorkerHandle]:
+    def _remaining(self) -> list[WorkerHandle]:
         return [one for one in self._workers if one.done is None and one.assignment.worker not in self._lost]
 
-    def _deal_anew(self, lost: int) -> None:
-        """Deal the load of a lost worker to those that are left. Its requests of a log, or of paths that are each used
-        once, are lost with it."""
-        left = self._left()
-        if not left or self.plan.replay is not None:
+    def _redistribute(self, lost: int) -> None:
+        """Distribute the load of a lost worker over the remaining ones. Its requests of a replayed log, or of paths
+        that are each used once, are lost."""
+        remaining = self._remaining()
+        if not remaining or self.plan.replay is not None:
             return
         each_once = self.plan.paths is not None and self.plan.paths.order == "once"
-        rest = 0 if each_once else max(0, self._dealt[lost] - self._results[lost])
-        self._dealt[lost] -= rest
-        for place, (worker, more) in enumerate(zip(left, protocol.share(rest, [1] * len(left)), strict=True)):
-            self._dealt[worker.assignment.worker] += more
-            worker.send(Redeal(place, len(left), more))
+        rest = 0 if each_once else max(0, self._assigned[lost] - self._results[lost])
+        self._assigned[lost] -= rest
+        for place, (worker, more) in enumerate(zip(remaining, protocol.share(rest, [1] * len(remaining)), strict=True)):
+            self._assigned[worker.assignment.worker] += more
+            worker.send(Redeal(place, len(remaining), more))
         if not self.plan.stages:
-            self._deal()
+            self._distribute()
 
     def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
         if self.plan.replay is not None:
@@ -151,7 +153,7 @@ class LoadRun:
         if asked is None or other is not None:
             raise UsageError(f"this run has a {name}: only the {name} can be changed")
         if not 0 < asked < math.inf:
-            raise UsageError(f"{name} is {asked}; it must be more than 0")
+            raise UsageError(f"{name} {asked}: must be more than 0")
         if concurrency is None:
             return
         workers = len(self._workers)
@@ -167,16 +169,16 @@ class LoadRun:
     async def _supervise(self) -> None:
         await asyncio.gather(*(self._follow(worker) for worker in self._workers))
         await asyncio.gather(*(worker.reap() for worker in self._workers))
-        self._emit(self._ending())
+        self._emit(self._run_ended())
 
     async def _follow(self, worker: WorkerHandle) -> None:
-        """Turn one worker's lines into events until there are no more."""
+        """Turn the lines of one worker into events until its output ends."""
         number = worker.assignment.worker
         while line := await worker.line():
             try:
-                self._take(line, worker)
+                self._handle_line(line, worker)
             except msgspec.MsgspecError:
-                # A killed worker may leave half a line; one that sends anything else is ended.
+                # A killed worker may leave a partial line. A worker that sends an invalid line is killed.
                 worker.kill()
                 break
         if worker.done is None:
@@ -186,10 +188,10 @@ class LoadRun:
             if self.plan.on_loss == "stop":
                 self.stop()
             elif not self._stopping:
-                self._deal_anew(number)
+                self._redistribute(number)
 
-    def _take(self, line: bytes, worker: WorkerHandle) -> None:
-        """Raises msgspec.MsgspecError for a line that is no message of this worker and run."""
+    def _handle_line(self, line: bytes, worker: WorkerHandle) -> None:
+        """Handle a line of a worker. Raises msgspec.MsgspecError for one that is no message of this worker and run."""
         if line.startswith(protocol.MESSAGE_START):
             message = protocol.decode_message.decode(line)
             worker.done = message if isinstance(message, Done) else worker.done
@@ -207,7 +209,7 @@ class LoadRun:
             self._results[tick.worker] += tick.completed + sum(tick.errors.values()) + tick.dropped
         self._emit(tick)
 
-    def _ending(self) -> RunEnded:
+    def _run_ended(self) -> RunEnded:
         t, total = self._clock.now(), len(self._workers)
         first = next(iter(self._lost.values()), "")
         lost = f"{len(self._lost)} of {total} load workers died ({first})" if self._lost else ""
@@ -228,10 +230,9 @@ async def launch(
     found: preflight.Preflight | None = None,
     crew: Crew | None = None,
 ) -> LoadRun:
-    """Start the workers of the crew (default: on this machine) and, once all are ready, the run. Emits RunStarted
-    before it returns.
+    """Start the workers of the crew (default: on this machine), and the run when all are ready. Emits RunStarted.
 
-    `found` is the result of a preflight; without it the name is resolved here and the target is not contacted.
+    `found` is the result of a preflight; None: only resolve the name, without contacting the target.
     Raises UsageError, TargetError, or CockpitError if a worker does not start.
     """
     crew = crew or LocalCrew()

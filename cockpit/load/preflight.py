@@ -1,6 +1,6 @@
-"""Before the load: contact the target, and collect warnings about this machine.
+"""Checks before the load: contact the target, and collect warnings about this machine.
 
-Names are resolved here, once; workers are given the address.
+The name is resolved here, once; workers get the address.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from cockpit.load.responses import HeadCache, ResponseReader
 from cockpit.model.errors import TargetError
 from cockpit.model.load import LoadPlan, Request, redirect_target, url_without_password
 
-# A person waits for this; a server that needs longer is out of reach (s).
-_PATIENCE = 10.0
-# Bytes read in one go.
-_READ = 65536
+# Timeout (s) of each step, as the user waits for it; a slower server counts as unreachable.
+_TIMEOUT = 10.0
+# Bytes per read.
+_READ_SIZE = 65536
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
-    """The result. `address` is the address that workers connect to, as the socket functions take it.
+    """The result. `address` is the socket address that workers connect to.
 
-    `addresses` are all addresses of the name, the used one first. `status` is that of one response, None if a
-    request could have side effects (POST) and only a connect was made. `warnings` are one line each.
+    `addresses` are all addresses of the name, the used one first. `status` is the status of the response, None if
+    only a connection was opened because the request may have side effects (POST). `warnings` are one line each.
     """
 
     address: tuple[Any, ...]
@@ -46,7 +46,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
-    """Socket addresses of the plan's target, in the resolver's order; (path,) for a Unix socket.
+    """Return the socket addresses of the plan's target, in the resolver's order; (path,) for a Unix socket.
 
     Raises UsageError, TargetError.
     """
@@ -55,10 +55,10 @@ async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
         return [(plan.unix,)]
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise TargetError(f"{host}: its name was not resolved within {_PATIENCE:.0f} s") from None
+        raise TargetError(f"{host}: name not resolved within {_TIMEOUT:.0f} s") from None
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else error
         raise TargetError(f"{host}: no such host: {reason}") from None
@@ -66,32 +66,32 @@ async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
 
 
 async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> Preflight:
-    """Request the target before a run on machines of this capacity (default: this one).
+    """Check the plan, and send a request to the target. `capacity`: of the generator machines (default: this one).
 
-    Raises UsageError for a plan that cannot be carried out there, TargetError for a target that cannot be reached,
-    whose certificate is not trusted, or that does not answer as HTTP.
+    Raises UsageError for an invalid plan or one beyond the capacity; TargetError for an unreachable target, an
+    untrusted certificate, or a response that is not HTTP.
     """
     limits.check(plan, capacity)
-    asked = requests_of(plan)[0]
+    planned = requests_of(plan)[0]
     request = (await _order(plan)).next_request().request
     addresses = await resolve(plan)
-    patience = min(_PATIENCE, plan.timeout)
-    reader, writer, address = await _connect(plan, addresses, patience)
+    time_limit = min(_TIMEOUT, plan.timeout)
+    reader, writer, address = await _connect(plan, addresses, time_limit)
     status, location = None, ""
     try:
-        if asked.method in _SAFE:
-            status, location = await _first_answer(plan, asked, request, reader, writer, patience)
+        if planned.method in _SAFE:
+            status, location = await _first_response(plan, planned, request, reader, writer, time_limit)
     finally:
-        # Nobody waits for the rest of the response, nor for the peer to close.
+        # Do not wait for the rest of the response, nor for the peer to close.
         writer.transport.abort()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
     notes = [*limits.fitted(plan, capacity)[1], *limits.warnings(plan, capacity)]
-    if status is not None and status >= 400 and not Expectation(asked.expect).allows(status):
-        notes.append(f"{url_without_password(asked.url)} answers {status}: its responses will count as failed")
+    if status is not None and status >= 400 and not Expectation(planned.expect).allows(status):
+        notes.append(f"{url_without_password(planned.url)} answers {status}: responses will count as failed")
     if location:
-        shown, target = url_without_password(asked.url), redirect_target(asked.url, location)
-        notes.append(f"{shown} answers {status}, a redirect, which is not followed: load {target} instead")
+        shown, target = url_without_password(planned.url), redirect_target(planned.url, location)
+        notes.append(f"{shown} answers {status}: redirects are not followed; load {target} instead")
     names = dict.fromkeys([str(address[0]), *(str(other[0]) for other in addresses)])
     return Preflight(address=address, addresses=tuple(names), status=status, warnings=tuple(notes))
 
@@ -107,18 +107,18 @@ _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def _connect(
-    plan: LoadPlan, addresses: list[tuple[Any, ...]], patience: float
+    plan: LoadPlan, addresses: list[tuple[Any, ...]], time_limit: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, tuple[Any, ...]]:
-    """The first address that takes a connection."""
+    """Return streams to the first reachable address, and the address. Raises TargetError."""
     open_streams = _opener(plan)
-    took = "finish a TLS handshake" if target_of_plan(plan).secure else "accept a connection"
+    action = "finish a TLS handshake" if target_of_plan(plan).secure else "accept a connection"
     reasons = []
     for address in addresses:
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(time_limit):
                 return *await open_streams(address), address
         except TimeoutError:
-            reasons.append(f"{address[0]} did not {took} within {patience:g} s")
+            reasons.append(f"{address[0]} did not {action} within {time_limit:g} s")
         except OSError as error:
             _raise_if_tls(plan, error)
             reason = os.strerror(error.errno).lower() if error.errno else str(error)
@@ -129,7 +129,7 @@ async def _connect(
 
 
 def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
-    """Return a function that opens a connection like the run: with TLS, a source address, or to a Unix socket."""
+    """Return a function that opens a connection as the run does: with TLS, a source address, or to a Unix socket."""
     options: dict[str, Any] = {}
     target = target_of_plan(plan)
     if target.secure:
@@ -151,7 +151,7 @@ def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
 
 
 def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:
-    """Raises TargetError for a TLS failure; other addresses of the name would fail alike."""
+    """Raise TargetError for a TLS failure: other addresses of the name would fail, too."""
     target = target_of_plan(plan)
     if not target.secure:
         return
@@ -163,34 +163,34 @@ def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:
         raise TargetError(f"https://{target.authority}: {trouble(error)}") from None
 
 
-async def _first_answer(
+async def _first_response(
     plan: LoadPlan,
-    asked: Request,
+    planned: Request,
     request: bytes,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    patience: float,
+    time_limit: float,
 ) -> tuple[int, str]:
-    """Return the status of one response, requested as in the run, and its Location if it is an unexpected redirect."""
-    expectation = Expectation(asked.expect)
-    heads = HeadCache(bodiless=asked.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
+    """Send a request as in the run; return status and Location of an unexpected redirect. Raises TargetError."""
+    expectation = Expectation(planned.expect)
+    heads = HeadCache(bodiless=planned.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
     response, silent = ResponseReader(heads), True
-    shown = url_without_password(asked.url)
+    shown = url_without_password(planned.url)
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(time_limit):
             writer.write(request)
             while response.head is None:
-                data = await reader.read(_READ)
+                data = await reader.read(_READ_SIZE)
                 if not data and silent:
-                    raise TargetError(f"{shown}: closed the connection without a response")
+                    raise TargetError(f"{shown}: the server closed the connection without a response")
                 if not data:
                     raise Malformed("ended within its head")
                 silent = False
                 response.feed(data)
             return response.head.status, heads.location
     except TimeoutError:
-        raise TargetError(f"{shown}: connected, but no response within {patience:g} s") from None
+        raise TargetError(f"{shown}: connected, but no response within {time_limit:g} s") from None
     except Malformed:
         raise TargetError(f"{shown}: the server does not speak HTTP/1.1") from None
     except OSError as error:
-        raise TargetError(f"{shown}: aborted the connection: {error.strerror or error}") from None
+        raise TargetError(f"{shown}: the server aborted the connection: {error.strerror or error}") from None

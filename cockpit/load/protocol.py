@@ -1,7 +1,7 @@
 """Messages between cockpit and a load worker: JSON lines over its stdin and stdout.
 
-To the worker: one Assignment, then commands. From it: Ready, ticks (`cockpit.model.events.encode`, with times in
-seconds of time.monotonic(), which all processes of a machine share), and Done, without which it was lost.
+To the worker: an Assignment, then commands. From the worker: Ready, ticks (`cockpit.model.events.encode`, with times in
+seconds of time.monotonic(), which all processes of a machine share), and Done. Without Done, the worker is lost.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from cockpit.model.load import LoadPlan
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's share of a run: `concurrency` of its connections or `in_flight` of its requests under way and, if
-    they are counted, `requests`.
+    """A worker's share of a run: its connections (`concurrency`, closed load) or maximum requests in flight
+    (`in_flight`, open load), and its number of `requests` (None: not limited).
 
-    `address` is the target as the socket functions take it: (host, port), and two numbers more for IPv6; (path,) for
-    a Unix socket. `workers` is how many share the run. `log` are its requests of a replayed log.
+    `address` is the socket address of the target: (host, port), (host, port, flow info, scope) for IPv6, or (path,) for
+    a Unix socket. `workers` is the number of workers of the run. `log` are the worker's requests of a replayed log.
     """
 
     plan: LoadPlan
@@ -36,25 +36,25 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     log: LogShare | None = None
 
     def own(self, total: int) -> int:
-        """This worker's part of something that all share evenly."""
+        """Return this worker's part of a total that all workers share evenly."""
         return share(total, [1] * self.workers)[self.worker]
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="command", tag="start"):
-    """Begin at this instant of time.monotonic()."""
+    """Start the load at `at` (s of time.monotonic())."""
 
     at: float
 
 
 class Adjust(msgspec.Struct, frozen=True, tag_field="command", tag="adjust"):
-    """Go on with this many connections of this worker's own, or with this rate of all workers together."""
+    """Change the load: the number of connections of this worker, or the rate of all workers together (arrivals/s)."""
 
     concurrency: int | None = None
     rate: float | None = None
 
 
 class Redeal(msgspec.Struct, frozen=True, tag_field="command", tag="redeal"):
-    """Others are lost: from now on take the share of worker `place` of `workers`, and `more` requests besides."""
+    """Take over from lost workers: run the share of worker `place` of `workers`, and `more` further requests."""
 
     place: int
     workers: int
@@ -62,7 +62,7 @@ class Redeal(msgspec.Struct, frozen=True, tag_field="command", tag="redeal"):
 
 
 class Extend(msgspec.Struct, frozen=True, tag_field="command", tag="extend"):
-    """The end of the plan, by time or by count, takes effect no sooner than this instant of time.monotonic()."""
+    """Delay the planned end, by time or by count, until `until` (s of time.monotonic())."""
 
     until: float
 
@@ -79,7 +79,7 @@ class Ready(msgspec.Struct, frozen=True, tag_field="say", tag="ready"):
 
 
 class Done(msgspec.Struct, frozen=True, tag_field="say", tag="done"):
-    """The last line of a worker that ends in order."""
+    """The last line of a worker that exits normally."""
 
     reason: Literal["completed", "stopped"]
 
@@ -91,19 +91,19 @@ decode_assignment = msgspec.json.Decoder(Assignment).decode
 decode_command: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 decode_message: msgspec.json.Decoder[WorkerMessage] = msgspec.json.Decoder(WorkerMessage)
 
-# Every message of a worker begins so; every event begins otherwise.
+# Prefix that distinguishes messages of a worker from events.
 MESSAGE_START = b'{"say":'
 
 
 def share(total: int, weights: list[int]) -> list[int]:
-    """`total` split over `weights` in proportion, in whole numbers that add up to it exactly."""
+    """Split `total` in proportion to `weights`, into whole numbers whose sum is `total`."""
     whole = sum(weights)
     edges = [total * sum(weights[:i]) // whole for i in range(len(weights) + 1)]
     return [after - before for before, after in itertools.pairwise(edges)]
 
 
 def dealt(total: int, workers: int) -> list[int]:
-    """Split `total` among workers in turn."""
+    """Split `total` evenly among workers, as if assigned round-robin."""
     return [len(range(worker, total, workers)) for worker in range(workers)]
 
 
@@ -123,7 +123,7 @@ def connections_of(assignment: Assignment) -> int:
 
 
 def _requests(plan: LoadPlan, concurrency: list[int]) -> list[int] | list[None]:
-    """Each worker's share of the requests that are counted."""
+    """Return the number of requests of each worker; None if the plan does not limit them."""
     workers = len(concurrency)
     if plan.paths is not None and plan.paths.order == "once":
         paths = count_of(plan.paths)
@@ -134,7 +134,7 @@ def _requests(plan: LoadPlan, concurrency: list[int]) -> list[int] | list[None]:
 
 
 def assignments(plan: LoadPlan, run: int, address: tuple[Any, ...]) -> list[Assignment]:
-    """Split the plan among its workers, at most as many as connections."""
+    """Split the plan among its workers; there are at most as many workers as connections."""
     workers = max(1, min(plan.workers, most_connections(plan)))
     concurrency = share(plan.concurrency, [1] * workers)
     in_flight = share(plan.max_in_flight, [1] * workers)

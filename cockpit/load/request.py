@@ -1,4 +1,4 @@
-"""A load plan's URL, headers and body as the bytes that go over the wire. HTTP/1.1, RFC 9112."""
+"""The requests of a load plan as bytes to send: URL, headers, body. HTTP/1.1, RFC 9112."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, Request, url_without_password
 
 _BODILESS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
-# Sent again when a kept connection is lost before a byte of the response (RFC 9110 section 9.2.2).
+# Retried if a reused connection is lost before the first byte of the response (RFC 9110 section 9.2.2).
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 _PORTS = {"http": 80, "https": 443}
 
 
 class RequestTarget(NamedTuple):
-    """The target: `host` and `port` to connect to, `authority` and `path` (with query) of the request."""
+    """The parts of a URL: `host` and `port` to connect to, `authority` and `path` (with query) of the request."""
 
     host: str
     port: int
@@ -36,37 +36,37 @@ def target_of(url: str) -> RequestTarget:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UsageError(f"{url.rpartition('@')[2]}: not a URL: {error}") from None
+        raise UsageError(f"{url.rpartition('@')[2]}: invalid URL: {error}") from None
     shown = url_without_password(url)
     if parts.scheme not in _PORTS:
-        raise UsageError(f"{shown}: not a URL to load; it must begin with http://, as in http://localhost:8080/")
+        raise UsageError(f"{shown}: not an http or https URL; write it as http://localhost:8080/")
     if not host or port == 0:
-        raise UsageError(f"{shown}: names no host and port to connect to, as in http://localhost:8080/")
+        raise UsageError(f"{shown}: the URL has no host, or port 0; write it as http://localhost:8080/")
     name = _ascii_name(host, shown)
     path = quote(parts.path or "/", safe=PLAIN)
     if parts.query:
         path += "?" + quote(parts.query, safe=PLAIN)
-    usual = _PORTS[parts.scheme]
+    default_port = _PORTS[parts.scheme]
     bracketed = f"[{name}]" if ":" in name else name
-    authority = bracketed if port in (None, usual) else f"{bracketed}:{port}"
+    authority = bracketed if port in (None, default_port) else f"{bracketed}:{port}"
     userinfo = parts.netloc.rpartition("@")[0]
-    return RequestTarget(name, port or usual, authority, path, userinfo, parts.scheme == "https")
+    return RequestTarget(name, port or default_port, authority, path, userinfo, parts.scheme == "https")
 
 
 def _ascii_name(host: str, shown: str) -> str:
     try:
         name = host if host.isascii() else host.encode("idna").decode("ascii")
     except UnicodeError:
-        raise UsageError(f"{shown}: {host} is not a host name") from None
+        raise UsageError(f"{shown}: invalid host name {host}") from None
     if any(char.isspace() for char in name):
-        raise UsageError(f"{shown}: {host!r} is not a host name")
+        raise UsageError(f"{shown}: invalid host name {host!r}")
     return name
 
 
 def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
-    """Return the requests of a plan: those of its mix, or its only one, which has no name; GET and HEAD of a log.
+    """Return the requests of a plan: of its mix, or the only one, with the name ""; for a replayed log GET and HEAD.
 
-    Raises UsageError for requests to more than one target.
+    Raises UsageError for requests to different targets.
     """
     if not plan.mix:
         only = Request(
@@ -84,29 +84,29 @@ def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
         target = target_of(request.url)
         if (target.host, target.port, target.secure) != (first.host, first.port, first.secure):
             raise UsageError(
-                f"request {request.name!r} goes to {target.authority} and {plan.mix[0].name!r} to {first.authority}:"
-                " all requests of a run go to one target"
+                f"request {request.name!r} has the target {target.authority}, {plan.mix[0].name!r} {first.authority};"
+                " use the same target for all requests of a run"
             )
     return plan.mix
 
 
 def target_of_plan(plan: LoadPlan) -> RequestTarget:
-    """The target of all requests of a plan. Raises UsageError."""
+    """Return the target of all requests of a plan. Raises UsageError."""
     return target_of(requests_of(plan)[0].url)
 
 
 def destination(plan: LoadPlan) -> tuple[str, int]:
-    """Return host and port to connect to: the target's, or those of `connect_to`. Raises UsageError."""
+    """Return host and port to connect to: `connect_to` if set, else the target. Raises UsageError."""
     target = target_of_plan(plan)
     if not plan.connect_to:
         return target.host, target.port
     try:
         parts = urlsplit(f"//{plan.connect_to}")
         host, port = parts.hostname, parts.port
-        sound = bool(host) and port != 0 and not (parts.path or parts.query or "@" in parts.netloc)
+        valid = bool(host) and port != 0 and not (parts.path or parts.query or "@" in parts.netloc)
     except ValueError:
-        host, port, sound = None, None, False
-    if not host or not sound:
+        host, port, valid = None, None, False
+    if not host or not valid:
         raise UsageError(f"connect to {plan.connect_to!r}: not a host and a port, as in localhost:8080 or [::1]:8080")
     return _ascii_name(host, plan.connect_to), port or target.port
 
@@ -139,4 +139,4 @@ def request_parts(request: Request, *, keepalive: bool) -> tuple[bytes, bytes, b
 def _check_length(given: dict[str, tuple[str, str]], length: int) -> None:
     if "content-length" in given and given["content-length"][1].strip() != str(length):
         name, value = given["content-length"]
-        raise UsageError(f"header {name}: {value} does not fit a body of {length} bytes; leave it out")
+        raise UsageError(f"header {name}: {value}: the body has {length} bytes; leave the header out")

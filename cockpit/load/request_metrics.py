@@ -1,4 +1,4 @@
-"""Metrics of one request of a plan: one object per name of a mix, a single one without a mix."""
+"""Metrics per request of a plan: one object for each name of a mix, or a single object without a mix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.model.histogram import EMPTY, Histogram
 
 
 def histogram(seconds: list[float]) -> Histogram:
-    """Histogram of the latencies in a list (s), which is empty afterwards."""
+    """Return a histogram of the latencies in a list (s), and clear the list."""
     if not seconds:
         return EMPTY
     nanoseconds = np.rint(np.array(seconds) * 1e9).astype(np.int64)
@@ -21,13 +21,13 @@ def histogram(seconds: list[float]) -> Histogram:
 
 
 class RequestMetrics:
-    """Counts of connections for one kind of request.
+    """Counts and latencies (s) of one request of the plan.
 
-    `whole`: first byte and end came in one piece, so one number serves both histograms; `firsts` and `ends` are for
-    all other requests. `responses` are from the intended send, under open load. Responses in one piece are counted
-    in `heads`; `received`, `body` and `statuses` count the others. `live` ends with the warm-up: requests begun in
-    it that end after it are not counted. `idempotent`: its method may be sent again (RFC 9110 section 9.2.2), each
-    time counted in `retries`.
+    `whole`: latencies of responses that arrived in one piece, for both histograms (first byte and end). `firsts` and
+    `ends`: latencies of all other responses. `responses`: latencies from the intended send (open load). Responses in
+    one piece are counted in `heads`; `received`, `body` and `statuses` count the others. `live` is False for the
+    metrics of the warm-up once it is over: requests that began in the warm-up and end later are not counted.
+    `idempotent`: the request may be retried (RFC 9110 section 9.2.2); `retries` counts that.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class RequestMetrics:
         self.first_byte = self.service = self.response = EMPTY
 
     def count_response(self, status: int, size: int, verdict: str) -> None:
-        """A response was complete in more than one piece: its body's size, and how it was unexpected, if so."""
+        """Count a response that arrived in several pieces. `size`: of its body; `verdict`: unexpected kind, or ""."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
         self.varied += self.heads.varies(size)
         if verdict:
@@ -82,7 +82,7 @@ class RequestMetrics:
         self.errors[kind] = self.errors.get(kind, 0) + 1
 
     def settle(self) -> None:
-        """Turn the lists into histograms, added to existing ones: memory stays bounded if nobody takes them."""
+        """Add the lists to the histograms, and clear them: memory stays bounded if no tick is taken."""
         whole, firsts, ends = histogram(self.whole), histogram(self.firsts), histogram(self.ends)
         self.first_byte = Histogram.merged((self.first_byte, whole, firsts))
         self.service = Histogram.merged((self.service, whole, ends))

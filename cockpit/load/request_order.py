@@ -1,4 +1,4 @@
-"""The order of requests, if a plan has more than one."""
+"""The order of the requests of a plan."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cockpit.load.responses import HeadCache
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 
-# Bytes of a body in which a value is searched.
+# Maximum size (bytes) of the start of a body in which values are searched.
 TAKE_LIMIT = 64 * 1024
-# The longest rotation that weights may make.
-_ROTATION = 100_000
+# Maximum length of the rotation of weighted requests.
+_ROTATION_LIMIT = 100_000
 
 
 class PlannedRequest(NamedTuple):
@@ -27,7 +27,7 @@ class PlannedRequest(NamedTuple):
 
 
 def check(plan: LoadPlan) -> None:
-    """Make the requests of a plan. Raises UsageError."""
+    """Check that the requests of a plan can be made. Raises UsageError."""
     requests = requests_of(plan)
     for request in requests:
         request_parts(request, keepalive=plan.keepalive)
@@ -38,11 +38,11 @@ def check(plan: LoadPlan) -> None:
     if plan.paths.order != "once":
         return
     if plan.requests is not None and plan.requests > paths:
-        raise UsageError(f"{plan.requests} requests for {paths} paths, each used once: request at most {paths}")
+        raise UsageError(f"{plan.requests} requests for {paths} paths, each used once; set at most {paths} requests")
 
 
 def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
-    """The metrics of each request of a plan, in order."""
+    """Return empty metrics for each request of a plan, in order."""
     return [
         RequestMetrics(
             request.name,
@@ -60,16 +60,17 @@ def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
 
 
 def rotation(weights: list[int]) -> list[int]:
-    """Return indices of `weights`, each as often as its weight, spread evenly (as nginx does with upstreams).
+    """Return a weighted round-robin order: indices of `weights`, each as often as its weight, spread evenly.
 
     Raises UsageError if the rotation is too long.
     """
     divisor = math.gcd(*weights)
     shares = [weight // divisor for weight in weights]
     total = sum(shares)
-    if total > _ROTATION:
+    if total > _ROTATION_LIMIT:
         raise UsageError(
-            f"weights {', '.join(map(str, weights))}: they repeat after {total} requests; give rounder ones"
+            f"weights {', '.join(map(str, weights))}: the order repeats only after {total} requests, the maximum is"
+            f" {_ROTATION_LIMIT}; use smaller weights"
         )
     credit = [0] * len(shares)
     turns = []
@@ -82,10 +83,8 @@ def rotation(weights: list[int]) -> list[int]:
 
 
 class RequestOrder:
-    """One worker's requests in order; `largest` is the size of the largest (bytes).
-
-    `only` is the request of a plan with just one, None otherwise.
-    """
+    """The requests of one worker in order. `largest` is the size of the largest request (bytes); `only` is the request
+    of a plan with a single one, else None."""
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
         parts = [request_parts(request, keepalive=plan.keepalive) for request in requests_of(plan)]
@@ -94,7 +93,7 @@ class RequestOrder:
         self._before, _, self._after = parts[0]
         self._paths = None if plan.paths is None else Paths(plan.paths, worker, workers)
         turns = rotation([request.weight for request in requests_of(plan)])
-        # Workers begin at different points of the rotation, so that they do not all send the same at a time.
+        # Workers start at different points of the rotation, so that they do not send the same request at the same time.
         start = worker * len(turns) // workers
         self._turns = turns[start:] + turns[:start]
         self._turn = 0

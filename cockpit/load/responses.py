@@ -1,8 +1,8 @@
-"""The end of a response: the head as llhttp parses it, and the framing of its body. HTTP/1.1, RFC 9112 section 6.
+"""Find the end of a response: llhttp parses the head, which frames the body. HTTP/1.1, RFC 9112 section 6.
 
-A server repeats the same head, except for the second in `Date`. So a head that is byte for byte one
-already parsed is looked up, not parsed again; only that makes Python as cheap per request as a program in C. A head
-that differs from the last only in values that frame nothing is compared with it line by line.
+Servers repeat the same head, except for the second in `Date`. A head with the same bytes as a parsed one is looked up
+in a cache: this makes Python as cheap per request as a program in C. A head that differs from the last one only in
+values that do not affect framing is compared line by line instead of parsed.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ UNTIL_CLOSE = -2
 # Maximum length of a head (bytes).
 HEAD_LIMIT = 128 * 1024
 
-# Every response starts like this; empty lines before it are ignored.
-_BEGIN = b"HTTP/1."
+# Start of every response; empty lines before it are ignored.
+_START = b"HTTP/1."
 
-# Bytes of a Location that are kept, and the characters that stay as they are: a URL is printable ASCII.
+# Maximum length of a stored Location, and its characters that are not percent-encoded.
 _LOCATION_LIMIT = 2000
 _URL = f"{PLAIN}#"
-# How many heads are remembered, and how long they may be.
-_REMEMBERED = 128
-_WORTH = 4096
+# Maximum number of cached heads, and maximum length of a cached head (bytes).
+_CACHED_HEADS = 128
+_CACHED_HEAD_LIMIT = 4096
 _SWITCHING_PROTOCOLS = 101
-# Fields that llhttp or this module interprets.
+# Fields (except Content-Length) that affect framing or keep-alive.
 _FRAMING = frozenset({b"transfer-encoding", b"connection", b"proxy-connection", b"upgrade"})
 # Allowed characters of a field's value (RFC 9110 section 5.5), and the maximum length of a number.
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
@@ -49,11 +49,11 @@ _DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
 
 
 class Head:
-    """A parsed head. `length` is of the body, or CHUNKED or UNTIL_CLOSE.
+    """A parsed head. `length` is the length of the body, or CHUNKED or UNTIL_CLOSE.
 
-    `keeps`: the server keeps the connection open; `reuse`: so does the plan. `total` is the size of head
-    and body if known and the body need not be checked, -1 otherwise. `hits` counts responses that came in
-    one piece, for the metrics to collect; `varied` and `verdict` are how each of them counts.
+    `keeps`: the server keeps the connection open. `reuse`: both the server and the plan keep it open. `total` is the
+    size of head and body, -1 if it is unknown or the body must be checked. `hits` is the number of responses with
+    this head that arrived in one piece and are not collected yet; each counts with this `varied` and `verdict`.
     """
 
     __slots__ = ("hits", "keeps", "length", "reuse", "size", "status", "total", "varied", "verdict")
@@ -71,8 +71,8 @@ class Head:
 
 
 class ResponseCounts(NamedTuple):
-    """Complete responses: by status, their bytes and those of their bodies, how many had another length than the
-    first, and how many were not as expected, by kind."""
+    """Complete responses: counts by status, bytes received, bytes of bodies, number of bodies whose length differs from
+    the first (`varied`), and counts of unexpected responses by kind."""
 
     statuses: dict[int, int]
     received: int
@@ -107,7 +107,7 @@ class _Fields:
 
 
 class HeadCache:
-    """Heads seen so far, by their bytes. `known` is the look-up: `known(bytes) -> Head | None`."""
+    """Cache of parsed heads by their bytes. `known(bytes)` returns the Head or None."""
 
     def __init__(
         self,
@@ -118,10 +118,10 @@ class HeadCache:
         one_length: bool = True,
         private: bool = False,
     ) -> None:
-        """`bodiless`: responses carry no body whatever their head has (HEAD). `keepalive`: the plan keeps connections.
+        """`bodiless`: responses have no body, regardless of the head (HEAD). `keepalive`: the plan reuses connections.
 
-        `one_length`: all responses are of the same resource, so one of another length than the first has varied.
-        `private`: a Location may hold a value of a user, and is not kept.
+        `one_length`: all requests are for the same resource, so a body whose length differs from the first is counted
+        as varied. `private`: a Location may contain values of a user, and is not stored.
         """
         self._bodiless = bodiless
         self._keepalive = keepalive
@@ -130,14 +130,14 @@ class HeadCache:
         self._private = private
         self._first_length: int | None = None
         self._heads: dict[bytes, Head] = {}
-        # The Location of the first redirect that was not expected.
+        # Location of the first unexpected redirect.
         self.location = ""
         self._clear()
         self.known = self._heads.get
         self._last: tuple[list[bytes], _Fields, Head] | None = None
 
     def like_last(self, raw: bytes) -> Head | None:
-        """The head in `raw` if it has the same fields as the last one parsed; None when it needs parsing."""
+        """Return the head in `raw` if its framing follows from the last parsed head; None: parse it."""
         if self._last is None:
             return None
         last_lines, fields, last = self._last
@@ -161,16 +161,16 @@ class HeadCache:
                 fields.length = int(digits[1])
                 length = self._length(fields, last.status)
         head = Head(last.status, len(raw), length, last.keeps, last.reuse)
-        self._remember(raw, head)
+        self._cache(raw, head)
         return head
 
     def parse(self, raw: bytes) -> Head:
-        """The head in `raw`, which ends with its empty line. Raises Malformed."""
+        """Return the head in `raw`, which includes the empty line at its end. Raises Malformed."""
         fields = _Fields()
         parser = httptools.HttpResponseParser(fields)
-        plain = _plain(raw)
+        normalized = _normalized(raw)
         try:
-            parser.feed_data(plain)
+            parser.feed_data(normalized)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             raise Malformed(str(error)) from None
         if not fields.complete or b"HTTP/1." not in raw[:16]:
@@ -178,32 +178,32 @@ class HeadCache:
         status = parser.get_status_code()
         if status == _SWITCHING_PROTOCOLS:
             raise Malformed("an unexpected protocol switch")
-        keeps = self._keeps(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
+        keeps = self._is_kept_open(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
         length = self._length(fields, status)
         head = Head(status, len(raw), length, keeps, keeps and self._keepalive and length != UNTIL_CLOSE)
-        self._last = (plain.split(b"\r\n"), fields, head)
-        self._remember(raw, head)
-        unexplained = is_redirect(status) and not self.location and not self._private
-        if unexplained and not self.expectation.allows(status):
+        self._last = (normalized.split(b"\r\n"), fields, head)
+        self._cache(raw, head)
+        is_new_redirect = is_redirect(status) and not self.location and not self._private
+        if is_new_redirect and not self.expectation.allows(status):
             self.location = quote(fields.location[:_LOCATION_LIMIT], safe=_URL)
         return head
 
     def varies(self, length: int) -> bool:
-        """Whether a body of this length differs from the first."""
+        """Return whether the length of a body differs from that of the first body."""
         if self._first_length is None and self._one_length:
             self._first_length = length
         return self._one_length and length != self._first_length
 
-    def _remember(self, raw: bytes, head: Head) -> None:
+    def _cache(self, raw: bytes, head: Head) -> None:
         if head.total >= 0:
             head.varied = self.varies(head.length)
             head.verdict = self.expectation.of_head(head.status, head.length)
         if self.expectation.needs_body and not head.verdict:
             head.total = -1
-        if len(raw) > _WORTH:
+        if len(raw) > _CACHED_HEAD_LIMIT:
             head.total = -1
             return
-        if len(self._heads) >= _REMEMBERED:
+        if len(self._heads) >= _CACHED_HEADS:
             self._collect()
             self._heads.clear()
         self._heads[raw] = head
@@ -216,7 +216,7 @@ class HeadCache:
         return UNTIL_CLOSE if fields.length is None else fields.length
 
     @staticmethod
-    def _keeps(fields: _Fields, minor: bytes) -> bool:
+    def _is_kept_open(fields: _Fields, minor: bytes) -> bool:
         options = _tokens(fields.connection)
         if b"close" in options:
             return False
@@ -241,14 +241,15 @@ class HeadCache:
             head.hits = 0
 
     def harvest(self) -> ResponseCounts:
+        """Return the counts since the last call, and reset them."""
         self._collect()
         harvest = ResponseCounts(self._statuses, self._received, self._body, self._varied, self._unexpected)
         self._clear()
         return harvest
 
 
-def _plain(head: bytes) -> bytes:
-    """The head with each line ended by CR LF and no line folded."""
+def _normalized(head: bytes) -> bytes:
+    """Normalize a head: each line ends with CR LF, and folded lines are joined."""
     if head.count(b"\n") != head.count(b"\r\n"):
         head = _LINE_END.sub(b"\r\n", head)
     return _FOLD.sub(b" ", head) if b"\r\n " in head or b"\r\n\t" in head else head
@@ -259,10 +260,10 @@ def _tokens(value: bytes) -> list[bytes]:
 
 
 class ResponseReader:
-    """Finds the end of each response in pieces of any size.
+    """Incremental parser that finds the end of each response.
 
-    `head` is None until it is complete, `lines` its bytes; `size` is of the body so far. `excess`: unexpected bytes
-    after the end.
+    `head` is None until the head is complete; `lines` are its bytes. `size` is the number of bytes of the body so far.
+    `excess`: there were unexpected bytes after the end.
     """
 
     __slots__ = ("_body", "_chunks", "_heads", "_left", "_partial", "_read", "excess", "head", "lines")
@@ -283,7 +284,7 @@ class ResponseReader:
         self._left = self._read = 0
         self._body = self._heads.expectation.body()
         if self._chunks is not None and (self._chunks.excess or not self._chunks.ended):
-            # It is in the middle of a response.
+            # The parser is in the middle of a response, and cannot be reused.
             self._chunks = None
 
     @property
@@ -304,14 +305,14 @@ class ResponseReader:
 
     @property
     def start(self) -> bytes:
-        """The start of the body, as far as the expectation keeps it."""
+        """The start of the body, up to the number of bytes that the expectation keeps."""
         return bytes(self._body.start) if self._body is not None else b""
 
     def expects(self, status: int) -> bool:
         return self._heads.expectation.allows(status)
 
     def feed(self, data: bytes | memoryview) -> bool:
-        """Take the next piece; return whether the response is complete. Raises Malformed."""
+        """Parse the next piece; return whether the response is complete. Raises Malformed."""
         head = self.head
         if head is None:
             return self._feed_head(self._partial + data)
@@ -337,8 +338,8 @@ class ResponseReader:
             if empty is None:
                 if len(raw) - start > HEAD_LIMIT:
                     raise Malformed("no end of its head")
-                begun = raw[start : start + 16].lstrip(b"\r\n")[: len(_BEGIN)]
-                if not _BEGIN.startswith(begun):
+                begun = raw[start : start + 16].lstrip(b"\r\n")[: len(_START)]
+                if not _START.startswith(begun):
                     raise Malformed("no HTTP/1.x status line")
                 self._partial = raw[start:]
                 return False
@@ -356,9 +357,9 @@ class ResponseReader:
         self._left = head.length
         if head.length == CHUNKED:
             self._chunks = self._chunks or Chunks()
-            self._chunks.begin(_plain(lines), self._body)
+            self._chunks.begin(_normalized(lines), self._body)
         return self.feed(raw[end:]) if len(raw) > end or head.length == 0 else False
 
     def closed(self) -> bool:
-        """The server closed; return whether that completes the response."""
+        """Return whether the response is complete when the server closes the connection."""
         return self.head is not None and self.head.length == UNTIL_CLOSE

@@ -1,4 +1,4 @@
-"""The schedule of arrivals under open load, and of the phases of a run. All times are of time.monotonic()."""
+"""The schedules of arrivals (open load) and of the phases of a run. All times are in s of time.monotonic()."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 
 from cockpit.model.load import LoadPlan
 
-# Gaps drawn at a time.
-_DRAWN = 1024
+# Number of gaps per draw.
+_GAPS_PER_DRAW = 1024
 
 
 class Arrivals:
-    """One worker's arrivals, on an absolute schedule. `due` is the instant of the next one.
+    """The arrivals of one worker, on an absolute schedule. `due` is the time of the next arrival.
 
-    The schedule counts arrivals and maps them to time by the current rate, so that a new rate continues at the
-    position of the old one. Even: of W workers, worker w has every W-th arrival from the w-th on. Poisson: each worker
-    draws gaps of its own, which together are Poisson arrivals at the whole rate.
+    The schedule is in units of the mean gap and is mapped to time by the current rate, so that a new rate continues at
+    the current position. Even arrivals: of W workers, worker w has every W-th arrival, starting with arrival w. Poisson
+    arrivals: each worker draws its own gaps; the sum over the workers is Poisson at the total rate.
     """
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
@@ -31,27 +31,27 @@ class Arrivals:
         self._units = _poisson(self._draw, 0.0) if self._draw else _even(worker / workers)
         self._unit = next(self._units)
         self._from = self._origin = 0.0
-        self._pace = 0.0
+        self._rate = 0.0
         self.due = inf
 
     def share(self, workers: int) -> None:
-        """The number of workers that share the next rate."""
+        """Set the number of workers that share the rate; takes effect with the next `set_rate`."""
         self._workers = workers
 
     def set_rate(self, at: float, rate: float) -> None:
-        """From `at` on, `rate` arrivals/s over all workers."""
-        if self._pace:
-            self._origin += (at - self._from) * self._pace
-        self._from, self._pace = at, rate / self._workers
-        self._lay()
+        """Set the rate of all workers together (arrivals/s) from `at` on."""
+        if self._rate:
+            self._origin += (at - self._from) * self._rate
+        self._from, self._rate = at, rate / self._workers
+        self._update_due()
 
     def advance(self) -> None:
         self._unit = next(self._units)
-        self._lay()
+        self._update_due()
 
     def skip(self, until: float) -> int:
-        """Pass over the arrivals due before `until` without drawing each; how many. The random ones stay Poisson."""
-        target = self._origin + (until - self._from) * self._pace
+        """Skip the arrivals due before `until` without drawing each; return their number. The process stays Poisson."""
+        target = self._origin + (until - self._from) * self._rate
         if self._unit >= target:
             return 0
         if self._draw:
@@ -61,11 +61,11 @@ class Arrivals:
             passed = math.ceil(target - self._unit)
             self._units = _even(self._unit + passed)
         self._unit = next(self._units)
-        self._lay()
+        self._update_due()
         return passed
 
-    def _lay(self) -> None:
-        self.due = self._from + (self._unit - self._origin) / self._pace
+    def _update_due(self) -> None:
+        self.due = self._from + (self._unit - self._origin) / self._rate
 
 
 def _even(phase: float) -> Iterator[float]:
@@ -74,13 +74,13 @@ def _even(phase: float) -> Iterator[float]:
 
 def _poisson(draw: np.random.Generator, last: float) -> Iterator[float]:
     while True:
-        units = last + np.cumsum(draw.standard_exponential(_DRAWN))
+        units = last + np.cumsum(draw.standard_exponential(_GAPS_PER_DRAW))
         last = float(units[-1])
         yield from units.tolist()
 
 
 class ArrivalQueue:
-    """Arrivals that wait for room, as the instants at which they were due: first in, first out, eight bytes each."""
+    """Due times of queued arrivals (FIFO), eight bytes each."""
 
     def __init__(self) -> None:
         self._dues = array("d")
@@ -93,18 +93,18 @@ class ArrivalQueue:
         self._dues.append(due)
 
     def take(self) -> float:
-        """The first of them, which waits no more."""
+        """Remove and return the due time of the first arrival."""
         due = self._dues[self._first]
         self._first += 1
         if 2 * self._first >= len(self._dues):
-            # Half of it is used up, so that moving the rest costs each of them little.
+            # Half of the array is unused: moving the rest is cheap per arrival (amortized).
             del self._dues[: self._first]
             self._first = 0
         return due
 
 
 class Phase(NamedTuple):
-    """A part of a run in which the load stays as it is: `concurrency` or `rate` over all workers."""
+    """A part of a run with constant load: `concurrency` or `rate` of all workers together."""
 
     start: float
     stage: int
@@ -114,7 +114,7 @@ class Phase(NamedTuple):
 
 
 def phases_of(plan: LoadPlan, at: float) -> tuple[list[Phase], float]:
-    """The phases of a run that begins at `at`, and its end; infinite when it ends with its requests."""
+    """Return the phases of a run that starts at `at`, and its end: infinite if only the number of requests ends it."""
     loads = [(stage.duration, stage.concurrency, stage.rate) for stage in plan.stages]
     loads = loads or [(inf if plan.duration is None else plan.duration, plan.concurrency, plan.rate)]
     phases, start = [], at

@@ -1,6 +1,6 @@
-"""Counts since the last tick, cheap enough not to slow the load.
+"""Counts since the last tick, cheap enough not to slow down the load.
 
-Latencies (seconds) are appended to plain lists and turned into histograms once a tick.
+Latencies (s) are appended to lists, which are turned into histograms once per tick.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 
 
 class Tally:
-    """Counts of one worker, of which those in `per_request` are by request.
+    """Counts of one worker; `per_request` are the metrics of each request of the plan.
 
-    `close_interval` settles the lists, `take` makes a tick of them.
+    `close_interval` turns the lists into histograms, `take` returns them as a tick.
     """
 
     def __init__(self, make_counts: Callable[[], list[RequestMetrics]], *, grouped: bool) -> None:
-        """`grouped`: ticks have the metrics of each request beside the total."""
+        """`grouped`: ticks include the metrics of each request, beside the total."""
         self._make_counts = make_counts
         self._grouped = grouped
         self.per_request = make_counts()
-        # The metrics of the warm-up, once it is over.
+        # The metrics of the warm-up after its end.
         self.former: list[RequestMetrics] = []
         self.connects: list[float] = []
         self.handshakes: list[float] = []
@@ -39,19 +39,19 @@ class Tally:
         self.begin()
 
     def begin(self) -> None:
-        """The load begins, in the calling thread: its earlier CPU and waiting time are not of the run."""
+        """Start measuring the CPU time and CPU wait of the calling thread."""
         self._cpu = time.process_time()
-        self._answered = time.monotonic()
-        self._queue = RunQueue()
+        self._last_response = time.monotonic()
+        self._run_queue = RunQueue()
 
     def renew(self) -> None:
-        """Count requests from now on; no longer those begun before."""
+        """End the warm-up: count only requests that start from now on."""
         for counts in self.per_request:
             counts.live = False
         self.former, self.per_request = self.per_request, self._make_counts()
 
     def close_interval(self) -> None:
-        """Turn the lists into histograms, added to those not yet taken."""
+        """Add the lists to the histograms that are not taken yet."""
         for counts in self.per_request:
             counts.settle()
         self._connect += histogram(self.connects)
@@ -73,13 +73,13 @@ class Tally:
     ) -> Tick:
         """Return all closed intervals as one tick, from `start` to `now` (s of time.monotonic()), and reset.
 
-        `sent` is the number of requests since the worker began; `connections` those open now; `started` the instants
-        at which the requests in flight began.
+        `sent`: requests since the start of the worker. `connections`: currently open connections. `started`: start
+        times of the requests in flight.
         """
         cpu = time.process_time()
         per_request = self.per_request
         if len(per_request) == 1:
-            # All requests are its own; connections count them only if there are several.
+            # Connections count sent requests only if the plan has several.
             per_request[0].sent = sent - self._sent
         statuses: dict[int, int] = {}
         errors: dict[str, int] = {}
@@ -89,7 +89,7 @@ class Tally:
             add_counts(errors, counts.errors)
             add_counts(unexpected, counts.unexpected)
         if statuses:
-            self._answered = now
+            self._last_response = now
         tick = Tick(
             t=now,
             run=run,
@@ -106,9 +106,9 @@ class Tally:
             connections=connections,
             in_flight=len(started),
             oldest=max(0.0, now - min(started, default=now)),
-            silence=max(0.0, now - self._answered),
+            silence=max(0.0, now - self._last_response),
             cpu=cpu - self._cpu,
-            cpu_wait=self._queue.since_last(),
+            cpu_wait=self._run_queue.since_last(),
             pause=self.pause,
             queued=self.queued,
             unsent=self.unsent,
@@ -139,24 +139,25 @@ class Tally:
 
 
 class RunQueue:
-    """Time that this thread was ready to run while others had the CPU; 0 except on Linux."""
+    """CPU wait: time that this thread was runnable but not running; 0 except on Linux."""
 
     def __init__(self) -> None:
-        self._last = _waited() or 0
+        self._last = _total_wait() or 0
 
     def since_last(self) -> float:
-        now = _waited()
+        """Return the CPU wait (s) since the last call."""
+        now = _total_wait()
         if now is None:
-            # Without a file descriptor to spare it cannot be read; the next asking has it all.
+            # All file descriptors may be in use; the next call includes this interval.
             return 0.0
         last, self._last = self._last, now
         return (now - last) / 1e9
 
 
-def _waited() -> int | None:
-    """Return the nanoseconds that this thread has waited on a run queue; None if the kernel does not count them."""
+def _total_wait() -> int | None:
+    """Return the total CPU wait of this thread (ns); None if the kernel does not provide it."""
     try:
-        # Time on a CPU, time waiting for a CPU, and how often.
+        # Fields: time on a CPU (ns), time on a run queue (ns), number of time slices.
         return int(_SCHEDSTAT.read_bytes().split()[1])
     except (OSError, IndexError):
         return None

@@ -1,7 +1,7 @@
-"""Closed load of users who think: each connection pauses between a response and its next request.
+"""Closed load with think time: each connection pauses between a response and its next request.
 
-The pause is part of no latency. Connections that are added at a time begin evenly spread over one think time, so that
-they do not send in step.
+Latencies do not include the pause. Connections that are added together start evenly spread over one think time, so that
+they do not send in bursts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pauses_of(think_time: ThinkTime, draw: Random) -> Callable[[], float]:
 
 
 class ThinkTimeLoad(ClosedLoad):
-    """Connections are in use by a request, or wait until their think time is over."""
+    """Engine for closed load with think time."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ThinkTimeLoad(ClosedLoad):
 
     def next(self, connection: Connection) -> None:
         if self._issued >= self._limit or self._surplus:
-            # It sends no more.
+            # No think time before the connection ends.
             self.proceed(connection)
             return
         assert isinstance(connection, IdleConnection)
@@ -62,12 +62,12 @@ class ThinkTimeLoad(ClosedLoad):
     def _first_pause(self, number: int, of: int) -> float:
         return max(super()._first_pause(number, of), self._pause() * number / of)
 
-    def _set_places(self, wanted: int, now: float) -> None:
-        super()._set_places(wanted, now)
+    def _set_concurrency(self, count: int, now: float) -> None:
+        super()._set_concurrency(count, now)
         while self._surplus and self._waiting:
             self._retire(heapq.heappop(self._waiting)[2])
 
     def _retire(self, connection: Connection) -> None:
         if not connection.counts.live:
-            self._recall(connection)
+            self._count_connection(connection)
         super()._retire(connection)

@@ -13,16 +13,16 @@ from cockpit.model.errors import UsageError
 
 
 def context_of(tls: load.Tls) -> ssl.SSLContext:
-    """Return the TLS settings of a plan as an SSL context. Raises UsageError for invalid files."""
+    """Return an SSL context with the TLS settings of a plan. Raises UsageError for invalid files."""
     for path in (tls.ca, tls.cert, tls.key):
         if path and not os.path.isfile(path):  # noqa: PTH113
-            raise UsageError(f"{path}: no such file; TLS needs its certificates and keys as PEM files")
+            raise UsageError(f"{path}: no such file; TLS certificates and keys are read from PEM files")
     if tls.key and not tls.cert:
-        raise UsageError(f"{tls.key}: a client key needs its certificate beside it")
+        raise UsageError(f"{tls.key}: client key without a certificate; give the certificate, too")
     try:
         context = ssl.create_default_context(cafile=tls.ca or None)
     except (ssl.SSLError, OSError) as error:
-        raise UsageError(f"{tls.ca}: holds no certificates in PEM form: {_reason(error)}") from None
+        raise UsageError(f"{tls.ca}: contains no PEM certificates: {_reason(error)}") from None
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -33,15 +33,18 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
             context.load_cert_chain(tls.cert, tls.key or None, password="")
         except (ssl.SSLError, OSError) as error:
             names = f"{tls.cert} and {tls.key}" if tls.key else tls.cert
-            raise UsageError(f"{names}: no certificate with its key, without a password: {_reason(error)}") from None
+            raise UsageError(
+                f"{names}: not a PEM certificate with its key, without a password: {_reason(error)}"
+            ) from None
     return context
 
 
 def trouble(error: OSError) -> str:
+    """Return the problem of a failed TLS handshake, on one line."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}; name its CA's file, or do not verify"
+        return f"its certificate is not trusted: {error.verify_message}; give the CA file, or turn verification off"
     if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
-        return "it aborted the TLS handshake"
+        return "the server aborted the TLS handshake"
     return f"the TLS handshake failed: {_reason(error)}"
 
 
@@ -52,14 +55,14 @@ def _reason(error: OSError) -> str:
 
 
 class TlsWrapper:
-    """Wraps sockets that are connected."""
+    """Wraps connected sockets in TLS."""
 
     def __init__(self, tls: load.Tls, host: str) -> None:
         self._context = context_of(tls)
         self._name = tls.sni or host
 
     def wrap(self, sock: Any) -> TlsSocket:
-        """The socket with TLS, whose handshake is still to be done. Raises OSError."""
+        """Return the socket with TLS, before the handshake. Raises OSError."""
         try:
             wrapped = self._context.wrap_socket(
                 sock, server_hostname=self._name, do_handshake_on_connect=False, suppress_ragged_eofs=False
@@ -70,8 +73,8 @@ class TlsWrapper:
 
 
 class TlsSocket:
-    """A TLS socket with the errors of a plain one: BlockingIOError if it would block, and OSError
-    with TLS_TROUBLE for errors of TLS itself, or TLS_CUT for an end without close_notify."""
+    """A TLS socket with the exceptions of a plain socket: BlockingIOError if it would block, and OSError with the errno
+    TLS_TROUBLE for TLS errors, or TLS_CUT for an end of the connection without close_notify."""
 
     __slots__ = ("_socket", "fileno")
 
@@ -80,36 +83,36 @@ class TlsSocket:
         self.fileno = wrapped.fileno
 
     def shake_hands(self) -> None:
-        """Go on with the handshake; it is done when this returns."""
+        """Continue the handshake; returns when it is complete. Raises BlockingIOError before that."""
         try:
-            self._translated(self._socket.do_handshake)
+            self._translate_errors(self._socket.do_handshake)
         except ssl.SSLEOFError as error:
             raise OSError(TLS_TROUBLE, _reason(error)) from None
 
     def send(self, data: bytes | memoryview) -> int:
         try:
-            return int(self._translated(self._socket.send, data))
+            return int(self._translate_errors(self._socket.send, data))
         except ssl.SSLEOFError:
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
 
     def recv(self, size: int) -> bytes:
         try:
-            data: bytes = self._translated(self._socket.recv, size)
+            data: bytes = self._translate_errors(self._socket.recv, size)
         except ssl.SSLEOFError as error:
-            raise self._cut(error) from None
+            raise self._end_error(error) from None
         return data
 
     def recv_into(self, buffer: bytearray) -> int:
         try:
-            return int(self._translated(self._socket.recv_into, buffer))
+            return int(self._translate_errors(self._socket.recv_into, buffer))
         except ssl.SSLEOFError as error:
-            raise self._cut(error) from None
+            raise self._end_error(error) from None
 
-    def _cut(self, error: ssl.SSLEOFError) -> OSError:
+    def _end_error(self, error: ssl.SSLEOFError) -> OSError:
         """Distinguish an end without close_notify from a reset, which the ssl module reports as the same exception.
 
-        OpenSSL 3 names the end, and answers it with an alert that makes a server which is gone reset the connection.
-        With OpenSSL 1.1 a reset socket has no peer, an ended one has.
+        OpenSSL 3 sets a reason for the end, and sends an alert, which makes a closed server reset the connection.
+        With OpenSSL 1.1, getpeername() fails on a reset socket and succeeds on an ended one.
         """
         try:
             if error.reason != "UNEXPECTED_EOF_WHILE_READING":
@@ -122,7 +125,7 @@ class TlsSocket:
         self._socket.close()
 
     @staticmethod
-    def _translated(function: Any, *arguments: Any) -> Any:
+    def _translate_errors(function: Any, *arguments: Any) -> Any:
         try:
             return function(*arguments)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):

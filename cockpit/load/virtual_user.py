@@ -1,6 +1,6 @@
 """Virtual users: connections that keep cookies, and values taken from responses.
 
-Their responses are all read the long way, with their heads and the start of their bodies.
+Their responses are parsed without the fast path, because the head and the start of the body are needed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from cockpit.model.load import LoadPlan, Take
 
 
 class VirtualUser:
-    """The state of one user. `jar` is None without cookies. In a chain: the `step` of the last request, what it
-    `takes`, whether it `succeeded`, and the `values` so far."""
+    """The state of one user. `jar` is None without cookies. In a chain: the index of the last request (`step`), the
+    values that it `takes`, whether it `succeeded`, and the `values` so far by name."""
 
     __slots__ = ("jar", "step", "succeeded", "takes", "values")
 
@@ -32,7 +32,7 @@ class VirtualUser:
         self.values: dict[bytes, bytes] = {}
 
     def take_values(self, head: bytes, body: bytes) -> bool:
-        """Take the values of the last request from its response; False if one is missing."""
+        """Take the values of the last request from its response; return False if one is missing."""
         for take in self.takes:
             value = taken(take, head, body)
             if value is None:
@@ -52,22 +52,22 @@ class UserResponse(ResponseReader):
         self.target = b"/"
 
     def verdict(self) -> str:
-        """Return the first kind that differs in the complete response, of which the user keeps cookies and values:
-        `take` if a value is missing."""
+        """Store cookies and values of the complete response; return the first kind that differs from the expectation,
+        or "take" if a value is missing."""
         assert self.head is not None
         user, status = self._user, self.head.status
         if user.jar is not None:
             user.jar.take(self.lines, self.target, time())
         verdict = super().verdict()
         if verdict or (status >= 400 and not self.expects(status)):
-            # The user starts over. Without an expectation, such a status counts as failed by itself.
+            # The user starts over. Without an expectation, an error status counts as failed anyway.
             return verdict
         user.succeeded = user.take_values(self.lines, self.start)
         return "" if user.succeeded else "take"
 
 
 class UserConnection(RequestLimit):
-    """A connection of a user, who may have several."""
+    """A connection of a user; a user may have several."""
 
     __slots__ = ("_user_response", "user")
 
@@ -77,18 +77,18 @@ class UserConnection(RequestLimit):
         self._response = self._user_response = UserResponse(counts.heads, user)
 
     def on_response(self, mask: int, now: float) -> None:
-        """The start of a response, of any length."""
+        """Read the start of a response, without the fast path of Connection."""
         try:
             data = self._socket.recv(FIRST_READ)
         except BlockingIOError:
             return
         except OSError as error:
-            self._broken(error)
+            self._transfer_failed(error)
             return
-        self._read_on(data, mask | self._drain, now)
+        self._read_rest(data, mask | self._drain, now)
 
-    def _composed(self) -> bytes:
-        request = super()._composed()
+    def _request_bytes(self) -> bytes:
+        request = super()._request_bytes()
         self._user_response.target = target = request.split(b" ", 2)[1]
         if self.user.jar is None:
             return request
@@ -96,16 +96,16 @@ class UserConnection(RequestLimit):
 
 
 class UserConnections:
-    """Makes the connections of users, `sockets_per_user` of each."""
+    """Creates the connections of users, `sockets_per_user` for each."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self._plan = plan
         self._target = target_of_plan(plan)
-        self._made = 0
+        self._created = 0
 
     def __call__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> UserConnection:
-        if self._made % self._plan.sockets_per_user == 0:
+        if self._created % self._plan.sockets_per_user == 0:
             jar = CookieJar(self._target.host, secure=self._target.secure) if self._plan.cookies else None
             self._user = VirtualUser(jar)
-        self._made += 1
+        self._created += 1
         return UserConnection(load, counts, request, self._user)

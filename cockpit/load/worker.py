@@ -1,6 +1,6 @@
-"""A load worker: `python -m cockpit.load.worker`. Its plan, commands and ticks are described in `protocol`.
+"""A load worker: `python -m cockpit.load.worker`. See `protocol` for its messages.
 
-It takes no part in anything but load, so that nothing else in the cockpit can disturb the measurement.
+The process does nothing but load, so that the rest of cockpit cannot disturb the measurement.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from cockpit.model import events
 
 
 class Outbox:
-    """Lines on their way to stdout. Never waits for the reader while load runs."""
+    """Buffered lines to stdout. Does not block on a slow reader while load runs."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._left = b""
+        self._unwritten = b""
         os.set_blocking(fd, False)
 
     def flushed(self) -> bool:
-        """Write as much as possible now; return whether all was written."""
+        """Write as much as possible without blocking; return whether the buffer is empty."""
         try:
-            while self._left:
-                self._left = self._left[os.write(self._fd, self._left) :]
+            while self._unwritten:
+                self._unwritten = self._unwritten[os.write(self._fd, self._unwritten) :]
         except BlockingIOError:
             return False
         return True
 
     def put(self, line: bytes) -> None:
-        self._left += line + b"\n"
+        self._unwritten += line + b"\n"
         self.flushed()
 
     def finish(self) -> None:
-        """Write the rest, however long the reader takes."""
+        """Write the rest; block until it is written."""
         os.set_blocking(self._fd, True)
         self.flushed()
 
@@ -70,14 +70,14 @@ class Outbox:
 def engine_for(
     assignment: Assignment, poller: Poller, on_tick: Callable[[], None], on_cut: Callable[[], None] | None = None
 ) -> Engine:
-    """Return the engine for a share of an open or a closed plan."""
+    """Return the engine for an assignment."""
     plan = assignment.plan
     engine = OpenLoad if plan.open else ThinkTimeLoad if plan.think_time else ClosedLoad
     return engine(assignment, poller, on_tick, on_cut)
 
 
 class LoadWorker:
-    """Ties an engine to the two pipes. Ticks that the reader has no time for are merged into the next."""
+    """Connects an engine to the two pipes. If the reader is too slow, a tick is merged into the next one."""
 
     def __init__(self, assignment: Assignment, commands: Commands, outbox: Outbox) -> None:
         self._commands = commands
@@ -89,7 +89,7 @@ class LoadWorker:
         self._since = 0.0
 
     def run(self, at: float) -> None:
-        """Load from `at` on, then the last tick and Done."""
+        """Run the load from `at` on; then send the last tick and Done."""
         self._since = at
         self._engine.run(at)
         self._outbox.flushed()
@@ -123,16 +123,16 @@ class LoadWorker:
 
 
 class Commands:
-    """Lines from stdin. The end of stdin means that nobody wants this load any more."""
+    """Commands from stdin. The end of stdin stops the load: cockpit has exited."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._partial = b""
 
     def line(self, at_a_time: int) -> bytes:
-        """Return the next line; "" at the end. Blocks, so it is only for the time before the load.
+        """Return the next line; b"" at the end. Blocks, so it is for use before the load only.
 
-        Read one byte `at_a_time`, data after the line stays in the pipe, where the poller sees it.
+        With `at_a_time` 1 (bytes per read), data after the line stays in the pipe, and wakes up the poller.
         """
         pieces = [self._partial]
         while b"\n" not in pieces[-1]:
@@ -143,17 +143,17 @@ class Commands:
         return line
 
     def read(self) -> list[Command | None]:
-        """Commands that have come; None for the end."""
+        """Return the commands that have arrived; None for the end of stdin."""
         data = os.read(self.fd, 65536)
         *lines, self._partial = (self._partial + data).split(b"\n")
         commands: list[Command | None] = [decode_command.decode(line) for line in lines]
         return commands if data else [*commands, None]
 
 
-def _settle(assignment: Assignment) -> None:
-    """Take the CPU and the file descriptors this share needs, and stop the garbage collector.
+def _prepare_process(assignment: Assignment) -> None:
+    """Set the CPU affinity and the limit of open files, and turn the garbage collector off.
 
-    The loop makes no garbage that only the collector could free, and its pauses would be measured as the server's.
+    The loop creates no reference cycles, and pauses of the collector would be measured as latency of the server.
     """
     if assignment.cpu is not None and sys.platform == "linux":
         os.sched_setaffinity(0, {assignment.cpu})
@@ -164,7 +164,7 @@ def _settle(assignment: Assignment) -> None:
 
 
 def main() -> None:
-    # Ctrl-C is for cockpit, which then stops this process.
+    # Ctrl-C is handled by cockpit, which then stops this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     commands = Commands(sys.stdin.fileno())
     line = commands.line(1 << 20)
@@ -173,10 +173,10 @@ def main() -> None:
     try:
         assignment = decode_assignment(line)
     except msgspec.MsgspecError as error:
-        sys.exit(f"not an assignment: {error}")
-    # The reader is gone.
+        sys.exit(f"invalid assignment: {error}")
+    # A broken pipe: cockpit has exited.
     with contextlib.suppress(BrokenPipeError):
-        _settle(assignment)
+        _prepare_process(assignment)
         outbox = Outbox(sys.stdout.fileno())
         worker = LoadWorker(assignment, commands, outbox)
         outbox.put(encode(Ready()))

@@ -1,4 +1,4 @@
-"""Load workers, and the crew that starts them: processes of this machine."""
+"""Load workers, and the interface that starts them; the implementation for this machine."""
 
 from __future__ import annotations
 
@@ -18,86 +18,86 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent, Tick
 
-# The shares of a run for a number of machines, each with the plan's number of workers.
+# Returns the assignments of a run for a number of machines; each machine has the plan's number of workers.
 Assigned = Callable[[int], list[Assignment]]
 Message = Assignment | Start | Adjust | Redeal | Extend | Stop
 
-# A tick of a run with every latency there is stays far below this.
+# Maximum length of a line (bytes), far above a tick with all histogram buckets in use.
 LINE_LIMIT = 32 * 1024 * 1024
 # Timeout (s) for a worker to start.
-_STARTING = 30.0
+_START_TIMEOUT = 30.0
 
 
 class WorkerHandle(Protocol):
-    """A load worker that is ready. Instants in messages to it are of this machine's time.monotonic()."""
+    """A load worker that is ready. Times in messages to it are in s of this machine's time.monotonic()."""
 
     assignment: Assignment
     done: Done | None
 
     @property
     def pid(self) -> int | None:
-        """Its process id if it runs on this machine."""
+        """The process id if the worker runs on this machine, else None."""
 
     def send(self, message: Message) -> None:
         """Send a message, if the worker still runs."""
 
     async def line(self) -> bytes:
-        """The next line of `protocol`; empty when the worker is gone."""
+        """Return the next line of `protocol`; b"" after the worker has exited."""
 
     def here(self, instant: float) -> float:
-        """Convert an instant of the worker's time.monotonic() to this machine's."""
+        """Convert a time of the worker's time.monotonic() to this machine's."""
 
     def accepts(self, tick: Tick) -> bool:
-        """Return whether a tick of the worker can have happened, if the worker is not trusted."""
+        """Return whether a tick is plausible; always True for a trusted worker."""
 
     async def death(self) -> str:
-        """Why a worker ended without Done."""
+        """Return the reason why the worker ended without Done."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the worker."""
 
     async def reap(self) -> None:
-        """End it, and wait until it is gone."""
+        """Kill the worker, and wait until it has exited."""
 
 
 class Crew(Protocol):
-    """Where load workers run. A run starts `lead` seconds after the workers are told to. `machines` are the names of
-    the machines by worker of the last run; () if all run on this one."""
+    """Starts load workers on one or more machines. A run starts `lead` seconds after Start is sent. `machines` are the
+    names of the machines by worker of the last run; () if all workers run on this machine."""
 
     lead: float
     machines: tuple[str, ...]
 
     @property
     def capacity(self) -> Capacity:
-        """What the machines allow. Raises CockpitError if none is left."""
+        """The capacity of the machines. Raises CockpitError if no machine is left."""
 
     def attach(self, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
-        """Emit events on the machines from now on, at times of this clock."""
+        """Emit events about the machines from now on, with times of this clock."""
 
     async def workers(self, assigned: Assigned) -> Sequence[WorkerHandle]:
-        """All workers of a run, ready. Raises CockpitError if one does not start; none is left then."""
+        """Start all workers of a run, until they are ready. If one does not start, kill all and raise CockpitError."""
 
 
 class WorkerProcess:
-    """One worker process and the two pipes to it."""
+    """A worker process on this machine, with the pipes to it."""
 
     def __init__(self, assignment: Assignment, process: asyncio.subprocess.Process) -> None:
         self.assignment = assignment
         self.process = process
         self.done: Done | None = None
-        self._last_words: deque[str] = deque(maxlen=1)
+        self._last_error: deque[str] = deque(maxlen=1)
         self._errors = asyncio.create_task(self._read_errors())
 
     @classmethod
     async def spawn(cls, assignment: Assignment) -> WorkerProcess:
         process = await asyncio.create_subprocess_exec(
-            # -P: the directory the cockpit was started in is no place to find modules in.
+            # -P: do not import modules from the working directory.
             *(sys.executable, "-P", "-m", "cockpit.load.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=LINE_LIMIT,
-            # Ctrl-C in the terminal is for the cockpit alone.
+            # A session of its own: Ctrl-C in the terminal must reach cockpit only.
             start_new_session=True,
         )
         worker = cls(assignment, process)
@@ -118,7 +118,7 @@ class WorkerProcess:
         assert self.process.stderr is not None
         async for line in self.process.stderr:
             if line.strip():
-                self._last_words.append(line.decode(errors="replace").strip())
+                self._last_error.append(line.decode(errors="replace").strip())
 
     def send(self, message: Message) -> None:
         """Send a message, if the worker still runs."""
@@ -127,31 +127,31 @@ class WorkerProcess:
             self.process.stdin.write(protocol.encode(message) + b"\n")
 
     async def line(self) -> bytes:
-        """The next line; empty when the worker is gone."""
+        """Return the next line; b"" after the worker has exited."""
         assert self.process.stdout is not None
         return await self.process.stdout.readline()
 
     async def ready(self) -> None:
-        """Wait until it can begin. Raises CockpitError when it never will."""
+        """Wait for Ready. Raises CockpitError if the worker does not start."""
         try:
-            async with asyncio.timeout(_STARTING):
+            async with asyncio.timeout(_START_TIMEOUT):
                 line = await self.line()
         except TimeoutError:
-            raise CockpitError(f"a load worker did not start within {_STARTING:.0f} s") from None
+            raise CockpitError(f"a load worker did not start within {_START_TIMEOUT:.0f} s") from None
         if not line or not isinstance(protocol.decode_message.decode(line), Ready):
             raise CockpitError(f"a load worker did not start: {await self.death()}")
 
     async def death(self) -> str:
         code = await self.process.wait()
         await self._errors
-        words = f": {self._last_words[-1]}" if self._last_words else ""
+        words = f": {self._last_error[-1]}" if self._last_error else ""
         if code < 0:
             with contextlib.suppress(ValueError):
                 return f"killed by {signal.Signals(-code).name}{words}"
         return f"exit status {code}{words}"
 
     def kill(self) -> None:
-        """End it at once. By os.kill: Popen's would collect the exit status that asyncio's watcher waits for."""
+        """Kill the process, by os.kill: Popen.kill would collect the exit status that asyncio waits for."""
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGKILL)
@@ -177,30 +177,30 @@ class LocalCrew:
         return capacity_here()
 
     def attach(self, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
-        """This machine is observed by the session itself."""
+        """Do nothing: the session itself watches this machine."""
 
     async def workers(self, assigned: Assigned) -> Sequence[WorkerHandle]:
         return await start_workers(assigned(1))
 
 
 async def start_workers(assignments: list[Assignment]) -> list[WorkerProcess]:
-    """All workers, ready; or none, and the error of the first that failed."""
+    """Start all workers, until they are ready. If one fails, kill all and raise its error."""
     spawning = asyncio.gather(*map(WorkerProcess.spawn, assignments), return_exceptions=True)
     try:
         workers: list[Any] = await asyncio.shield(spawning)
     except asyncio.CancelledError:
-        # A process whose start is broken off would be waited for without an end: it has to be there to be ended.
+        # Let all processes start before they are killed: waiting for a process whose start was cancelled never ends.
         await asyncio.gather(*(worker.reap() for worker in await spawning if isinstance(worker, WorkerProcess)))
         raise
-    raised = [worker for worker in workers if isinstance(worker, WorkerProcess)]
+    started = [worker for worker in workers if isinstance(worker, WorkerProcess)]
     try:
         for worker in workers:
             if isinstance(worker, OSError):
                 raise CockpitError(f"a load worker did not start: {worker.strerror or worker}")
             if isinstance(worker, BaseException):
                 raise worker
-        await asyncio.gather(*(worker.ready() for worker in raised))
+        await asyncio.gather(*(worker.ready() for worker in started))
     except BaseException:
-        await asyncio.gather(*(worker.reap() for worker in raised))
+        await asyncio.gather(*(worker.reap() for worker in started))
         raise
-    return raised
+    return started

@@ -1,1 +1,1 @@
-"""TOML to Profile. An error in a file is one line: file, key, value found, values allowed."""
+"""Profiles: TOML files to Profile. Errors are one line: file, key, problem or value found, values allowed."""

@@ -1,7 +1,7 @@
-"""The profiles that can be named: those shipped with cockpit, then those in the user's own folder.
+"""The catalogue of profiles: shipped profiles, then the user's profiles, are found by name.
 
-Profiles in the working directory are listed, but used only by their path: whoever writes to that directory must not
-decide the meaning of a name.
+Profiles in the working directory are listed, but only used by path: other users may write to that directory, and must
+not redefine a name.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from cockpit.profiles.reader import read_profile
 
 SUFFIX = ".toml"
 Origin = Literal["here", "yours", "shipped"]
-# Other tools have TOML files in working directories too; a profile has a target. Nobody writes one of a megabyte.
+# A TOML file in the working directory is listed only if its first MiB has a target: other tools have TOML files, too.
 _TARGET = re.compile(rb"^[ \t]*(\[[ \t]*target[ \t]*\]|target[ \t]*[.=])", re.MULTILINE)
-_MOST_BYTES = 1 << 20
+_SIZE_LIMIT = 1 << 20
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile file that was found. `problem` is the error in one line, with `profile` None."""
+    """A profile file. `problem` is the error on one line if the file is invalid; `profile` is None then."""
 
     name: str
     path: Path
@@ -43,17 +43,17 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str:
-        """The URL it loads, without credentials."""
+        """The URL of the target, without credentials; "" if the profile is invalid."""
         return url_without_password(self.profile.plan.url) if self.profile else ""
 
 
 def own_folder() -> Path:
-    """The user's profiles; it may not exist yet."""
+    """Return the folder of the user's profiles; it may not exist yet."""
     return platformdirs.user_config_path("cockpit") / "profiles"
 
 
 def shipped_folder() -> Path | None:
-    """Return the folder of shipped profiles: beside the package in a clone, else a wheel's data folder."""
+    """Return the folder of shipped profiles: in a clone beside the package, else the data folder of the wheel."""
     clone = Path(__file__).resolve().parents[2]
     if (clone / "pyproject.toml").is_file() and (clone / "profiles").is_dir():
         return clone / "profiles"
@@ -62,25 +62,25 @@ def shipped_folder() -> Path | None:
 
 
 def find(name: str) -> Path | None:
-    """The profile of that name: the shipped one, else the user's own."""
-    return next(iter(_named(name)), None)
+    """Return the path of a profile by name: a shipped profile, else the user's; None if there is none."""
+    return next(iter(_paths_named(name)), None)
 
 
 def passed_over(name: str) -> list[Path]:
-    """Files of that name that `find` does not return, as paths that a command takes."""
+    """Return the other profiles of that name, which `find` does not return, as paths for the command line."""
     if not _is_name(name):
         return []
     here = (f"./{name}", f"./{name}{SUFFIX}", f"./profiles/{name}{SUFFIX}")
     local = [Path(path) for path in here if os.path.isfile(path)]  # noqa: PTH113
-    known = [path.resolve() for path in _named(name)[:1]]
-    return [path for path in (*_named(name)[1:], *local) if path.resolve() not in known]
+    known = [path.resolve() for path in _paths_named(name)[:1]]
+    return [path for path in (*_paths_named(name)[1:], *local) if path.resolve() not in known]
 
 
 def names() -> list[str]:
     return sorted({path.stem for folder in _named_folders() for path in _files(folder)})
 
 
-def _named(name: str) -> list[Path]:
+def _paths_named(name: str) -> list[Path]:
     if not _is_name(name):
         return []
     paths = (folder / f"{name}{SUFFIX}" for folder in _named_folders())
@@ -97,7 +97,7 @@ def _named_folders() -> list[Path]:
 
 
 def listed() -> list[Listed]:
-    """Return every profile, each file once: of the working directory, the user's own, shipped ones."""
+    """Return all profiles, each file once: of the working directory, the user's, shipped ones."""
     shipped = shipped_folder()
     found: dict[Path, Listed] = {}
     for path, origin in _candidates():
@@ -109,7 +109,7 @@ def listed() -> list[Listed]:
 
 
 def stamp() -> frozenset[tuple[str, int, int]]:
-    """Return a value that differs after a profile was added, removed or edited."""
+    """Return a value that changes when a profile is added, removed or edited."""
     folders = (Path(), Path("profiles"), *_named_folders())
     found = []
     for path in (path for folder in folders for path in _files(folder)):
@@ -141,7 +141,7 @@ def _files(folder: Path) -> list[Path]:
 def _is_profile(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return _TARGET.search(file.read(_MOST_BYTES)) is not None
+            return _TARGET.search(file.read(_SIZE_LIMIT)) is not None
     except OSError:
         return False
 

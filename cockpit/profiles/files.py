@@ -1,4 +1,4 @@
-"""Files that a profile or a flag names: bounded, those of a profile only inside its folder."""
+"""Files named in profiles and flags. Their size is limited; those of a profile must be in its folder."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path, PurePath
 
 from cockpit.files import read_bounded
 
-# The largest profile, and the largest file that a profile or a flag names (bytes).
+# Maximum size of a profile, and of a file named in a profile or flag (bytes).
 MOST_PROFILE = 1 << 20
 MOST_NAMED = 64 << 20
 
 
 class FileRefused(ValueError):
-    """A file that cannot be used: its name and the reason."""
+    """A file that cannot be used; the message has its name and the reason."""
 
 
 class NamedFiles:
-    """Files named on the command line: any that the user can read, relative to the working directory."""
+    """Files named on the command line: any path, relative to the working directory."""
 
     def place(self, name: str) -> Path:
-        """The path to open. Raises FileRefused."""
+        """Return the path to open. Raises FileRefused."""
         return Path(name)
 
     def read(self, name: str) -> bytes:
-        """The content, at most MOST_NAMED bytes. Raises FileRefused."""
+        """Return the content, at most MOST_NAMED bytes. Raises FileRefused."""
         try:
             return read_bounded(self.place(name), MOST_NAMED)
         except FileNotFoundError:
@@ -34,18 +34,18 @@ class NamedFiles:
             raise FileRefused(f"{name}: cannot be read: {error.strerror}") from None
 
     def existing(self, name: str) -> str:
-        """The path of a file that another part opens. Raises FileRefused."""
+        """Return the path of an existing file, for code that opens it itself. Raises FileRefused."""
         path = self.place(name)
-        # os.path answers False for a name that is too long or holds a NUL; pathlib may raise.
+        # os.path returns False for an invalid name (too long, with a NUL); pathlib may raise.
         if not os.path.isfile(path):  # noqa: PTH113
             raise FileRefused(f"{name}: no such file")
         return str(path)
 
 
 class FolderFiles(NamedFiles):
-    """Files named in a profile: only those inside its folder, links resolved. Each is read once.
+    """Files named in a profile: only files in its folder, after resolving links. Each file is read once.
 
-    `digests` has the SHA-256 of every used file, by its name in the profile.
+    `digests` are the SHA-256 hashes of the files read so far, by their names in the profile.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,8 +59,8 @@ class FolderFiles(NamedFiles):
             real = (self._folder / name).resolve()
             inside = real.is_relative_to(self._folder.resolve())
         except (OSError, ValueError, RuntimeError):
-            # A NUL in the name, or links in a circle.
-            raise FileRefused(f"{name!r}: cannot be a file's name") from None
+            # A NUL in the name, or a cycle of links.
+            raise FileRefused(f"{name!r}: invalid file name") from None
         if parts.is_absolute() or ".." in parts.parts or not inside:
             raise FileRefused(f"{name}: is outside the profile's folder; move it there, or name it with a flag")
         return real

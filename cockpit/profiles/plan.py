@@ -1,4 +1,4 @@
-"""From the sections of a file, or from flags, to a load plan that can be carried out."""
+"""Turn the sections of a profile, or flags, into a valid load plan."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]]+):\d{1,5}([/?]\S*)?")
 
 @contextmanager
 def reported_for(key: str) -> Iterator[None]:
-    """Report an invalid value in the block as one of this key."""
+    """Context manager that reports an invalid value under this key."""
     try:
         yield
     except Invalid as error:
@@ -54,9 +54,9 @@ def make_plan(
     mix: tuple[RequestSection, ...] = (),
     files: NamedFiles = NAMED,
 ) -> LoadPlan:
-    """The plan that the sections describe; `files` reads the files that they name. Raises Invalid."""
+    """Return the plan of the sections. `files` reads the files named in them. Raises Invalid."""
     url = checked_url(target.url)
-    shared = {name: _parsed(option, getattr(load, name)) for name, option in LOAD_OPTIONS.items()}
+    shared = {name: _parse_option(option, getattr(load, name)) for name, option in LOAD_OPTIONS.items()}
     stages = tuple(map(_stage, load.stages))
     replay = replay_of(load.replay_log, load.replay_speed, files)
     if not (shared["requests"] or shared["duration"] or stages or target.order == "once" or replay):
@@ -87,23 +87,23 @@ def make_plan(
 
 
 def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogReplay | None:
-    """The replay of an access log. Raises Invalid."""
+    """Return the replay of an access log; None without a log. Raises Invalid."""
     if log is None:
         if speed is not None:
-            raise Invalid("load.replay_speed", "found without a log; allowed: beside a log to replay")
+            raise Invalid("load.replay_speed", "found without a log; allowed: together with a log to replay")
         return None
     return LogReplay(file=_file("load.replay_log", log, files), speed=speed or 1.0)
 
 
 def checked_url(url: str) -> str:
-    """Return an absolute http URL, with a path; one without a scheme is http. Raises Invalid."""
+    """Return a URL with scheme (default: http) and path. Raises Invalid."""
     found = f"found {without_credentials(url)!r}"
     url = url if "://" in url else f"http://{url}"
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        # The reason may quote a part of the password.
+        # The error message may contain a part of the password.
         reason = "" if "@" in url else f" ({error})"
         raise Invalid("target.url", f"{found}{reason}; allowed: http://host[:port]/path") from None
     named = parts.hostname and not parts.netloc.endswith(":")
@@ -113,35 +113,35 @@ def checked_url(url: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Return whether it is a URL, or host:port with an optional path."""
+    """Return whether a text is a URL, or host:port with an optional path."""
     return "://" in text or _ADDRESS.fullmatch(text) is not None
 
 
 def without_credentials(text: str) -> str:
-    """Return a possibly invalid URL for an error message: without everything up to the last `@`."""
+    """Remove credentials from a possibly invalid URL for an error message: all text up to the last `@`."""
     before, at, after = text.rpartition("@")
     scheme, slashes, _ = before.partition("//")
     return f"{scheme if slashes else ''}{slashes}…@{after}" if at else text
 
 
 def headers_of(key: str, headers: Iterable[tuple[str, str]], auth: str | None) -> tuple[tuple[str, str], ...]:
-    """The headers; `auth` (user:password) becomes basic authorization. Raises Invalid."""
+    """Return the headers; `auth` (user:password) becomes a header for basic authentication. Raises Invalid."""
     checked = tuple(headers)
     if auth is None:
         return checked
     if any(name.lower() == "authorization" for name, _ in checked):
-        raise Invalid(f"{key}.auth", "found beside a header Authorization; allowed: one of the two")
+        raise Invalid(f"{key}.auth", "conflicts with the header Authorization; use one of the two")
     if ":" not in auth:
         raise Invalid(f"{key}.auth", "found no colon; allowed: user:password")
     return (*checked, ("Authorization", "Basic " + base64.b64encode(auth.encode()).decode()))
 
 
 def body_of(key: str, body: str | None, file: str | None, files: NamedFiles) -> dict[str, Any]:
-    """`body` and `binary` of a plan or a request: that given, or the bytes of the file. Raises Invalid."""
+    """Return `body` and `binary` of a plan or a request, given as text or as a file. Raises Invalid."""
     if file is None:
         return {"body": body, "binary": None}
     if body is not None:
-        raise Invalid(key, "found body and body_file; allowed: one of the two")
+        raise Invalid(key, "body conflicts with body_file; use one of the two")
     raw = _bytes(f"{key}.body_file", file, files)
     try:
         return {"body": raw.decode("utf-8"), "binary": None}
@@ -150,17 +150,17 @@ def body_of(key: str, body: str | None, file: str | None, files: NamedFiles) -> 
 
 
 def paths_of(urls: str, order: Any, seed: int, files: NamedFiles) -> PathList:
-    """Read a pattern (it contains `{`), or a file with one path per line. Raises Invalid."""
+    """Return the paths of a pattern (it contains `{`), or of a file with one path per line. Raises Invalid."""
     if "{" in urls:
         if not urls.startswith("/") or set("{}") & set(_RANGE.sub("", urls)):
             raise Invalid(
-                "target.urls", f"found {urls!r}; allowed: a pattern as /img/{{001..200}}.jpg, or a file's name"
+                "target.urls", f"found {urls!r}; allowed: a pattern, e.g. /img/{{001..200}}.jpg, or a file name"
             )
         return PathList(pattern=urls, order=order, seed=seed)
     lines = [line.strip() for line in _text("target.urls", urls, files).splitlines()]
     listed = tuple(_path(line) for line in lines if line and not line.startswith("#"))
     if not listed:
-        raise Invalid("target.urls", f"{urls}: holds no path; allowed: one per line, e.g. /img/1.jpg")
+        raise Invalid("target.urls", f"{urls}: contains no paths; allowed: one path per line, e.g. /img/1.jpg")
     return PathList(listed=listed, order=order, seed=seed)
 
 
@@ -212,8 +212,8 @@ def _stage(level: LoadLevel) -> Stage:
     return Stage(duration=seconds, concurrency=level.concurrency, rate=level.rate)
 
 
-def _parsed(option: LoadOption, value: Any) -> Any:
-    """A value of [load] as a plan has it: durations and counts may be texts. Raises Invalid."""
+def _parse_option(option: LoadOption, value: Any) -> Any:
+    """Return a value of [load] in the form of a plan. Durations and counts may be strings. Raises Invalid."""
     key = f"load.{option.name}"
     if option.parser in ("seconds", "wait"):
         return seconds_of(key, value, 0.0 if option.parser == "wait" else None)
@@ -245,26 +245,26 @@ def _bytes(key: str, name: str, files: NamedFiles) -> bytes:
 
 
 def think_time_of(value: Any) -> ThinkTime | None:
-    """A think time: `0.5s`, `0.2s to 2s` (uniform) or `1s exponential`; None for none or 0. Raises Invalid."""
+    """Return a think time: `0.5s`, `0.2s to 2s` (uniform) or `1s exponential`; None if missing or 0. Raises Invalid."""
     key, text = "load.think_time", str(value)
     low, to, high = text.partition(" to ")
     try:
         if to:
             least, most = seconds_of(key, low, 0.0) or 0.0, seconds_of(key, high) or 0.0
             if least >= most:
-                raise Invalid(key, "a range that ends before it begins")
+                raise Invalid(key, "the minimum is not less than the maximum")
             return ThinkTime(distribution="uniform", seconds=least, most=most)
         mean = text.removesuffix(" exponential")
         seconds = None if value is None else seconds_of(key, mean, 0.0)
     except Invalid:
-        raise Invalid(key, f"found {text!r}; allowed: 0.5s, or a range as 0.2s to 2s, or 1s exponential") from None
+        raise Invalid(key, f"found {text!r}; allowed: e.g. 0.5s, 0.2s to 2s (a range), or 1s exponential") from None
     if not seconds:
         return None
     return ThinkTime(distribution="constant" if mean == text else "exponential", seconds=seconds)
 
 
 def share_of(key: str, value: str | None) -> float | None:
-    """A percentage of a profile as a share; None stays None. Raises Invalid."""
+    """Return a percentage of a profile as a fraction; None stays None. Raises Invalid."""
     if value is None:
         return None
     match = re.fullmatch(r"(\d{1,2}(?:\.\d{1,3})?) ?%", value)
@@ -274,7 +274,7 @@ def share_of(key: str, value: str | None) -> float | None:
 
 
 def seconds_of(key: str, value: Any, least: float | None = None) -> float | None:
-    """A duration of a profile in seconds; None stays None. Raises Invalid."""
+    """Return a duration of a profile in seconds; None stays None. `least` is allowed, too. Raises Invalid."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A profile, checked, as the rest of the program uses it."""
+"""A valid profile, as the rest of the program uses it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from cockpit.servers.registry import STATUS_PAGES
 
 
 class ProfileSource(msgspec.Struct, frozen=True):
-    """The file that a profile was read from. `digest` covers its content and that of `files`, the local files that it
-    names."""
+    """The file of a profile. `digest` is the hash of its content and of `files`, the local files named in it."""
 
     path: str
     digest: str
@@ -32,11 +31,13 @@ class ProfileSource(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """`name` is the file's, without its suffix. `thresholds` and `abort_on` are expressions, not yet parsed; the rest
-    of the `[check]` section is as in the file, `cap` in seconds. `short_study`
-    is the study in its short form; the same as `study` if the file has none. Load comes from the `generators`, or from
-    the workers of the `cluster`, a Dask scheduler's address; without both, from this machine. `source` is None for a
-    profile that was not read from a file."""
+    """A profile. `name` is the file name without suffix. `thresholds` and `abort_on` are expressions, not parsed yet;
+    the other keys of [check] are as in the file, `cap` in seconds.
+
+    `short_study` is the study with the values of [study.short], if there are any. Both are None without [study]. The
+    load generators are the `generators`, or the workers of the Dask scheduler at `cluster`, or this machine.
+    `source` is None if the profile was not read from a file.
+    """
 
     name: str
     question: str = ""
@@ -58,7 +59,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:
-    """The profile that the sections describe; `files` reads the files that they name. Raises Invalid."""
+    """Return the profile of the sections. `files` reads the files named in them. Raises Invalid."""
     check_unique("generator.name", [generator.name for generator in file.generator])
     generators = tuple(msgspec.convert(one, GeneratorConfig, from_attributes=True) for one in file.generator)
     machines = tuple(HostConfig.of_generator(one) for one in generators if one.watch)
@@ -98,7 +99,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
 
 
 def _check_actions(knobs: Sequence[Knob], file: ProfileFile) -> None:
-    """A knob's action is one of its host, for a value that a change only writes. Raises Invalid."""
+    """Check the actions of knobs: each must be on the host of its knob, which a change only writes. Raises Invalid."""
     for knob in knobs:
         known = [action.name for action in file.action if action.host == knob.host]
         if knob.action and knob.action not in known:
@@ -106,12 +107,12 @@ def _check_actions(knobs: Sequence[Knob], file: ProfileFile) -> None:
             raise Invalid(f"knob {knob.name}.action", f"found {knob.action!r}; allowed: {allowed}")
         if knob.action and not knob.written_only:
             raise Invalid(
-                f"knob {knob.name}.action", "found in a knob that a reload or a command activates; leave it out"
+                f"knob {knob.name}.action", "not needed: a reload or a command activates the knob; leave it out"
             )
 
 
 def _check_panes(host: Host) -> None:
-    """Check tails and status pages: a tail must be a command, a page's URL valid. Raises Invalid."""
+    """Check the tails and status pages of a host. Raises Invalid."""
     for command in host.tail:
         if not command.strip() or "\0" in command:
             raise Invalid(f"host {host.name}.tail", f"found {command!r}; allowed: a shell command")
@@ -120,13 +121,13 @@ def _check_panes(host: Host) -> None:
         if page.auth and ":" not in page.auth:
             raise Invalid(f"{key}.auth", "found no colon; allowed: user:password")
         if "@" in page.url.partition("://")[2].partition("/")[0]:
-            raise Invalid(f"{key}.url", 'found a user in it; allowed: auth = "user:password", which is not recorded')
-        if not _askable(page):
+            raise Invalid(f"{key}.url", 'contains a user; use auth = "user:password", which is not recorded')
+        if not _is_valid_url(page):
             socket = " or unix:/path" if STATUS_PAGES[page.kind].has_socket else ""
             raise Invalid(f"{key}.url", f"found {page.url!r}; allowed: http://host[:port]/path{socket}")
 
 
-def _askable(page: StatusSection) -> bool:
+def _is_valid_url(page: StatusSection) -> bool:
     try:
         parts = urlsplit(page.url)
         served = STATUS_PAGES[page.kind].has_socket if parts.scheme == "unix" else bool(parts.hostname)
@@ -137,10 +138,13 @@ def _askable(page: StatusSection) -> bool:
 
 def _check_via(host: Host) -> None:
     if host.changes_outside and not host.via:
-        raise Invalid(f"host {host.name}.changes_outside", "found true; allowed: with via, as via = 'podman:web1'")
+        raise Invalid(
+            f"host {host.name}.changes_outside",
+            "found without via; allowed: together with via, e.g. via = 'podman:web1'",
+        )
     try:
         if host.via:
             command_of(host.via)
     except UsageError:
-        allowed = "a command, as 'docker exec -i web1', or a name, as docker:web1"
+        allowed = "a command, e.g. 'docker exec -i web1', or a name, e.g. docker:web1"
         raise Invalid(f"host {host.name}.via", f"found {host.via!r}; allowed: {allowed}") from None

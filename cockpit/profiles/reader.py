@@ -1,4 +1,4 @@
-"""Read a profile file; errors are one line."""
+"""Read profile files. Errors are one line."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from cockpit.profiles.files import MOST_PROFILE, FolderFiles
 from cockpit.profiles.profile import Profile, ProfileSource, to_profile
 from cockpit.profiles.sections import ProfileFile
 
-_AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
-_NAMED = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
+_MESSAGE = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
+_FIELD_ERROR = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+)\]|\[(\.\.\.)\]")
 
-# A piece of TOML; those of a key are names, text and blanks, with dots between them. Text that is never closed is a
-# piece too, so that it is read once only.
+# A token of TOML. A key consists of names, strings and blanks, separated by dots. An unclosed string is a token, too,
+# so that scanning takes linear time.
 _TOKEN = re.compile(
     r"""
     "{3}(?:\\.|[^\\])*?(?:"{3}|\\?\Z) | '{3}.*?(?:'{3}|\Z) | \#[^\n]*
@@ -34,14 +34,14 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_MOST_PARTS = 50
+_PARTS_LIMIT = 50
 
-# Number of allowed keys in an error if none is similar to the unknown one.
-_MOST_SHOWN = 10
+# Maximum number of allowed keys in an error, if no key is similar to the unknown one.
+_KEYS_SHOWN = 10
 
 
 def read_profile(path: Path) -> Profile:
-    """Raises ProfileError."""
+    """Read a profile file. Raises ProfileError."""
     try:
         content = read_bounded(path, MOST_PROFILE)
         text = content.decode("utf-8")
@@ -52,42 +52,42 @@ def read_profile(path: Path) -> Profile:
     except UnicodeDecodeError:
         raise ProfileError(f"{path}: is not UTF-8 text; a profile is a TOML file") from None
     files = FolderFiles(path.parent)
-    profile = _parsed(text, path.stem, str(path), files)
+    profile = _parse(text, path.stem, str(path), files)
     source = ProfileSource(str(path.absolute()), digest_of(content, files.digests), tuple(sorted(files.digests)))
     return replace(profile, source=source)
 
 
 def digest_of(content: bytes, files: Mapping[str, str]) -> str:
-    """The hash of a profile: of its content, and of each local file that it names (name to SHA-256)."""
+    """Return the hash of a profile. `files`: SHA-256 of the local files named in it, by name."""
     whole = (hashlib.sha256(content).hexdigest(), sorted(files.items()))
     return hashlib.sha256(msgspec.json.encode(whole)).hexdigest()
 
 
 def parse_profile(text: str, name: str, file: str, folder: Path = Path()) -> Profile:
-    """Parse a profile. `file` is its name in errors, `folder` the base of file names. Raises ProfileError."""
-    return _parsed(text, name, file, FolderFiles(folder))
+    """Parse a profile. `file` is its name in errors, `folder` the base of relative file names. Raises ProfileError."""
+    return _parse(text, name, file, FolderFiles(folder))
 
 
 def _check_keys(text: str) -> None:
-    """Raise ValueError for a key of too many parts: tomllib needs memory and time of the square of their number."""
+    """Raise ValueError for a key with too many parts: tomllib needs quadratic memory and time."""
     parts = 0
     for token in _TOKEN.finditer(text):
         if token[0] == ".":
             parts += 1
         elif token.lastgroup != "of_key":
             parts = 0
-        if parts > _MOST_PARTS:
+        if parts > _PARTS_LIMIT:
             line = text.count("\n", 0, token.start()) + 1
-            raise ValueError(f"a key of more than {_MOST_PARTS} parts (at line {line})")
+            raise ValueError(f"a key of more than {_PARTS_LIMIT} parts (at line {line})")
 
 
-def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
+def _parse(text: str, name: str, file: str, files: FolderFiles) -> Profile:
     try:
         _check_keys(text)
         data = tomllib.loads(text)
     except ValueError as error:
-        # Of tomllib, and of int() for a number of thousands of digits.
-        raise ProfileError(f"{file}: is not TOML: {error}") from None
+        # From tomllib, or from int() for a number with thousands of digits.
+        raise ProfileError(f"{file}: invalid TOML: {error}") from None
     except RecursionError:
         raise ProfileError(f"{file}: lists or tables are nested too deeply; a profile needs 4 levels") from None
     try:
@@ -99,25 +99,25 @@ def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
 
 
 def _explain(message: str, data: dict[str, Any]) -> str:
-    """Return key, value found and values allowed, from msgspec's message and the data."""
-    match = _AT.fullmatch(message)
+    """Return the error text, with key, value found and values allowed, for a message of msgspec."""
+    match = _MESSAGE.fullmatch(message)
     problem, path = (match["problem"], match["path"] or "$") if match else (message, "$")
     steps = _STEP.findall(path)
     key = ".".join(name or index for name, index, _ in steps)
-    named = _NAMED.fullmatch(problem)
+    named = _FIELD_ERROR.fullmatch(problem)
     if named:
-        what = "unknown key" if named[1] == "contains unknown" else "missing key"
+        prefix = "unknown key" if named[1] == "contains unknown" else "missing key"
         hint = _hint(named[2], _section_at(steps).__struct_fields__)
-        return f"{key + ': ' if key else ''}{what} {named[2]!r}; {hint}"
+        return f"{key + ': ' if key else ''}{prefix} {named[2]!r}; {hint}"
     return f"{key}: found {_value_at(steps, data)!r}; allowed: {_allowed(problem, steps)}"
 
 
 def _hint(name: str, allowed: Sequence[str]) -> str:
-    """Return the most similar key; else the allowed ones, all if they are few."""
+    """Return a hint with the most similar key, else with the first allowed keys."""
     near = get_close_matches(name, allowed, 1)
     if near and near[0] != name:
         return f"did you mean {near[0]}?"
-    shown = allowed if len(allowed) <= _MOST_SHOWN else (*allowed[:_MOST_SHOWN], "… (cockpit schema profile has all)")
+    shown = allowed if len(allowed) <= _KEYS_SHOWN else (*allowed[:_KEYS_SHOWN], "… (all keys: cockpit schema profile)")
     return f"allowed: {', '.join(shown)}"
 
 

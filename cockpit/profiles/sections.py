@@ -1,4 +1,4 @@
-"""The tables of a profile file. The structs are its schema: names, types and limits are checked against them."""
+"""The tables of a profile file. The structs are its schema: names, types and limits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cockpit.model.load import FASTEST, LOAD_OPTIONS, Tls
 from cockpit.model.load_options import METHOD
 from cockpit.model.study import MOST_ROUNDS
 
-# The workers of a knob: the processes of its host that a reload replaces.
+# Default of a knob's workers: the processes of its host that a reload replaces.
 AUTO = "auto"
 Method = Annotated[str, Meta(pattern=METHOD)]
 Status = Annotated[int, Meta(ge=100, le=999)]
-# Directives may have dots in their names.
+# Names of directives may contain dots.
 KnobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Positive = Annotated[int, Meta(gt=0)]
 Seed = Annotated[int, Meta(ge=0)]
@@ -31,7 +31,7 @@ AboveZero = Annotated[float, Meta(gt=0)]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the file; a key it does not name is an error."""
+    """A table of the file. Unknown keys are errors."""
 
 
 class ExpectSection(Section, frozen=True, kw_only=True):
@@ -45,7 +45,8 @@ class ExpectSection(Section, frozen=True, kw_only=True):
 
 
 class TargetSection(Section, frozen=True, kw_only=True):
-    """`urls` is a pattern of paths (`/img/{00001..15000}.jpg`) or a file with one a line, taken in `order`."""
+    """The target. `urls`: a pattern of paths (`/img/{00001..15000}.jpg`), or a file with one path per line, sent in
+    `order`."""
 
     url: str
     urls: str | None = None
@@ -57,7 +58,7 @@ class TargetSection(Section, frozen=True, kw_only=True):
 
 
 class RequestSection(Section, frozen=True, kw_only=True):
-    """One of several requests; `path` is taken on the target's URL."""
+    """One of several requests. `path` is relative to the URL of the target."""
 
     name: Name
     path: str = ""
@@ -72,7 +73,7 @@ class RequestSection(Section, frozen=True, kw_only=True):
 
 
 class LoadLevel(Section, frozen=True, kw_only=True):
-    """A load level: concurrency or rate, and its duration."""
+    """A load level: concurrency or rate, for a duration."""
 
     duration: Duration
     concurrency: Positive | None = None
@@ -80,10 +81,10 @@ class LoadLevel(Section, frozen=True, kw_only=True):
 
 
 class LoadKeys(Section, frozen=True, kw_only=True):
-    """Closed (`concurrency`) or open (`rate`); it ends with `requests` or `duration`, whichever comes first, or
-    with `stages`; with none of them after 10 s."""
+    """The load: closed (`concurrency`) or open (`rate`). It ends with `requests` or `duration`, whichever comes first,
+    or after the `stages`; default: after 10 s."""
 
-    # Beside these, whose values a plan has in another form, it has the keys of LOAD_OPTIONS.
+    # The keys whose values have another form in a plan. LoadSection adds the keys of LOAD_OPTIONS.
 
     stages: tuple[LoadLevel, ...] = ()
     replay_log: str | None = None
@@ -114,7 +115,7 @@ else:
 
 
 class TlsSection(Tls, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """TLS of an https target."""
+    """TLS to an https target."""
 
 
 class StatusSection(StatusPage, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,7 +124,7 @@ class StatusSection(StatusPage, frozen=True, kw_only=True, forbid_unknown_fields
     url: Annotated[str, Meta(pattern=r"^(https?://|unix:/)")]
 
 
-# A port of this host, perhaps behind a host's name, or the path of a Unix socket.
+# A port of the host, optionally with a host name or address before it, or the path of a Unix socket.
 ADDRESS = r"^(/[^\n]+|([^/\n]*:)?[0-9]{1,5})$"
 
 
@@ -136,7 +137,7 @@ class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class GeneratorSection(GeneratorConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A machine that load comes from."""
+    """A machine that generates load."""
 
     name: Name
     ssh: Annotated[str, Meta(min_length=1)]
@@ -148,8 +149,8 @@ class OptionSection(Option, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class KnobSection(Knob, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A setting; which keys it needs depends on its kind (see cockpit.profiles.knobs). `workers` is AUTO if the file
-    does not name them."""
+    """A setting of a server. The required keys depend on its kind (see cockpit.profiles.knobs). `workers` is AUTO if
+    the file does not set it."""
 
     name: KnobName
     option: tuple[OptionSection, ...] = ()
@@ -166,9 +167,9 @@ class ActionSection(ServerAction, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Check(Section, frozen=True, kw_only=True):
-    """Thresholds of `cockpit check`. The run ends as soon as one of `abort_on` fails. `baseline` is the name for
-    `95% of baseline`, `runs` the number of runs, `cap` the maximum duration of a run; `steady`: its rate must
-    be stable."""
+    """Thresholds of `cockpit check`. A run is aborted as soon as one of `abort_on` fails. `baseline` is the baseline's
+    name for expressions such as `95% of baseline`, `runs` the number of runs, `cap` the maximum duration of a run.
+    `steady`: its rate must be stable."""
 
     thresholds: tuple[str, ...] = ()
     abort_on: tuple[str, ...] = ()
@@ -179,7 +180,7 @@ class Check(Section, frozen=True, kw_only=True):
 
 
 class VariantSection(Section, frozen=True, kw_only=True):
-    """One of the settings that a study compares: knobs, target, load, actions."""
+    """A variant of a study: knobs, target, load and actions to compare."""
 
     name: Label
     set: dict[str, str] = field(default_factory=dict)
@@ -193,21 +194,21 @@ class VariantSection(Section, frozen=True, kw_only=True):
 
 
 class FactorSection(Section, frozen=True, kw_only=True):
-    """A knob and its values; several factors make a grid, a variant each."""
+    """A knob and its values. Each combination of the values of all factors is a variant (full factorial)."""
 
     knob: str
     values: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 class PassSection(Section, frozen=True, kw_only=True):
-    """One of several runs in a row."""
+    """One of several consecutive runs of a variant."""
 
     name: Label
     before: tuple[str, ...] = ()
 
 
 class ObserveSection(Section, frozen=True, kw_only=True):
-    """A command that is run on a host before and after each run."""
+    """A command that runs on a host before and after each run."""
 
     name: Label
     host: str
@@ -216,7 +217,7 @@ class ObserveSection(Section, frozen=True, kw_only=True):
 
 
 class ShortSection(Section, frozen=True, kw_only=True):
-    """Keys of the short form that replace those of the full one; `variants` and `passes` name those that it has."""
+    """The short form of a study: its keys replace those of [study]; `variants` and `passes` select some by name."""
 
     requests: int | str | None = None
     duration: Duration | None = None
@@ -238,7 +239,7 @@ class ShortSection(Section, frozen=True, kw_only=True):
 
 
 class StudySection(Section, frozen=True, kw_only=True):
-    """The whole table; its `requests`, `duration` and `concurrency` replace those of the load."""
+    """A study. Its `requests`, `duration` and `concurrency` replace those of [load]."""
 
     requests: int | str | None = None
     duration: Duration | None = None
@@ -264,7 +265,7 @@ class StudySection(Section, frozen=True, kw_only=True):
 
 
 class ProfileFile(Section, frozen=True, kw_only=True):
-    """The whole file."""
+    """A profile."""
 
     question: str = ""
     target: TargetSection

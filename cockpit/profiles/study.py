@@ -1,4 +1,4 @@
-"""From a profile's [study] table to the study that is carried out, in full or in its short form."""
+"""Turn the [study] table of a profile into a Study, in its full or short form."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from cockpit.profiles.plan import checked_url, make_plan, paths_of, reported_for
 from cockpit.profiles.sections import LoadSection, ProfileFile, ShortSection, StudySection, VariantSection
 
 _Named = TypeVar("_Named", Variant, Pass)
-_NOTHING = ShortSection()
-_OF_LOAD = ("requests", "duration", "rate", "concurrency", "warmup")
-_ENDS = ("requests", "duration")
-# Metrics of a host that only comparisons have.
+_NO_SHORT_FORM = ShortSection()
+_LOAD_KEYS = ("requests", "duration", "rate", "concurrency", "warmup")
+_END_KEYS = ("requests", "duration")
+# Metrics of a host that only exist in comparisons.
 _DERIVED = ("cpu.busy", "cpu.per_request")
 
 
 def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, short: bool = False) -> Study:
-    """Return the study of a file that has one; `files` reads the files that it names. Raises Invalid."""
+    """Return the study of a profile that has one. `files` reads the files named in it. Raises Invalid."""
     section = file.study or StudySection()
-    instead = (section.short or _NOTHING) if short else _NOTHING
-    chosen = _merged(section, instead)
+    overrides = (section.short or _NO_SHORT_FORM) if short else _NO_SHORT_FORM
+    merged = _merged(section, overrides)
     study = Study(
-        plan=make_plan(file.target, _load(_load(file.load, section), instead), file.tls, file.request, files),
+        plan=make_plan(file.target, _load(_load(file.load, section), overrides), file.tls, file.request, files),
         form="short" if short else "full",
-        variants=_variants(section, instead, file, files),
-        passes=_passes(section, instead) or (Pass(),),
-        levels=chosen["levels"],
-        rounds=chosen["rounds"],
+        variants=_variants(section, overrides, file, files),
+        passes=_passes(section, overrides) or (Pass(),),
+        levels=merged["levels"],
+        rounds=merged["rounds"],
         seed=section.seed,
-        runs=chosen["runs"],
-        discard_rounds=chosen["discard_rounds"],
-        discard=chosen["discard"],
+        runs=merged["runs"],
+        discard_rounds=merged["discard_rounds"],
+        discard=merged["discard"],
         after=section.after,
         observations=tuple(msgspec.convert(one, Observation, from_attributes=True) for one in section.observe),
         watch=section.watch,
-        judge=chosen["judge"],
-        compare=chosen["compare"],
-        margin=share_of("study.margin", chosen["margin"]),
-        run_time=seconds_of("study.run_time", chosen["run_time"]),
-        warm_up=seconds_of("study.warm_up", chosen["warm_up"], least=0.0) or 0.0,
+        judge=merged["judge"],
+        compare=merged["compare"],
+        margin=share_of("study.margin", merged["margin"]),
+        run_time=seconds_of("study.run_time", merged["run_time"]),
+        warm_up=seconds_of("study.warm_up", merged["warm_up"], least=0.0) or 0.0,
         secret=tuple(knob.name for knob in knobs if knob.secret),
     )
     study = with_control(replace(study, compare=_pairs(study)))
@@ -58,23 +58,23 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
 
 
 def with_control(study: Study) -> Study:
-    """Return the study with its A/A control after the first variant, if there is anything to compare."""
+    """Return the study with an A/A control after the first variant, if variants are compared."""
     if not study.compare:
         return study
     first, *others = study.variants
     return replace(study, variants=(first, replace(first, name=CONTROL, control=True), *others))
 
 
-def _load(load: LoadSection, instead: StudySection | ShortSection) -> LoadSection:
+def _load(load: LoadSection, overrides: StudySection | ShortSection) -> LoadSection:
     """Return the load with the values of the study, or of its short form."""
-    given = {name: value for name in _OF_LOAD if (value := getattr(instead, name, None)) is not None}
-    if any(name in given for name in _ENDS):
-        given = dict.fromkeys(_ENDS) | given
+    given = {name: value for name in _LOAD_KEYS if (value := getattr(overrides, name, None)) is not None}
+    if any(name in given for name in _END_KEYS):
+        given = dict.fromkeys(_END_KEYS) | given
     return replace(load, **given)
 
 
-def _merged(section: StudySection, instead: ShortSection) -> dict[str, Any]:
-    """The keys that both forms have."""
+def _merged(section: StudySection, overrides: ShortSection) -> dict[str, Any]:
+    """Return the values of the keys that both forms have."""
     names = (
         "levels",
         "rounds",
@@ -87,29 +87,32 @@ def _merged(section: StudySection, instead: ShortSection) -> dict[str, Any]:
         "run_time",
         "warm_up",
     )
-    given = {name: getattr(instead, name) for name in names if getattr(instead, name) is not None}
+    given = {name: getattr(overrides, name) for name in names if getattr(overrides, name) is not None}
     return {name: getattr(section, name) for name in names} | given
 
 
 def _variants(
-    section: StudySection, instead: ShortSection, file: ProfileFile, files: NamedFiles
+    section: StudySection, overrides: ShortSection, file: ProfileFile, files: NamedFiles
 ) -> tuple[Variant, ...]:
     if section.variant and section.factor:
-        raise Invalid("study.factor", "found beside [[study.variant]] blocks; allowed: one of the two")
+        raise Invalid("study.factor", "conflicts with [[study.variant]]; use one of the two")
     variants = _grid(section) if section.factor else _listed(section, file, files)
     check_unique("study.variant.name", [variant.name for variant in variants])
     if any(variant.name == CONTROL for variant in variants):
-        raise Invalid("study.variant.name", f"found {CONTROL!r}; allowed: any other, every study adds its control")
-    return _chosen("study.short.variants", variants, instead.variants)
+        raise Invalid(
+            "study.variant.name",
+            f"found {CONTROL!r}, the name of the control that every study adds; allowed: any other name",
+        )
+    return _selected("study.short.variants", variants, overrides.variants)
 
 
-def _passes(section: StudySection, instead: ShortSection) -> tuple[Pass, ...]:
+def _passes(section: StudySection, overrides: ShortSection) -> tuple[Pass, ...]:
     passes = tuple(Pass(name=one.name, before=one.before) for one in section.passes)
-    return _chosen("study.short.passes", passes, instead.passes)
+    return _selected("study.short.passes", passes, overrides.passes)
 
 
-def _chosen(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None) -> tuple[_Named, ...]:
-    """The variants or passes that the short form names; all if it names none. Raises Invalid."""
+def _selected(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None) -> tuple[_Named, ...]:
+    """Return the variants or passes selected by the short form; all if `names` is None. Raises Invalid."""
     if names is None:
         return every
     known = {one.name: one for one in every}
@@ -131,9 +134,9 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
     with reported_for(f"{key}.url"):
         url = checked_url(one.url) if one.url else ""
     if one.mix and paths:
-        raise Invalid(f"{key}.mix", "found beside urls; allowed: one of the two")
+        raise Invalid(f"{key}.mix", "conflicts with urls; use one of the two")
     for name in one.mix:
-        _known(f"{key}.mix", name, [request.name for request in file.request], "[[request]] blocks")
+        _check_known(f"{key}.mix", name, [request.name for request in file.request], "[[request]] blocks")
     return Variant(
         name=one.name,
         set=tuple(one.set.items()),
@@ -148,7 +151,7 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
 
 
 def _grid(section: StudySection) -> tuple[Variant, ...]:
-    """A variant for every combination of the factors' values, the last factor changing fastest."""
+    """Return a variant per combination of the factors' values; the last factor varies fastest."""
     check_unique("study.factor.knob", [factor.knob for factor in section.factor])
     columns = [[(factor.knob, value) for value in factor.values] for factor in section.factor]
     return tuple(
@@ -158,7 +161,7 @@ def _grid(section: StudySection) -> tuple[Variant, ...]:
 
 
 def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
-    """Return the pairs to judge: those named, of variants of this form; default: the first variant and each other."""
+    """Return the pairs to compare: of `compare` those whose variants are in this form; default: the first with each."""
     names = [variant.name for variant in study.variants]
     if study.compare:
         return tuple(pair for pair in study.compare if set(pair) <= set(names))
@@ -166,11 +169,13 @@ def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
 
 
 def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
-    """Raise Invalid for parts that do not fit together."""
+    """Raise Invalid for parts that contradict each other."""
     if study.plan.stages:
-        raise Invalid("load.stages", "found in a profile with a study; allowed: study.levels, each a run of its own")
+        raise Invalid("load.stages", "conflicts with a study; use study.levels, one run per level")
     if study.levels and not study.plan.open and any(level != int(level) for level in study.levels):
-        raise Invalid("study.levels", "found a fraction; allowed: whole connections (a load with a rate may have any)")
+        raise Invalid(
+            "study.levels", "found a fraction; allowed: whole numbers of connections (fractions only with load.rate)"
+        )
     check_unique("study.levels", [f"{level:g}" for level in study.levels])
     check_unique("study.passes.name", [one.name for one in study.passes])
     check_unique("study.observe.name", [one.name for one in study.observations])
@@ -181,15 +186,15 @@ def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
 
 
 def _check_load(study: Study, variant: Variant) -> None:
-    """Raise Invalid for a variant whose load cannot be, or cannot be compared."""
+    """Raise Invalid for a variant whose load is invalid, or cannot be compared."""
     key = f"study.variant {variant.name}"
     varied = [name for name in ("concurrency", "rate") if getattr(variant, name) is not None]
     if varied and study.levels:
-        raise Invalid(f"{key}.{varied[0]}", "found beside study.levels; allowed: one of the two")
+        raise Invalid(f"{key}.{varied[0]}", "conflicts with study.levels; use one of the two")
     if variant.rate is not None and not study.plan.open:
         raise Invalid(f"{key}.rate", "found without load.rate; allowed: a rate for all variants or for none")
     if variant.concurrency is not None and study.plan.open:
-        raise Invalid(f"{key}.concurrency", "found beside load.rate; allowed: rate")
+        raise Invalid(f"{key}.concurrency", "conflicts with load.rate; use rate")
     try:
         check_plan(load_of(study, variant, None))
     except Invalid as error:
@@ -200,7 +205,7 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
     known = {knob.name: knob for knob in knobs}
     for variant in study.variants:
         for name, value in variant.set:
-            _known(f"study.variant {variant.name}.set", name, known, "knobs")
+            _check_known(f"study.variant {variant.name}.set", name, known, "knobs")
             if refused := known[name].refuses(value):
                 raise Invalid(f"study.variant {variant.name}.set", f"{name} = {value!r} {refused}")
             if refused := known[name].malformed(value):
@@ -210,22 +215,22 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
     used += [(f"study.passes {one.name}.before", name) for one in study.passes for name in one.before]
     used += [("study.after", name) for name in study.after]
     for key, name in used:
-        _known(key, name, actions, "actions")
+        _check_known(key, name, actions, "actions")
     _check_active(study, known)
     hosts = [host.name for host in file.host]
     for observation in study.observations:
-        _known(f"study.observe {observation.name}.host", observation.host, hosts, "hosts")
+        _check_known(f"study.observe {observation.name}.host", observation.host, hosts, "hosts")
     for key in ("watch", "judge"):
         for name in getattr(study, key):
             _check_metric(f"study.{key}", name, hosts)
     if file.study and file.study.compare:
         variants = [one.name for one in (_grid(file.study) if file.study.factor else file.study.variant)]
         for one in itertools.chain(*file.study.compare):
-            _known("study.compare", one, variants, "variants")
+            _check_known("study.compare", one, variants, "variants")
 
 
 def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
-    """A value that is only written must become active before a variant is measured. Raises Invalid."""
+    """Check that values that are only written become active before a variant is measured. Raises Invalid."""
     around = [set(one.before) for one in study.passes] or [set()]
     for variant in study.variants:
         done = set(variant.before).union(set.intersection(*around))
@@ -233,7 +238,7 @@ def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
             if known[name].written_only and known[name].action not in done:
                 raise Invalid(
                     f"study.variant {variant.name}.set",
-                    f"{name} is only written, not active; allowed: a knob with reload, or with its action in before",
+                    f"{name} is written but not activated; use a knob with reload, or add its action to before",
                 )
 
 
@@ -241,7 +246,7 @@ def _check_metric(key: str, name: str, hosts: Sequence[str]) -> None:
     host, _, rest = name.partition(".")
     derived = key == "study.judge" and rest in _DERIVED
     if not (is_metric(name) or derived) or ((is_host_metric(rest) or derived) and host not in hosts):
-        raise Invalid(key, f"found {name!r}; allowed: metrics as thresholds name them, of hosts of this file")
+        raise Invalid(key, f"found {name!r}; allowed: metrics as in thresholds, of hosts of this file")
 
 
 def _check_plans(plan: LoadPlan, study: Study) -> None:
@@ -254,7 +259,7 @@ def _check_plans(plan: LoadPlan, study: Study) -> None:
         raise Invalid("study.levels", f"found {max(study.levels):g}; allowed: at most the requests, {plan.requests}")
 
 
-def _known(key: str, name: str, names: Iterable[str], what: str) -> None:
+def _check_known(key: str, name: str, names: Iterable[str], what: str) -> None:
     allowed = list(names)
     if name not in allowed:
         raise Invalid(key, f"found {name!r}; allowed: {what} of this file ({', '.join(allowed) or 'none is defined'})")

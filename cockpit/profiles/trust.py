@@ -1,7 +1,7 @@
-"""Profiles that may run commands: shipped ones, those that cockpit wrote, and those that the user accepted.
+"""Trusted profiles, which may run commands: shipped ones, those written by cockpit, and those accepted by the user.
 
-A profile is accepted by the hash of its content and of every local file that it names. Any edit revokes the trust.
-Each accepted profile is an empty file, named by the hash, in a folder that only the user can write.
+Trust is by the hash of the profile and of all local files named in it; any edit revokes it. Each accepted hash is the
+name of an empty file in a folder that only the user can write.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ def folder() -> Path:
 
 
 def is_trusted(profile: Profile) -> bool:
-    """Whether the profile may be used without a question. One that only sends requests to its target always may."""
+    """Return whether a profile may be used without asking; always if it only sends requests to its target."""
     if profile.source is None or is_load_only(profile):
         return True
     return _is_shipped(Path(profile.source.path)) or _is_accepted(profile.source.digest)
 
 
 def accept(profile: Profile) -> None:
-    """Trust the profile as it was read, from now on. Raises UsageError if that cannot be recorded."""
+    """Trust a profile with the content that was read. Raises UsageError if that cannot be stored."""
     if profile.source is not None:
         _record(profile.source.digest)
 
 
 def accept_written(text: str) -> None:
-    """Trust a profile that cockpit itself wrote; it names no local file. If that cannot be recorded, the user is asked
-    when the profile is opened."""
+    """Trust a profile written by cockpit, which names no local files. If that cannot be stored, the user is asked when
+    the profile is opened."""
     with contextlib.suppress(UsageError):
         _record(digest_of(text.encode(), {}))
 
@@ -54,16 +54,16 @@ def _record(digest: str) -> None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; the profile is not trusted") from None
     if not _is_accepted(digest):
-        raise UsageError(f"{path.parent}: others can write there; chmod 700 it")
+        raise UsageError(f"{path.parent}: others can write to the folder; chmod 700 {path.parent}")
 
 
 def _is_accepted(digest: str) -> bool:
     path = folder() / digest
-    return _is_ours(path.parent, {os.getuid()}) and _is_ours(path, {os.getuid()})
+    return _is_protected(path.parent, {os.getuid()}) and _is_protected(path, {os.getuid()})
 
 
 def _is_shipped(path: Path) -> bool:
-    """Return whether it is in the folder of shipped profiles and only its owner can edit it."""
+    """Return whether a path is in the folder of shipped profiles, and only root or the user can edit it."""
     shipped = shipped_folder()
     try:
         real = path.resolve()
@@ -71,11 +71,11 @@ def _is_shipped(path: Path) -> bool:
     except (OSError, RuntimeError):
         return False
     owners = {0, os.getuid()}
-    return real.parent == where and _is_ours(real, owners) and _is_ours(real.parent, owners)
+    return real.parent == where and _is_protected(real, owners) and _is_protected(real.parent, owners)
 
 
-def _is_ours(path: Path, owners: set[int]) -> bool:
-    """Whether it belongs to one of these users and not everybody can write it."""
+def _is_protected(path: Path, owners: set[int]) -> bool:
+    """Return whether a path belongs to one of the owners, is no link, and is not writable by everybody."""
     try:
         found = path.lstat()
     except OSError:

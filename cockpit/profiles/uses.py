@@ -1,4 +1,4 @@
-"""Commands that a profile would run, hosts it would contact, files it reads and writes. Pure."""
+"""The uses of a profile: commands it runs, hosts it contacts, files it reads and writes. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from cockpit.model.text import counted, neutral
 from cockpit.profiles.profile import Profile
 
 Sort = Literal["target", "file", "host", "page", "writes", "reads", "command"]
-# Blanks in a row, and empty lines in a row, beyond which only their number is shown: they would push the rest out of
-# sight.
+# Longer runs of blanks or empty lines are shown as their number, because they could hide the text after them.
 _BLANKS = re.compile(r"[^\S\n]{40,}")
 _EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n){3,}")
 
 
 class Use(NamedTuple):
-    """One use of a profile. `place` is a host's name, "" for this machine; `why` is the key that causes it."""
+    """One use. `place` is the name of a host, "" for this machine; `why` is the key of the profile that causes it."""
 
     sort: Sort
     place: str
@@ -30,25 +29,25 @@ class Use(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """Return the text for a terminal, uncut, with runs of blanks shortened so that they hide nothing."""
+        """Return the full text for a terminal, with long runs of blanks shortened, so that they hide nothing."""
         text = _BLANKS.sub(lambda found: f" [{len(found[0])} blanks] ", self.text)
         text = _EMPTY_LINES.sub(lambda found: f"\n[{found[0].count(chr(10)) - 1} empty lines]\n", text)
         return [neutral(line, len(line) + 1) for line in text.rstrip("\n").split("\n")]
 
 
 def uses_of(profile: Profile) -> tuple[Use, ...]:
-    """Everything, in the order of the file's sections; each thing once."""
+    """Return all uses in the order of the sections, without duplicates."""
     return tuple(dict.fromkeys(_uses(profile)))
 
 
 def is_load_only(profile: Profile) -> bool:
-    """Whether a profile only sends requests over the network to its target: no host, no command, no local file, no
-    socket of this machine."""
+    """Return whether a profile only sends requests over the network to its target: no host, no command, no local file,
+    no Unix socket."""
     return all(use.sort == "target" for use in uses_of(profile)) and not profile.plan.unix
 
 
 def summary(uses: Iterable[Use]) -> str:
-    """The number of each, e.g. `3 commands, 2 files, 1 host (web1)`."""
+    """Return the numbers of uses, e.g. `3 commands, 2 files, 1 host (web1)`."""
     found = tuple(uses)
     commands = sum(use.sort == "command" for use in found)
     hosts = [use.place for use in found if use.sort == "host"]
@@ -72,7 +71,7 @@ _VERBS: dict[Sort, str] = {
 
 
 def listing(uses: Iterable[Use]) -> Iterator[str]:
-    """Lines of text, a heading per host; harmless on a terminal."""
+    """Yield lines of text, with a heading per host; control characters are escaped."""
     place = None
     for use in sorted(uses, key=lambda use: use.place):
         if use.place != place:
@@ -88,14 +87,14 @@ def listing(uses: Iterable[Use]) -> Iterator[str]:
 def _uses(profile: Profile) -> Iterator[Use]:
     yield from _targets(profile)
     for name in profile.source.files if profile.source else ():
-        yield Use("file", "", "read here, and sent or used for TLS", name)
+        yield Use("file", "", "read on this machine, and sent or used for TLS", name)
     for host in profile.hosts:
-        yield from _of_host(host)
+        yield from _uses_of_host(host)
     for generator in profile.generators:
         yield Use("host", generator.name, "generator", f"ssh {generator.ssh}")
         yield Use("command", generator.name, "generator", generator.python)
     for knob in profile.knobs:
-        yield from _of_knob(knob)
+        yield from _uses_of_knob(knob)
     for action in profile.actions:
         times = f", {action.times} times" if action.times > 1 else ""
         yield Use("command", action.host, f"action {action.name}{times}", action.command)
@@ -119,7 +118,7 @@ def _targets(profile: Profile) -> Iterator[Use]:
         yield Use("target", "", "target.unix", profile.plan.unix)
 
 
-def _of_host(host: HostConfig) -> Iterator[Use]:
+def _uses_of_host(host: HostConfig) -> Iterator[Use]:
     yield Use("host", host.name, "host", f"{host.place}{', changes and actions with sudo' if host.sudo else ''}")
     for page in host.status:
         yield Use("page", host.name, "status page", page.url)
@@ -127,7 +126,7 @@ def _of_host(host: HostConfig) -> Iterator[Use]:
         yield Use("command", host.name, "tail", command)
 
 
-def _of_knob(knob: Knob) -> Iterator[Use]:
+def _uses_of_knob(knob: Knob) -> Iterator[Use]:
     why = f"knob {knob.name}"
     if knob.in_file:
         yield Use("writes", knob.host, why, knob.file)

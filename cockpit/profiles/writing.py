@@ -1,4 +1,4 @@
-"""Writes a profile: as text that `parse_profile` takes, and as a file that was not there before."""
+"""Write a new profile, as text and as a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.profiles.reader import parse_profile
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a new profile. `duration` is in the form of a profile; `notes` are comments above a host."""
+    """The content of a new profile. `duration` is as in a profile, e.g. "30s"; `notes` are comments above a host."""
 
     url: str
     question: str = ""
@@ -31,7 +31,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def profile_text(draft: Draft) -> str:
-    """Return the file's text, checked. Raises ProfileError if it would be invalid."""
+    """Return the text of a profile. Raises ProfileError if it is invalid."""
     blocks = [
         f"question = {_text(draft.question)}\n" if draft.question else "",
         f"[target]\nurl = {_text(draft.url)}\n",
@@ -46,12 +46,12 @@ def profile_text(draft: Draft) -> str:
 
 
 def write_profile(path: Path, text: str, *, replace: bool = False) -> None:
-    """Write the text. Raises UsageError if the file exists (unless `replace`), or cannot be written."""
+    """Write a profile. Raises UsageError if the file exists (unless `replace`), or cannot be written."""
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True)
     except OSError as error:
-        raise UsageError(f"{path.parent}: cannot be made: {error.strerror}") from None
+        raise UsageError(f"{path.parent}: cannot be created: {error.strerror}") from None
     try:
         if replace:
             with atomic_write(path.resolve()) as file:
@@ -99,7 +99,7 @@ def _help(knob: Knob) -> Iterator[str]:
 
 
 def _fields(of: msgspec.Struct, names: Sequence[str]) -> Iterator[str]:
-    """Yield `name = value` of the fields that differ from their default."""
+    """Yield `name = value` of the fields that are set: not None, "", () or False."""
     for name in names:
         value = getattr(of, name)
         if value not in (None, "", (), False):
@@ -119,5 +119,5 @@ def _value(value: Any) -> str:
 
 
 def _text(value: str) -> str:
-    """A TOML string on one line."""
+    """Return a TOML string on one line."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,1 +1,1 @@
-"""A recording: one SQLite file with one row per event. README describes queries."""
+"""Recordings: a session in one SQLite file. README describes queries."""

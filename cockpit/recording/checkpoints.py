@@ -1,7 +1,7 @@
-"""A state as a recording keeps it: without its series, which are in the pages, and with what rarely changes kept once.
+"""Checkpoints: states as stored in a recording. Their series are stored in the pages, shared parts only once.
 
-What stays the same object from one state to the next (a segment that is over, the changes, the lines of a tail) is a
-part of its own, stored once and referred to.
+A part is an object that is the same in consecutive states (a completed segment, the changes, the lines of a tail). It
+is stored once, and states refer to it by number.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Fetch = Callable[[int], bytes]
 
 
 class KeptHost(msgspec.Struct, frozen=True):
-    """A host without its series and the rows of its last sample, which that one and the sample `before` it make; a gap
-    was between the two unless `recent`. `tails` are parts."""
+    """A host without its series and the rows of its last sample: those are computed from the last sample and the one
+    `before` it. `recent`: there is no gap between the two samples. `tails` are numbers of parts."""
 
     state: HostState
     before: HostSample | None
@@ -49,8 +49,8 @@ class KeptHost(msgspec.Struct, frozen=True):
 
 
 class KeptState(msgspec.Struct, frozen=True):
-    """A state; numbers stand for parts. The seconds that may still change are made of what is `filling`. A segment
-    that is not over has no histograms: they are in the totals of the pages."""
+    """A state; numbers refer to parts. `filling` is the input of the seconds that may still change. An open segment has
+    no histograms: they are in the totals of the pages."""
 
     t: float
     ended: bool
@@ -74,9 +74,9 @@ class KeptState(msgspec.Struct, frozen=True):
     generators: dict[str, GeneratorState] = {}
 
 
-# Fields of a state that are kept as they are, and those that are parts, with their types.
-_PLAIN = ("t", "ended", "running", "runs", "filling", "generator")
-_PARTS: dict[str, Any] = {
+# Fields of a state that are stored directly, and fields that are stored as parts, with their types.
+_PLAIN_FIELDS = ("t", "ended", "running", "runs", "filling", "generator")
+_PART_FIELDS: dict[str, Any] = {
     "started": SessionStarted | None,
     "plans": dict[int, LoadPlan],
     "knobs": dict[str, KnobState],
@@ -91,13 +91,13 @@ _PARTS: dict[str, Any] = {
 
 
 def open_segment(state: State) -> int | None:
-    """Place of the segment that is not over; None: all are."""
+    """Return the index of the open segment; None if all segments are completed."""
     return len(state.segments) - 1 if state.segment is not None and state.segment.end is None else None
 
 
 class CheckpointWriter:
-    """Packs states one after the other. `store` keeps a part and gives its number; `undo` forgets those of a state that
-    could not be kept."""
+    """Packs consecutive states. Remembers the parts of the last state; `undo` restores the memory before the last
+    `pack`, if its state could not be written."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, int]] = {}
@@ -107,7 +107,7 @@ class CheckpointWriter:
         self._known = self._before
 
     def pack(self, state: State, before: Mapping[str, HostSample], store: Store) -> bytes:
-        """The state as a blob; `before` are the samples before the last, by host."""
+        """Return a blob. `before`: last sample but one per host. `store` writes a part and returns its number."""
         self._before = dict(self._known)
         used: dict[int, tuple[object, int]] = {}
 
@@ -117,12 +117,12 @@ class CheckpointWriter:
             used[id(value)] = (value, number)
             return number
 
-        open_at = open_segment(state)
-        fields: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
-        fields |= {name: part(getattr(state, name)) for name in _PARTS}
+        open_index = open_segment(state)
+        fields: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN_FIELDS}
+        fields |= {name: part(getattr(state, name)) for name in _PART_FIELDS}
         kept = KeptState(
             segments=tuple(
-                _without_totals(segment) if at == open_at else part(segment)
+                _without_totals(segment) if at == open_index else part(segment)
                 for at, segment in enumerate(state.segments)
             ),
             hosts={name: _kept_host(host, before.get(name), part) for name, host in state.hosts.items()},
@@ -130,7 +130,7 @@ class CheckpointWriter:
             generators=dict(state.generators),
             **fields,
         )
-        # What no state refers to any more will not come again.
+        # A part that is not in this state is in no later one.
         self._known = used
         return packed(kept)
 
@@ -146,20 +146,20 @@ def with_totals(counts: Counts, totals: Totals) -> Counts:
 
 def _kept_host(host: HostState, before: HostSample | None, part: Callable[[object], int]) -> KeptHost:
     bare = replace(host, points=(), processes=(), cores=(), disks=(), nets=(), sar={}, tails=())
-    # Spawns per second are unknown exactly if the interval before the sample is.
+    # spawned/s is None exactly if there was a gap before the sample.
     recent = host.point is not None and host.point.spawned is not None
     return KeptHost(bare, before, recent, tuple(part(tail) for tail in host.tails))
 
 
 class Restorer:
-    """Restores states that a CheckpointWriter packed. Parts are cached, so that states share them."""
+    """Restores the states of a CheckpointWriter. Parts are cached and shared by the states."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
         self._parts: dict[tuple[int, str], Any] = {}
 
     def restore(self, blob: object, totals: Callable[[int], Totals]) -> State:
-        """The state but for its series. `totals` gives those of the segment at a place. Raises Damaged."""
+        """Return the state without its series. `totals` returns those of the segment with an index. Raises Damaged."""
         kept: KeptState = unpacked(blob, KeptState, "a state")
         segments = [self._part(one, Segment) if isinstance(one, int) else one for one in kept.segments]
         if segments and isinstance(kept.segments[-1], Segment):
@@ -170,8 +170,8 @@ class Restorer:
             hosts={name: self._host(host) for name, host in kept.hosts.items()},
             in_flight=kept.in_flight,
             generators=kept.generators,
-            **{name: getattr(kept, name) for name in _PLAIN},
-            **{name: self._part(getattr(kept, name), kind) for name, kind in _PARTS.items()},
+            **{name: getattr(kept, name) for name in _PLAIN_FIELDS},
+            **{name: self._part(getattr(kept, name), kind) for name, kind in _PART_FIELDS.items()},
         )
 
     def _host(self, kept: KeptHost) -> HostState:

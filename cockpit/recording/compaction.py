@@ -1,7 +1,7 @@
-"""Ticks of a page, compacted: one per worker and second, the histograms of a segment once.
+"""Compaction of the ticks of a page: one tick per worker and second, exact histograms once per segment.
 
-Each tick keeps its latencies in coarse buckets. `expanded` spreads the segment's histogram over them again, so that
-sums over the page are exact, and those over a second exact to 1.6%.
+Each tick keeps its latencies in coarse buckets. `expanded` distributes the exact histogram of the segment over the
+ticks again: latencies are exact over the page, and within 1.6% over a second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NumberedTick = tuple[int, Tick]
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The histograms of a segment, and its named requests, over some time."""
+    """The histograms and named requests of a segment over a time range."""
 
     connect: Histogram = EMPTY
     tls: Histogram = EMPTY
@@ -42,18 +42,18 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def latency(self) -> str:
-        """The field that seconds are judged by."""
+        """The name of the latency that ticks keep: response time of open load, else service time."""
         return "response" if self.response.filled else "service"
 
 
 _HISTOGRAMS = tuple(name for name in Totals.__struct_fields__ if name != "groups")
-# Fields of which the last of several ticks has the value.
+# Fields whose value is that of the last tick.
 _LATEST = ("t", "run", "worker", "stage", "warmup", "connections", "in_flight", "oldest", "silence")
-_NOTHING: dict[str, Any] = dict.fromkeys(_HISTOGRAMS, EMPTY)
+_NO_HISTOGRAMS: dict[str, Any] = dict.fromkeys(_HISTOGRAMS, EMPTY)
 
 
 class SegmentTicks(msgspec.Struct, frozen=True, array_like=True):
-    """Compacted ticks of the segment at a place in the state (-1: of none), with their numbers."""
+    """Compacted ticks, and their event numbers. `segment`: index in the state, -1 if they belong to no segment."""
 
     segment: int
     numbers: tuple[int, ...]
@@ -61,25 +61,24 @@ class SegmentTicks(msgspec.Struct, frozen=True, array_like=True):
 
 
 def compacted(ticks: Iterable[NumberedTick], state: State) -> list[tuple[SegmentTicks, Totals]]:
-    """Compact the ticks of a page after which the state is `state`, by segment."""
+    """Compact the ticks of a page, by segment. `state` is the state at the end of the page."""
     segments: dict[int, list[NumberedTick]] = {}
     for number, tick in ticks:
         at = segment_of(state, tick)
         segments.setdefault(-1 if at is None else at, []).append((number, tick))
-    return [_compacted(at, found) for at, found in segments.items()]
+    return [_compact_segment(at, found) for at, found in segments.items()]
 
 
-def _compacted(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTicks, Totals]:
+def _compact_segment(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTicks, Totals]:
     totals = _totals([tick for _, tick in ticks])
-    # The first tick may begin the segment, with the samples of that instant.
+    # The first tick stays separate: it may start the segment, at the time of other samples.
     pieces = [ticks[:1], *_pieces(ticks[1:])]
-    joined = sorted((piece[-1][0], _joined([tick for _, tick in piece], totals.latency)) for piece in pieces)
+    joined = sorted((piece[-1][0], _merge_ticks([tick for _, tick in piece], totals.latency)) for piece in pieces)
     return SegmentTicks(segment, tuple(number for number, _ in joined), tuple(tick for _, tick in joined)), totals
 
 
 def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
-    """Ticks of one worker and second in a row, as long as the generator is, or is not, the bottleneck, and the
-    server does, or does not, respond."""
+    """Group consecutive ticks of a worker by second, bottleneck of the generator, and whether the server responds."""
 
     def piece(one: NumberedTick) -> tuple[int, int, tuple[bool, bool], bool]:
         tick = one[1]
@@ -89,20 +88,20 @@ def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
     return [list(some) for _, some in groupby(by_worker, piece)]
 
 
-def _joined(ticks: Sequence[Tick], latency: str) -> Tick:
-    """Ticks of one worker as one, of their histograms only lag, and the latency in coarse buckets."""
+def _merge_ticks(ticks: Sequence[Tick], latency: str) -> Tick:
+    """Merge ticks of one worker. Of the histograms only lag is kept, and the latency in coarse buckets."""
     kept = {name: Histogram.merged(getattr(tick, name) for tick in ticks) for name in (latency, "lag")}
     kept[latency] = kept[latency].coarse()
-    return replace(reduce(_add, map(_bare, ticks)), **kept)
+    return replace(reduce(_add, map(_without_histograms, ticks)), **kept)
 
 
-def _bare(tick: Tick) -> Tick:
+def _without_histograms(tick: Tick) -> Tick:
     groups = {name: replace(group, service=EMPTY, response=EMPTY) for name, group in tick.groups.items()}
-    return replace(tick, groups=groups, **_NOTHING)
+    return replace(tick, groups=groups, **_NO_HISTOGRAMS)
 
 
 def _add(first: Tick, then: Tick) -> Tick:
-    """Two ticks of a worker, one after the other, as one."""
+    """Merge two consecutive ticks of a worker."""
     last = {name: getattr(then, name) for name in _LATEST}
     return replace(first, **{**sums(first, then), **last, "start": first.start, "pause": max(first.pause, then.pause)})
 
@@ -115,11 +114,11 @@ def _totals(ticks: Sequence[Tick]) -> Totals:
 
 
 def expanded(kept: SegmentTicks, totals: Totals) -> list[NumberedTick]:
-    """The inverse of `compacted`, of one segment. Raises ValueError for ticks and totals that do not match."""
+    """Return the ticks of one segment (inverse of `compacted`). Raises ValueError if ticks and totals do not match."""
     latency = totals.latency
     spread = _spread(getattr(totals, latency), [getattr(tick, latency) for tick in kept.ticks])
     *ticks, last = [replace(tick, **{latency: one}) for tick, one in zip(kept.ticks, spread, strict=True)]
-    # Histograms that no second shows are in the last tick.
+    # All other histograms are only needed over the page: the last tick has them.
     rest: dict[str, Any] = {name: getattr(totals, name) for name in _HISTOGRAMS if name not in (latency, "lag")}
     groups = {
         name: replace(last.groups.get(name, Group()), service=group.service, response=group.response)
@@ -129,16 +128,16 @@ def expanded(kept: SegmentTicks, totals: Totals) -> list[NumberedTick]:
 
 
 def _spread(total: Histogram, coarse: Sequence[Histogram]) -> list[Histogram]:
-    """Histograms of which each has the counts of a coarse one, and all together those of `total`."""
+    """Distribute the counts of `total` over histograms, each with the total count of the `coarse` one at its index."""
     if not total.filled:
         return [EMPTY] * len(coarse)
     owners = np.repeat(np.arange(len(coarse)), [len(one.indices) for one in coarse])
     buckets, counts = (np.concatenate([getattr(one, name) for one in coarse]) for name in ("indices", "counts"))
     order = np.lexsort((owners, buckets))
-    # Both are cut where either has a bucket's end; each piece then belongs to one histogram and one bucket.
+    # Cut the sorted latencies at the bucket ends of both: each piece then belongs to one histogram and one fine bucket.
     ends, fine_ends = np.cumsum(counts[order]), np.cumsum(total.counts)
     if not len(ends) or ends[-1] != fine_ends[-1]:
-        raise ValueError("latencies that do not add up")
+        raise ValueError("latency counts do not add up")
     cuts = np.union1d(ends, fine_ends)
     owner = owners[order][np.searchsorted(ends, cuts)]
     indices = total.indices[np.searchsorted(fine_ends, cuts)]

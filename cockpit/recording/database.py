@@ -1,7 +1,7 @@
-"""Opening a file that should be a recording: it may come from anybody.
+"""Open a file as a recording. The file is not trusted.
 
-Only tables of ours are read, by statements of ours: no views, triggers, virtual tables or generated columns, and no
-functions that a schema names. A statement has a deadline, a value a largest length.
+Only the tables of this format are read, with fixed statements: no views, triggers, virtual tables or generated columns,
+and no functions named in a schema. Statements have a deadline, values a maximum length.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 from cockpit.model.errors import RecordingError
 from cockpit.recording.schema import APPLICATION_ID, TABLES, VERSION
 
-# The longest time (s) that one statement takes; a damaged file may lead in circles.
+# Deadline of a statement (s): pages of a damaged file may form a cycle.
 DEADLINE = 5.0
-# Bytes of the largest value: a page of a large session has some MiB.
+# Maximum size of a value (bytes); a page of a large session has a few MiB.
 LARGEST = 64 << 20
-# Instructions of SQLite's machine between two checks of the clock.
+# Instructions of SQLite's virtual machine between two checks of the deadline.
 _INSTRUCTIONS = 10_000
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: LARGEST,
@@ -35,7 +35,7 @@ _LIMITS = {
 
 
 class Database(sqlite3.Connection):
-    """A connection to a file that is not trusted; every statement has a deadline."""
+    """A connection to an untrusted file; every statement has a deadline."""
 
     _until = float("inf")
 
@@ -44,34 +44,34 @@ class Database(sqlite3.Connection):
         for limit, value in _LIMITS.items():
             self.setlimit(limit, value)
         self.isolation_level = None
-        # Damaged text must not end a query; its checksum is wrong then.
+        # Invalid UTF-8 must not end a query; the checksum reports the damage.
         self.text_factory = partial(str, encoding="utf-8", errors="replace")
-        self.set_progress_handler(self._overdue, _INSTRUCTIONS)
+        self.set_progress_handler(self._is_overdue, _INSTRUCTIONS)
         for pragma in ("trusted_schema = OFF", "query_only = 1", "cell_size_check = ON", "mmap_size = 0"):
             self.execute(f"PRAGMA {pragma}")
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """As of sqlite3; reading rows raises sqlite3.OperationalError once the deadline is over."""
+        """Like sqlite3.Connection.execute; reading rows after the deadline raises sqlite3.OperationalError."""
         self._until = time.monotonic() + DEADLINE
         return super().execute(sql, parameters)
 
-    def _overdue(self) -> bool:
+    def _is_overdue(self) -> bool:
         return time.monotonic() > self._until
 
 
 def opened(path: Path, *, timeout: float = 5.0) -> Database:
-    """The file, to be read. Raises RecordingError for one that is not a recording."""
-    # os.path says no, where pathlib raises, to a name that cannot be one: too long, or with a NUL.
+    """Open a recording for reading. Raises RecordingError if it is missing, unreadable, or not a recording."""
+    # os.path returns False for an invalid name (too long, with a NUL); pathlib raises.
     if os.path.isdir(path):  # noqa: PTH112
         raise RecordingError(f"{path}: is a folder; name a .cockpit file")
     if not os.path.exists(path):  # noqa: PTH110
-        raise RecordingError(f"{path}: no such recording; cockpit recordings list shows the library")
+        raise RecordingError(f"{path}: no such recording; list the library: cockpit recordings list")
     if not os.path.isfile(path):  # noqa: PTH113
         raise RecordingError(f"{path}: is not a regular file; name a .cockpit file")
     problem: Exception | None = None
-    for how in _ways(path):
+    for mode in _open_modes(path):
         try:
-            database = _connected(path, how, timeout)
+            database = _connect(path, mode, timeout)
         except (sqlite3.Error, UnicodeError, MemoryError) as error:
             problem = error
             continue
@@ -84,23 +84,24 @@ def opened(path: Path, *, timeout: float = 5.0) -> Database:
     raise RecordingError(f"{path}: cannot be read as a recording: {words(problem)}")
 
 
-def _ways(path: Path) -> tuple[str, ...]:
-    """A file cut short has its last events in the -wal beside it, which only a writable opening can take in; one in a
-    folder that nobody may write reads as it is. A rollback journal is never played back: it names files to delete."""
-    as_it_is = "mode=ro&immutable=1"
-    return (as_it_is,) if has_journal(path) else ("mode=rw", as_it_is)
+def _open_modes(path: Path) -> tuple[str, ...]:
+    """Return the URI parameters to try in turn. After a crash the last events are in the -wal file, which SQLite reads
+    only with write access; in a read-only folder the file is opened without. With a rollback journal the file is opened
+    immutable, so that the journal, which may name other files to delete, is ignored."""
+    immutable = "mode=ro&immutable=1"
+    return (immutable,) if has_journal(path) else ("mode=rw", immutable)
 
 
 def has_journal(path: Path) -> bool:
-    """Return whether a rollback journal is beside a recording, as after a note that was cut short."""
+    """Return whether a recording has a rollback journal, e.g. after a crash while a note was written."""
     try:
         return path.with_name(f"{path.name}-journal").exists()
-    except OSError:  # the name is too long for any file
+    except OSError:  # The name is too long for a file.
         return False
 
 
-def _connected(path: Path, how: str, timeout: float) -> Database:
-    uri = f"{path.absolute().as_uri()}?{how}"
+def _connect(path: Path, mode: str, timeout: float) -> Database:
+    uri = f"{path.absolute().as_uri()}?{mode}"
     database = sqlite3.connect(uri, uri=True, timeout=timeout, factory=Database)
     try:
         database.harden()
@@ -112,26 +113,28 @@ def _connected(path: Path, how: str, timeout: float) -> Database:
 
 
 def check(path: Path, database: sqlite3.Connection) -> None:
-    """Raises RecordingError for a file that is not ours, is newer, or holds anything but our tables."""
+    """Raise RecordingError if the file is not a recording, has another format version, or other tables."""
     try:
         if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise RecordingError(f"{path}: is not a cockpit recording")
         version = int(database.execute("PRAGMA user_version").fetchone()[0])
         if version != VERSION:
             age = "a newer" if version > VERSION else "an older"
-            raise RecordingError(f"{path}: was written by {age} cockpit (format {version}; this one reads {VERSION})")
-        problem = _foreign(database)
+            raise RecordingError(
+                f"{path}: was written by {age} cockpit (format {version}; this version reads {VERSION})"
+            )
+        problem = _schema_difference(database)
     except UnicodeError:
-        # SQLite names what it found, which need not be text.
-        problem = "its tables are damaged"
+        # The error message of SQLite quotes the file, which may not be UTF-8.
+        problem = "the tables are damaged"
     except (sqlite3.Error, MemoryError) as error:
         problem = words(error)
     if problem:
         raise RecordingError(f"{path}: cannot be read as a recording: {problem}")
 
 
-def _foreign(database: sqlite3.Connection) -> str:
-    """Return what differs from the schema that cockpit writes; "" if nothing."""
+def _schema_difference(database: sqlite3.Connection) -> str:
+    """Return the first difference from the schema that cockpit writes; "" if there is none."""
     columns = _columns()
     found = set()
     for kind, name, root, sql in database.execute("SELECT type, name, rootpage, sql FROM sqlite_master LIMIT 50"):
@@ -139,46 +142,46 @@ def _foreign(database: sqlite3.Connection) -> str:
             continue
         # A virtual table has no root page.
         if kind != "table" or name not in columns or not root:
-            return f"holds a {words(kind)} {words(name)!r} that is not of this format"
+            return f"unexpected {words(kind)} {words(name)!r}"
         found.add(name)
     if missing := set(columns) - found:
-        return f"has no table {min(missing)!r}"
+        return f"missing table {min(missing)!r}"
     for name in sorted(found):
         table = [(row[1], row[6]) for row in database.execute(f"PRAGMA table_xinfo({name})")]
-        # Hidden: generated.
+        # Hidden columns are generated ones.
         if [column for column, _ in table] != columns[name] or any(hidden for _, hidden in table):
-            return f"its table {name!r} has other columns"
+            return f"unexpected columns in table {name!r}"
     return ""
 
 
 def _columns() -> dict[str, list[str]]:
-    """The columns of each of our tables."""
-    with closing(sqlite3.connect(":memory:")) as ours:
-        ours.executescript(TABLES)
-        names = [name for (name,) in ours.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {name: [row[1] for row in ours.execute(f"PRAGMA table_xinfo({name})")] for name in names}
+    """Return the columns of each table of the format."""
+    with closing(sqlite3.connect(":memory:")) as reference:
+        reference.executescript(TABLES)
+        names = [name for (name,) in reference.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: [row[1] for row in reference.execute(f"PRAGMA table_xinfo({name})")] for name in names}
 
 
 def words(error: object) -> str:
-    """Return an error of SQLite on one short line: it may contain file content."""
+    """Return an error of SQLite on one short line, because it may quote the file."""
     if isinstance(error, MemoryError):
         return "out of memory"
     return " ".join(str(error).split())[:120]
 
 
 def in_use(path: Path) -> bool:
-    """Return whether the recording is open in another process, or in this one. Only files of cockpit are opened."""
+    """Return whether a recording is open, in another process or in this one; False for other files."""
     if has_journal(path):
         return False
     try:
-        database = _connected(path, "mode=rw", 0.0)
+        database = _connect(path, "mode=rw", 0.0)
     except (sqlite3.Error, UnicodeError, MemoryError):
         return False
     try:
-        # Asked of SQLite: to open and close the file by other means would take the locks of this process off it.
+        # Use SQLite only: closing another descriptor of the file would release the locks of this process (POSIX locks).
         if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             return False
-        # One who leaves the write-ahead log must be alone; in a file that is closed there is none to leave.
+        # Leaving WAL mode needs exclusive access. A closed recording is not in WAL mode.
         if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
             database.execute("PRAGMA query_only = 0")
             database.execute("PRAGMA journal_mode = DELETE")

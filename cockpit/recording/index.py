@@ -1,4 +1,4 @@
-"""The index of a recording: ranges of events, and the growth of the series per page."""
+"""The index of a recording: ranges of events, and the numbers of new seconds and points per page."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from cockpit.recording.pages import Grown
 from cockpit.recording.schema import EVENTS, is_intact
 from cockpit.recording.validity import LONGEST
 
-# Unpacked rows per read.
-_ROWS = 64
-# No session is longer (s).
+# Number of unpacked rows per range.
+_ROWS_PER_RANGE = 64
+# Maximum duration of a session (s).
 _LAST = LONGEST
-# Samples of a host in a second, and seconds or points of a page, at most.
-_POINTS = 100
-_MOST = 200_000
-# Seconds by which the clock of a page may be behind its seconds.
-_SLACK = 60.0
+# Maximum samples per second of a host, and maximum seconds or points per page.
+_POINTS_PER_SECOND = 100
+_ITEMS_PER_PAGE = 200_000
+# Maximum lag (s) of the end of a page behind its seconds.
+_CLOCK_SLACK = 60.0
 
 
-class _Place(NamedTuple):
-    """A row of the table of pages."""
+class _PageRow(NamedTuple):
+    """Columns of the table `pages`."""
 
     first: int
     last: int
@@ -39,8 +39,8 @@ class _Place(NamedTuple):
 
 
 class EventRange(NamedTuple):
-    """Events `first` to `last`. All before them were known at `begin`, all of them at `end`. `page`: packed, except for
-    `rows` events that are not frequent."""
+    """Events `first` to `last`. All earlier events were known at `begin`, all events of the range at `end`. `page`: the
+    frequent events are packed; the number of the others is `rows`."""
 
     first: int
     last: int
@@ -51,22 +51,22 @@ class EventRange(NamedTuple):
 
 
 class Index:
-    """The ranges of a recording in order; `grown` is the growth of the series per page."""
+    """The ranges of a recording in order; `grown` are the numbers of new seconds and points per page."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        # Seconds, and points by host, so far; each with how many a second can have.
+        # Number of seconds (""), and of points by host, so far; the second part of the key is the maximum per second.
         self._counted: dict[tuple[str, int], int] = {}
-        # Events after which a damaged page was left out.
-        self._left_out: set[int] = set()
+        # Last events before a skipped damaged page.
+        self._skipped_after: set[int] = set()
         self.pages: list[EventRange] = []
         self.grown: list[Grown] = []
         self.ranges: list[EventRange] = []
 
     def refresh(self) -> None:
-        """Read what was written since."""
+        """Read the ranges that were written since the last call."""
         self._read_pages()
-        self.ranges = sorted([*self.pages, *self._read_loose()])
+        self.ranges = sorted([*self.pages, *self._read_unpacked()])
 
     def _read_pages(self) -> None:
         since = self.pages[-1].last if self.pages else 0
@@ -78,7 +78,7 @@ class Index:
                 page, grown = self._read_page(values, crc, before)
             except Damaged as error:
                 problem = problem or str(error)
-                self._left_out.add(before.last)
+                self._skipped_after.add(before.last)
                 continue
             if problem:
                 self._rows.report_page(before.end, page.begin, problem)
@@ -89,30 +89,30 @@ class Index:
             end = self.pages[-1].end if self.pages else 0.0
             self._rows.report(f"ticks and samples after {clock(end)} are damaged and left out: {problem}")
 
-    def _read_page(self, values: Sequence[Any], crc: object, before: EventRange) -> tuple[_Place, Grown]:
-        """Return a row of the table of pages. Raises Damaged."""
+    def _read_page(self, values: Sequence[Any], crc: object, before: EventRange) -> tuple[_PageRow, Grown]:
+        """Return the columns of a row of `pages`. Raises Damaged."""
         if checksum(values) != crc:
             raise Damaged("wrong checksum")
         with reading("a page"):
             *place, text = values
-            page, grown = msgspec.convert(place, _Place), msgspec.json.decode(text, type=Grown)
+            page, grown = msgspec.convert(place, _PageRow), msgspec.json.decode(text, type=Grown)
         if page.first <= before.last or page.last < page.first or not before.end <= page.begin <= page.end < _LAST:
-            raise Damaged("a page does not fit the one before")
-        if not self._can_have_grown(page, grown):
-            raise Damaged("a page has more seconds or points than its time")
+            raise Damaged("a page is out of order")
+        if not self._is_plausible(page, grown):
+            raise Damaged("a page has more seconds or points than fit into its time range")
         return page, grown
 
-    def _can_have_grown(self, page: _Place, grown: Grown) -> bool:
-        """Return whether seconds and points are not more than the session's time so far, and one page, can have."""
+    def _is_plausible(self, page: _PageRow, grown: Grown) -> bool:
+        """Return whether the numbers of seconds and points are possible for one page, and for the session so far."""
         self._counted["", 1] = self._counted.get(("", 1), 0) + grown.seconds
         for name, count in grown.points.items():
-            self._counted[name, _POINTS] = self._counted.get((name, _POINTS), 0) + count
+            self._counted[name, _POINTS_PER_SECOND] = self._counted.get((name, _POINTS_PER_SECOND), 0) + count
         each = (grown.seconds, *grown.points.values())
-        most = all(0 <= count <= _MOST for count in each)
-        return most and all(count <= (page.end + _SLACK) * rate for (_, rate), count in self._counted.items())
+        most = all(0 <= count <= _ITEMS_PER_PAGE for count in each)
+        return most and all(count <= (page.end + _CLOCK_SLACK) * rate for (_, rate), count in self._counted.items())
 
-    def _read_loose(self) -> list[EventRange]:
-        """Ranges of rows that no page covers: those after the last, and what was too much for one."""
+    def _read_unpacked(self) -> list[EventRange]:
+        """Return the ranges of rows that are in no page: after the last page, or too many to be packed."""
         found = []
         ends = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
         nexts = [*((page.first, page.begin) for page in self.pages), None]
@@ -121,18 +121,19 @@ class Index:
                 continue
             until = f"AND seq < {after[0]}" if after else ""
             rows = self._rows.ask(f"SELECT seq, t, kind FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
-            if last not in self._left_out:
-                self._report_holes(last, latest, [*rows, (*after, "")] if after else rows)
-            for at in range(0, len(rows), _ROWS):
-                some = rows[at : at + _ROWS]
+            if last not in self._skipped_after:
+                self._report_missing(last, latest, [*rows, (*after, "")] if after else rows)
+            for at in range(0, len(rows), _ROWS_PER_RANGE):
+                some = rows[at : at + _ROWS_PER_RANGE]
                 end = max(latest, self._latest(some, latest))
                 found.append(EventRange(some[0][0], some[-1][0], latest, end, False))
                 latest = end
         return found
 
-    def _report_holes(self, last: int, latest: float, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Report events that are in neither a page nor a row, as if a page of the database is lost. `rows` (number,
-        instant, kind) follow the event `last`. The recorder notes a range that it dropped at its first event."""
+    def _report_missing(self, last: int, latest: float, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Report events that are in neither a page nor a row, e.g. because a page of the database is lost. `rows`
+        (number, time, kind) follow the event `last`. A range that the recorder dropped starts with a note, and is not
+        reported."""
         before = ""
         for number, t, kind in rows:
             now = max(latest, t) if isinstance(t, float) and t < _LAST else latest
@@ -141,7 +142,7 @@ class Index:
             last, latest, before = number, now, kind
 
     def _latest(self, rows: Sequence[tuple[Any, ...]], since: float) -> float:
-        """Return the latest instant of intact rows (number, instant, kind) that is later than `since`, or `since`."""
+        """Return the latest time of the intact `rows` (number, time, kind), at least `since`."""
         later = [(t, number) for number, t, _ in rows if isinstance(t, float) and since < t < _LAST]
         for t, number in sorted(later, reverse=True):
             if any(is_intact(row) for row in self._rows.ask(f"{EVENTS} WHERE seq = ?", (number,))):
@@ -149,22 +150,22 @@ class Index:
         return since
 
 
-# Rows of one answer; a damaged file may lead in circles.
-_MOST_ROWS = 2_000_000
+# Maximum number of rows of a query: pages of a damaged file may form a cycle.
+_ROWS_LIMIT = 2_000_000
 
 
 class Rows:
-    """Queries of the file; `damage` is the damage found so far."""
+    """Queries on the file. Collects the damage found so far."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._damage: dict[str, None] = {}
-        # Numbers of damaged events by the instants around them, and the reason.
+        # Numbers of damaged events by the times of their neighbours, and the reason.
         self._events: dict[tuple[float, float, str], set[int]] = {}
 
     @property
     def damage(self) -> tuple[str, ...]:
-        return (*self._damage, *(_event_words(len(found), *place) for place, found in self._events.items()))
+        return (*self._damage, *(_damaged_events(len(found), *place) for place, found in self._events.items()))
 
     def report(self, what: str) -> None:
         self._damage[what] = None
@@ -174,26 +175,26 @@ class Rows:
         self.report(f"ticks and samples from {_span(begin, end)} are damaged and left out: {error}")
 
     def report_missing(self, count: int, begin: float, end: float) -> None:
-        """Report events whose numbers are not in the file."""
+        """Report missing events."""
         self.report(f"{'1 event is' if count == 1 else f'{count} events are'} missing from {_span(begin, end)}")
 
     def report_event(self, number: int, begin: float, end: float, error: object) -> None:
-        """Report a damaged event that was known between two instants, once."""
+        """Report a damaged event between two times, once."""
         self._events.setdefault((begin, end, str(error)), set()).add(number)
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """As many rows as read: of a damaged file, those before the damage."""
+        """Return the rows of a query; of a damaged file, the rows before the damage, which is reported."""
         found: list[tuple[Any, ...]] = []
         try:
-            for row in islice(self._database.execute(question, tuple(values)), _MOST_ROWS):
+            for row in islice(self._database.execute(question, tuple(values)), _ROWS_LIMIT):
                 found.append(row)
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
-            self.report(f"the file is damaged, a part of it cannot be read: {words(error)}")
+            self.report(f"the file is damaged and partly unreadable: {words(error)}")
         return found
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
-        """One view of the file for several questions, while another process writes."""
+        """A consistent snapshot of the file for several queries, while another process writes."""
         self._database.execute("BEGIN")
         try:
             yield
@@ -208,6 +209,6 @@ def _span(begin: float, end: float) -> str:
     return f"{clock(max(0.0, begin))} to {clock(end)}"
 
 
-def _event_words(count: int, begin: float, end: float, error: str) -> str:
+def _damaged_events(count: int, begin: float, end: float, error: str) -> str:
     events = "1 event from {} is" if count == 1 else f"{count} events from {{}} are"
     return f"{events.format(_span(begin, end))} damaged and left out: {error}"

@@ -1,4 +1,4 @@
-"""The library: recordings without a file named by the user, found by their names."""
+"""The library: recordings that cockpit names itself, and that are found by name."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from cockpit.recording.schema import EVENTS, from_row, last_instant
 from cockpit.recording.writer import RecordingExists, RecordingWriter
 
 SUFFIX = ".cockpit"
-# Beside a recording that is being written, or was cut short.
+# Suffixes of the files of SQLite beside a recording that is open, or was not closed.
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _LONGEST_NAME = 60
-_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+_DISALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording in the library. `began` is epoch seconds, `seconds` its length, `size` bytes; `problem` says why
-    it cannot be read."""
+    """A recording in the library. `began` is in epoch seconds, `seconds` the duration, `size` in bytes; `problem` is
+    the reason why the file cannot be read."""
 
     name: str
     path: str
@@ -49,15 +49,15 @@ def folder() -> Path:
 
 
 def new_recording(session: str, wall: float) -> RecordingWriter:
-    """Begin the recording of a session that begins at `wall` (epoch s), in a folder only this user can read.
+    """Create the recording of a session that starts at `wall` (epoch s), in a folder that only this user can read.
 
-    Raises RecordingError where that cannot be made.
+    Raises RecordingError if it cannot be created.
     """
     library = folder()
     try:
         library.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise RecordingError(f"{library}: cannot record there: {error.strerror}") from None
+        raise RecordingError(f"{library}: cannot create a recording: {error.strerror}") from None
     name = f"{plain(session)}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(wall))}"
     for path in _candidates(library, name):
         with suppress(RecordingExists):
@@ -66,25 +66,25 @@ def new_recording(session: str, wall: float) -> RecordingWriter:
 
 
 def plain(name: str) -> str:
-    """Return a name for a file: letters, digits, dots, dashes."""
-    return _ODD.sub("-", name).strip("-.")[:_LONGEST_NAME] or "session"
+    """Return a file name: other characters than letters, digits, dots, dashes and underscores become dashes."""
+    return _DISALLOWED.sub("-", name).strip("-.")[:_LONGEST_NAME] or "session"
 
 
 def find(text: str | Path) -> Path:
-    """Return a file if there is one by that path, else the recording of that name in the library, else the path."""
+    """Return the path if it exists, else the recording with that name in the library, else the path."""
     path = Path(text)
     if os.path.exists(path) or path.name != str(text):  # noqa: PTH110
         return path
-    return next((known for known in _named(str(text)) if os.path.exists(known)), path)  # noqa: PTH110
+    return next((known for known in _library_paths(str(text)) if os.path.exists(known)), path)  # noqa: PTH110
 
 
 def in_library(name: str) -> Path:
-    """The recording of that name in the library. Raises RecordingError when there is none."""
+    """Return the recording with that name in the library. Raises RecordingError if there is none."""
     if Path(name).name == name and name != "..":
-        for path in _named(name):
+        for path in _library_paths(name):
             if os.path.exists(path):  # noqa: PTH110
                 return path
-    raise RecordingError(f"{name}: no recording of that name; cockpit recordings list shows them")
+    raise RecordingError(f"{name}: no such recording in the library; list them: cockpit recordings list")
 
 
 def all_kept() -> list[Kept]:
@@ -94,14 +94,14 @@ def all_kept() -> list[Kept]:
 
 
 def rename(name: str, new: str) -> Path:
-    """Rename a recording. Raises RecordingError: none of that name, the new one is taken, still written."""
+    """Rename a recording. Raises RecordingError if there is none, the new name is invalid or taken, or it is in use."""
     path = in_library(name)
-    wanted = new.removesuffix(SUFFIX)
-    if plain(wanted) != wanted:
-        raise RecordingError(f"{new!r}: a name is letters, digits, dots and dashes, at most {_LONGEST_NAME}")
-    target = folder() / f"{wanted}{SUFFIX}"
+    new_name = new.removesuffix(SUFFIX)
+    if plain(new_name) != new_name:
+        raise RecordingError(f"{new!r}: invalid name; use letters, digits, dots and dashes, at most {_LONGEST_NAME}")
+    target = folder() / f"{new_name}{SUFFIX}"
     if target.exists():
-        raise RecordingError(f"{wanted}: exists already; choose another name")
+        raise RecordingError(f"{new_name}: exists already; choose another name")
     _not_in_use(path)
     try:
         path.rename(target)
@@ -111,7 +111,7 @@ def rename(name: str, new: str) -> Path:
 
 
 def delete(name: str) -> int:
-    """Delete a recording; return its size in bytes. Raises RecordingError as `rename` does."""
+    """Delete a recording; return its size in bytes. Raises RecordingError if there is none, or it is in use."""
     path = in_library(name)
     _not_in_use(path)
     try:
@@ -126,10 +126,10 @@ def delete(name: str) -> int:
 
 def _not_in_use(path: Path) -> None:
     if in_use(path):
-        raise RecordingError(f"{path.stem}: is open in another cockpit; close that one first")
+        raise RecordingError(f"{path.stem}: is open in another cockpit; quit that cockpit first")
 
 
-def _named(name: str) -> tuple[Path, Path]:
+def _library_paths(name: str) -> tuple[Path, Path]:
     return folder() / name, folder() / f"{name}{SUFFIX}"
 
 
@@ -175,7 +175,7 @@ def _with_summary(database: sqlite3.Connection, kept: Kept) -> Kept:
 
 
 class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a session: its label, as `MaxSpareServers 10 → 30`, and its outcome; None: under way."""
+    """A change of a session: label, e.g. `MaxSpareServers 10 → 30`, and outcome (None or "": in progress)."""
 
     letter: str
     label: str
@@ -183,7 +183,7 @@ class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recent(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording, the metrics of its last row (requests/s and ms; None where it has none) and its changes."""
+    """A recording, the metrics of its last segment (requests/s and ms; None without one) and its changes."""
 
     kept: Kept
     rate: float | None = None
@@ -193,14 +193,14 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recent(most: int) -> list[Recent]:
-    """The `most` files that were written last, the newest session first."""
-    found = sorted(_written(), key=lambda entry: -entry[0])[:most]
+    """Return the `most` files with the latest modification, the newest session first."""
+    found = sorted(_modification_times(), key=lambda entry: -entry[0])[:most]
     entries = [_with_metrics(about(path)) for _, path in found]
     return sorted(entries, key=lambda one: (-one.kept.began, one.kept.name))
 
 
-def _written() -> list[tuple[float, Path]]:
-    """Each file of the library with when it was last written (epoch s)."""
+def _modification_times() -> list[tuple[float, Path]]:
+    """Return the files of the library, each with its modification time (epoch s)."""
     found = []
     for path in folder().glob(f"*{SUFFIX}"):
         try:
@@ -220,7 +220,7 @@ def _with_metrics(kept: Kept) -> Recent:
     except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
         return Recent(kept=kept)
     made = tuple(ChangeSummary(letter=str(one[0]), label=str(one[1]), outcome=str(one[2] or "")) for one in changes)
-    # SQLite keeps any type in any column.
+    # A column of SQLite may have values of any type.
     rate, p99_ms, failed = (one if isinstance(one, int | float) else None for one in row or (None, None, None))
     if rate is None:
         return Recent(kept=kept, changes=made)

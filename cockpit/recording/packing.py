@@ -1,4 +1,4 @@
-"""Values as compressed msgpack with a checksum. Packed bytes may come from anybody: size and content are checked."""
+"""Pack values as compressed msgpack with a checksum. Packed bytes are not trusted: size and content are checked."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cockpit.model.sums import Sums
 from cockpit.recording.validity import checked
 
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 20}]
-_CHECK = 4
-# Bytes that a blob may unpack to; a page of 200 processes has 2 MiB, which is 60 times its packed size.
+_CHECKSUM_SIZE = 4
+# Maximum unpacked size (bytes); a page with 200 processes has 2 MiB, 60 times its packed size.
 LARGEST = 48 << 20
-_BASE, _RATIO = 8 << 20, 500
-# Errors by which bytes that no cockpit wrote show up somewhere in reading them.
+_LARGEST_BASE, _MAX_RATIO = 8 << 20, 500
+# Exceptions that decoding of damaged or forged bytes may raise.
 UNREADABLE = (
     ArithmeticError,
     AttributeError,
@@ -38,12 +38,12 @@ UNREADABLE = (
 
 
 class Damaged(ValueError):
-    """Bytes that do not read."""
+    """Bytes that cannot be decoded."""
 
 
 @contextmanager
 def reading(subject: str) -> Iterator[None]:
-    """Turn every error by which damaged bytes show up into Damaged, one line that begins with the subject."""
+    """Convert all exceptions of damaged bytes into Damaged, with a message on one line about the subject."""
     try:
         with np.errstate(all="ignore"):
             yield
@@ -53,12 +53,12 @@ def reading(subject: str) -> Iterator[None]:
 
 
 def packed(value: object) -> bytes:
-    """A value as msgpack, compressed. Raises OverflowError or TypeError for one that has no such form."""
+    """Return a value as compressed msgpack. Raises OverflowError or TypeError if it cannot be encoded."""
     return compressed(_encoder.encode(value))
 
 
 def unpacked(blob: object, kind: Any, subject: str) -> Any:
-    """The inverse of `packed`. Raises Damaged."""
+    """Return the value of a blob: the inverse of `packed`. `subject` is its name in errors. Raises Damaged."""
     with reading(subject):
         return checked(_decoder(kind).decode(decompressed(blob)))
 
@@ -69,31 +69,31 @@ def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
 
 
 def compressed(raw: bytes) -> bytes:
-    """Bytes behind their checksum."""
-    return zlib.crc32(raw).to_bytes(_CHECK, "little") + lzma.compress(raw, lzma.FORMAT_RAW, filters=_FILTERS)
+    """Return a checksum, then the compressed bytes."""
+    return zlib.crc32(raw).to_bytes(_CHECKSUM_SIZE, "little") + lzma.compress(raw, lzma.FORMAT_RAW, filters=_FILTERS)
 
 
 def decompressed(blob: object) -> bytes:
-    """The inverse of `compressed`. Raises Damaged, also for what a damaged file has in the place of bytes."""
+    """Return the bytes of a blob: the inverse of `compressed`. Raises Damaged, also if the value is not bytes."""
     if not isinstance(blob, bytes):
-        raise Damaged("no bytes")
-    largest = min(LARGEST, _BASE + _RATIO * len(blob))
+        raise Damaged("not a blob")
+    largest = min(LARGEST, _LARGEST_BASE + _MAX_RATIO * len(blob))
     try:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=_FILTERS)
-        raw = unpacker.decompress(blob[_CHECK:], largest)
+        raw = unpacker.decompress(blob[_CHECKSUM_SIZE:], largest)
     except (lzma.LZMAError, EOFError) as error:
-        raise Damaged(str(error) or "cut short") from None
+        raise Damaged(str(error) or "truncated") from None
     except MemoryError:
         raise Damaged("out of memory") from None
     if not unpacker.eof:
-        raise Damaged(f"unpacks to more than {largest >> 20} MiB" if len(raw) >= largest else "cut short")
-    if zlib.crc32(raw).to_bytes(_CHECK, "little") != blob[:_CHECK]:
+        raise Damaged(f"unpacks to more than {largest >> 20} MiB" if len(raw) >= largest else "truncated")
+    if zlib.crc32(raw).to_bytes(_CHECKSUM_SIZE, "little") != blob[:_CHECKSUM_SIZE]:
         raise Damaged("wrong checksum")
     return raw
 
 
 def checksum(values: Sequence[object]) -> int:
-    """Return the CRC-32 of values of a row, as a msgpack array."""
+    """Return the CRC-32 of the values of a row, encoded as a msgpack array."""
     return zlib.crc32(msgspec.msgpack.encode(values))
 
 
@@ -102,7 +102,7 @@ def inflated(body: bytes, largest: int) -> bytes:
     unpacker = zlib.decompressobj()
     raw = unpacker.decompress(body, largest)
     if not unpacker.eof:
-        raise zlib.error("unpacks to too much" if len(raw) >= largest else "cut short")
+        raise zlib.error("too large" if len(raw) >= largest else "truncated")
     return raw
 
 
@@ -128,7 +128,7 @@ def _from_wire(kind: type, wire: Any) -> Any:
 
 
 def _to_bytes(values: npt.NDArray[np.int64]) -> bytes:
-    """The width of the numbers in bytes, then the numbers, none of them negative, in that width."""
+    """Encode numbers that are not negative: first their width in bytes, then each number in that width."""
     width = np.min_scalar_type(int(values.max(initial=0))).itemsize
     return bytes([width]) + values.astype(f"<u{width}").tobytes()
 

@@ -1,4 +1,4 @@
-"""Makes pages of events that are written, each with the state after it, in the recorder's thread."""
+"""Builds pages from written events, each with the state at its end, in the thread of the recorder."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, Grown, PageSeries,
 from cockpit.recording.schema import write_tables
 from cockpit.recording.write_queue import weight
 
-# The most units of memory (see `weight`) that wait for their page.
-_MOST = 200_000
-# Pages from one with the whole totals of the open segment to the next.
-_WHOLE_EVERY = 8
+# Maximum weight (see `weight`) of the events that wait for their page.
+_PENDING_LIMIT = 200_000
+# One page in this many has the whole totals of the open segment.
+_WHOLE_TOTALS_EVERY = 8
 
 
 class PageBuilder:
-    """Holds the events since the last page."""
+    """Collects the events since the last page, and packs them."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -34,9 +34,9 @@ class PageBuilder:
         self._known = (0.0, 0.0)
         self._samples: dict[str, list[HostSample]] = {}
         self._checkpoints = CheckpointWriter()
-        self._kept = Grown()
+        self._packed = Grown()
         self._parts = 0
-        # The open segment's place and totals at the last page, and the pages since they were kept whole.
+        # At the last page: index and totals of the open segment, and pages since its whole totals were written.
         self._counted: tuple[int | None, Totals, int] = (None, Totals(), 0)
 
     def take(self, number: int, event: AnyEvent) -> None:
@@ -45,28 +45,29 @@ class PageBuilder:
         if isinstance(event, FREQUENT):
             self._events.append((number, event))
             self._weight += weight(event)
-            if self._weight > _MOST:
-                # The disk has refused pages for long; these events stay rows.
+            if self._weight > _PENDING_LIMIT:
+                # No page could be written for a long time: these events stay rows.
                 self.skip(number)
         if isinstance(event, HostSample):
             self._samples[event.host] = [*self._samples.get(event.host, [])[-2:], event]
 
     def skip(self, last: int) -> None:
-        """Leave the events up to `last` as rows."""
+        """Leave the events up to `last` as rows, without packing them."""
         self._events = [one for one in self._events if one[0] > last]
         self._weight = sum(weight(event) for _, event in self._events)
         self._first, self._known = last + 1, (self._known[1], self._known[1])
 
     def build(self, last: int, state: State) -> None:
-        """Pack all events up to `last`, and the state after them, as a page.
+        """Write a page of all events up to `last`; `state` is the state after them.
 
-        Raises sqlite3.Error, and OverflowError or ValueError for numbers that do not fit; nothing has changed then.
+        Raises sqlite3.Error, or OverflowError or ValueError for numbers that cannot be encoded; the file is unchanged.
         """
         begin, end = self._known
         final = len(state.closed_seconds)
         points = {name: len(host.points) for name, host in state.hosts.items()}
         grown = Grown(
-            final - self._kept.seconds, {name: count - self._kept.points.get(name, 0) for name, count in points.items()}
+            final - self._packed.seconds,
+            {name: count - self._packed.points.get(name, 0) for name, count in points.items()},
         )
         parts: list[tuple[int, bytes]] = []
 
@@ -77,8 +78,8 @@ class PageBuilder:
         try:
             body = self._checkpoints.pack(state, self._samples_before(state), store)
             events, segments = pack_events([one for one in self._events if one[0] <= last], state)
-            counted, whole = self._count(state, segments)
-            described = msgspec.json.encode(grown).decode()
+            counted, whole = self._open_totals(state, segments)
+            growth = msgspec.json.encode(grown).decode()
             totals = packed(PageTotals(segments, whole))
             series = self._series(state, grown)
             with self._database:
@@ -89,40 +90,40 @@ class PageBuilder:
                     (self._first, last, *FREQUENT_KINDS),
                 )
                 rows = self._rows_upto(last)
-                values = (self._first, last, begin, end, rows, described)
+                values = (self._first, last, begin, end, rows, growth)
                 row = (*values, checksum(values), events, totals, series, body)
                 self._database.execute("INSERT INTO pages VALUES (?,?,?,?,?,?,?,?,?,?,?)", row)
-                write_tables(self._database, state, (self._kept.seconds, len(state.seconds)))
+                write_tables(self._database, state, (self._packed.seconds, len(state.seconds)))
         except Exception:
             self._checkpoints.undo()
             raise
         self.skip(last)
         self._parts += len(parts)
-        self._kept, self._counted = Grown(final, points), counted
+        self._packed, self._counted = Grown(final, points), counted
 
     def _rows_upto(self, last: int) -> int:
         question = "SELECT count(*) FROM events WHERE seq BETWEEN ? AND ?"
         found: int = self._database.execute(question, (self._first, last)).fetchone()[0]
         return found
 
-    def _count(
+    def _open_totals(
         self, state: State, segments: Mapping[int, Totals]
     ) -> tuple[tuple[int | None, Totals, int], Totals | None]:
-        """The open segment as of now, and its totals if they are to be kept whole: in its first page, in every eighth
-        one, and if those of the pages do not add up to them."""
+        """Return the new `_counted`, and the whole totals of the open segment if this page needs them: in its first
+        page, in every eighth page, and if the totals of the pages do not add up."""
         at = open_segment(state)
         if at is None:
             return (None, Totals(), 0), None
         now = Totals.of(state.segments[at].counts)
         known, before, pages = self._counted
         sum_of_pages = add(before, segments.get(at, Totals()))
-        if known == at and pages < _WHOLE_EVERY and sum_of_pages == now:
+        if known == at and pages < _WHOLE_TOTALS_EVERY and sum_of_pages == now:
             return (at, now, pages + 1), None
         return (at, now, 1), now
 
     def _series(self, state: State, grown: Grown) -> bytes:
-        seconds = state.seconds[self._kept.seconds : self._kept.seconds + grown.seconds]
-        points = {name: state.hosts[name].points[self._kept.points.get(name, 0) :] for name in grown.points}
+        seconds = state.seconds[self._packed.seconds : self._packed.seconds + grown.seconds]
+        points = {name: state.hosts[name].points[self._packed.points.get(name, 0) :] for name in grown.points}
         return packed(PageSeries(tuple(seconds), {name: tuple(some) for name, some in points.items()}))
 
     def _samples_before(self, state: State) -> Mapping[str, HostSample]:

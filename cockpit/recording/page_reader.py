@@ -1,4 +1,4 @@
-"""The pages of a recording: their events, totals and series, each read on first access."""
+"""Read the pages of a recording: events, totals and series, each on first access."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged, unpacked
 from cockpit.recording.pages import Grown, PageSeries, PageTotals, unpack_events
 
-# Pages whose series and totals are cached.
+# Number of pages whose series and totals are cached.
 _CACHED = 256
-# Pages of which one has the whole totals of the segment that is not over, with room for damage.
+# Number of pages in which the whole totals of the open segment are searched; one in 8 has them, unless damaged.
 _WHOLE_WITHIN = 32
 
 _T = TypeVar("_T")
 
 
 class PageReader:
-    """Reads pages by their place in the index."""
+    """Reads pages by their position in the index."""
 
     def __init__(self, rows: Rows, index: Index) -> None:
         self._rows = rows
@@ -33,19 +33,19 @@ class PageReader:
         self._totals: OrderedDict[int, PageTotals] = OrderedDict()
 
     def column(self, place: int, name: str) -> object:
-        """A blob of a page. Raises Damaged."""
+        """Return a blob of a page. Raises Damaged."""
         rows = self._rows.ask(f"SELECT {name} FROM pages WHERE first = ?", (self._index.pages[place].first,))
         if not rows:
             raise Damaged("a page is missing")
         return rows[0][0]
 
     def events(self, place: int) -> list[Numbered]:
-        """The frequent events of a page. Raises Damaged."""
+        """Return the frequent events of a page. Raises Damaged."""
         page = self._index.pages[place]
         return unpack_events(self.column(place, "events"), self._totals_of(place), page.first, page.last)
 
     def totals(self, last: int, segment: int) -> Totals:
-        """The histograms of a segment that is not over at the end of a page. Raises Damaged."""
+        """Return the totals of a segment that is open at the end of page `last`. Raises Damaged."""
         found = Totals()
         for place in range(last, max(-1, last - _WHOLE_WITHIN), -1):
             totals = self._totals_of(place)
@@ -63,20 +63,22 @@ class PageReader:
 
     def points(self, host: str, last: int) -> Series[HostPoint]:
         chunks = [
-            LazyChunk(self, at, grown.points[host], host) for at, grown in self._upto(last) if host in grown.points
+            LazyChunk(self, at, grown.points[host], host)
+            for at, grown in self._growth_up_to(last)
+            if host in grown.points
         ]
         return Series(tuple(chunks), ())
 
     def seconds(self, last: int) -> Series[LoadSecond]:
-        """Return the closed seconds up to a page, that one included."""
-        chunks = [LazyChunk(self, at, grown.seconds) for at, grown in self._upto(last) if grown.seconds]
+        """Return the closed seconds up to page `last`, inclusive."""
+        chunks = [LazyChunk(self, at, grown.seconds) for at, grown in self._growth_up_to(last) if grown.seconds]
         return Series(tuple(chunks), ())
 
-    def _upto(self, last: int) -> Iterator[tuple[int, Grown]]:
+    def _growth_up_to(self, last: int) -> Iterator[tuple[int, Grown]]:
         return iter(enumerate(self._index.grown[: last + 1]))
 
     def series(self, place: int) -> PageSeries:
-        """The seconds and points of a page; if they are damaged, as many of which nothing is known."""
+        """Return the seconds and points of a page; if they are damaged, the same number of empty ones."""
         return cached(self._series, place, lambda: self._read_series(place))
 
     def _read_series(self, place: int) -> PageSeries:
@@ -85,15 +87,15 @@ class PageReader:
             found: PageSeries = unpacked(self.column(place, "series"), PageSeries, "a series")
             counts = {name: len(points) for name, points in found.points.items()}
             if (len(found.seconds), counts) != (grown.seconds, grown.points):
-                raise Damaged("a series has another length")
+                raise Damaged("a series has an unexpected length")
         except Damaged as error:
             self._rows.report_page(page.begin, page.end, error)
-            return _unknown(page, grown)
+            return _empty_series(page, grown)
         return found
 
 
 class LazyChunk:
-    """A chunk of a series that is read from its page on first access: of `host`'s points, or of the seconds."""
+    """A chunk of a series, read from its page on first access: the points of `host`, or the seconds (None)."""
 
     __slots__ = ("_count", "_host", "_pages", "_place")
 
@@ -111,8 +113,8 @@ class LazyChunk:
         return series.seconds if self._host is None else series.points[self._host]
 
 
-def _unknown(page: EventRange, grown: Grown) -> PageSeries:
-    """Seconds and points of a page of which nothing is known but how many there were."""
+def _empty_series(page: EventRange, grown: Grown) -> PageSeries:
+    """Return empty seconds and points in place of those of a damaged page."""
     none = MemoryUse(0, 0, 0, 0, 0, 0)
     seconds = tuple(
         LoadSecond(second=int(page.begin) + at, start=page.begin + at, end=page.begin + at)
@@ -126,7 +128,7 @@ def _unknown(page: EventRange, grown: Grown) -> PageSeries:
 
 
 def cached(known: OrderedDict[Any, _T], key: Any, read: Callable[[], _T], most: int = _CACHED) -> _T:
-    """Return a cached value, read on first access; the newest are kept."""
+    """Return a cached value, read on first access; the `most` recently used values are kept."""
     if key in known:
         known.move_to_end(key)
         return known[key]

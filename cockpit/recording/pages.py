@@ -1,8 +1,7 @@
-"""Pages: ranges of a recording that are over, packed.
+"""Pages: packed ranges of a recording.
 
-A page holds the frequent events of some seconds (ticks, samples, status pages, tails), the state after its last
-event, and the items that the series of the state have grown by. The other events stay rows of their own, for
-sqlite3 queries.
+A page contains the frequent events of some seconds (ticks, samples, status pages, tails), the state after its last
+event, and the new items of the series of the state. All other events stay rows, for queries with sqlite3.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FREQUENT_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in FREQUENT
 
 
 class PageEvents(msgspec.Struct, frozen=True, array_like=True):
-    """The frequent events of a page with their numbers; ticks by segment."""
+    """The frequent events of a page, with their numbers; `ticks` by segment."""
 
     numbers: tuple[int, ...]
     events: tuple[OtherEvent, ...]
@@ -33,28 +32,28 @@ class PageEvents(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PageTotals(msgspec.Struct, frozen=True, array_like=True):
-    """The histograms of a page by segment; `whole`, in some pages, are those of the last segment from its start on."""
+    """Totals of the ticks of a page by segment. `whole`, in some pages: totals of the last segment since its start."""
 
     segments: dict[int, Totals]
     whole: Totals | None = None
 
 
 class PageSeries(msgspec.Struct, frozen=True, array_like=True):
-    """The seconds and, by host, points that came with a page."""
+    """The new seconds of a page, and its new points by host."""
 
     seconds: tuple[LoadSecond, ...]
     points: dict[str, tuple[HostPoint, ...]]
 
 
 class Grown(msgspec.Struct, frozen=True):
-    """The growth of each series by a page."""
+    """Numbers of the new seconds of a page, and of its new points by host."""
 
     seconds: int = 0
     points: dict[str, int] = {}
 
 
 def pack_events(events: Sequence[Numbered], state: State) -> tuple[bytes, dict[int, Totals]]:
-    """Pack the frequent events of a page after which the state is `state`; return also their totals by segment."""
+    """Pack the frequent events of a page; return the blob and their totals by segment. `state`: after the page."""
     ticks = compacted([(number, event) for number, event in events if isinstance(event, Tick)], state)
     others = [(number, event) for number, event in events if isinstance(event, OtherEvent)]
     page = PageEvents(
@@ -64,12 +63,12 @@ def pack_events(events: Sequence[Numbered], state: State) -> tuple[bytes, dict[i
 
 
 def unpack_events(blob: object, totals: PageTotals, first: int, last: int) -> list[Numbered]:
-    """The events of a page with numbers `first` to `last`, in their order. Raises Damaged."""
+    """Return the events of a page in order; their numbers are `first` to `last`. Raises Damaged."""
     page: PageEvents = unpacked(blob, PageEvents, "a page")
     with reading("a page"):
         found: list[Numbered] = list(zip(page.numbers, page.events, strict=True))
         for kept in page.ticks:
             found += expanded(kept, totals.segments[kept.segment])
     if any(not first <= number <= last for number, _ in found):
-        raise Damaged("a page has events of another one")
+        raise Damaged("a page contains events of another page")
     return sorted(found, key=lambda one: one[0])

@@ -1,4 +1,4 @@
-"""Reads a recording, whether it was closed, cut short, damaged, or is still being written."""
+"""Read a recording: closed, truncated, damaged, or still being written."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from cockpit.recording.pages import FREQUENT_KINDS
 from cockpit.recording.schema import EVENTS, from_row, is_intact, note_row
 from cockpit.recording.validity import is_valid
 
-# Ranges of events that are kept in memory.
+# Number of cached ranges of events.
 _CACHED = 16
-# The events of a study.
-_STUDY = (
+# Kinds of the events of a study.
+_STUDY_KINDS = (
     "study_begun",
     "study_round",
     "study_run",
@@ -43,8 +43,8 @@ _STUDY = (
 
 
 class Known(NamedTuple):
-    """An event, its number in the order of arrival, and the instant at which it was known: never falling, although
-    events may arrive late."""
+    """An event, its number in order of arrival, and the time at which it was known (`instant`, session s): the latest
+    time so far, because events may arrive late."""
 
     number: int
     event: AnyEvent
@@ -52,7 +52,7 @@ class Known(NamedTuple):
 
 
 class Anchor(NamedTuple):
-    """A state, and the number and instant of the event after which it is."""
+    """A state, and the number and time (session s) of its last event."""
 
     state: State
     number: int
@@ -63,16 +63,16 @@ BEGINNING = Anchor(State(), 0, -1.0)
 
 
 class Recording:
-    """A recording opened for reading; nothing of it is held in memory but its index. Events are numbered from 1.
+    """A recording opened for reading; only its index is in memory. Events are numbered from 1.
 
-    `damage` is what was found damaged so far, and is left out; "": none.
-    Raises RecordingError, one line, for a file that is not a recording or cannot be read at all.
+    `damage` describes the damaged parts found so far, which are skipped; "": none.
+    Raises RecordingError for a file that is not a recording or is unreadable.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._cache: OrderedDict[EventRange, list[Known]] = OrderedDict()
-        # Places of pages whose state cannot be read.
+        # Indexes of pages whose state cannot be read.
         self._stateless: set[int] = set()
         self.notes: list[Note] = []
         self._restorer = Restorer(self._part)
@@ -84,7 +84,7 @@ class Recording:
             self.refresh()
             if not self._index.ranges:
                 raise RecordingError(
-                    f"{path}: has no events; {self.damage or 'the session ended before any was written'}"
+                    f"{path}: has no events; {self.damage or 'the session ended before the first event was written'}"
                 )
         except (sqlite3.Error, MemoryError) as error:
             self.close()
@@ -114,12 +114,12 @@ class Recording:
 
     @property
     def end(self) -> float:
-        """The last instant, session seconds."""
+        """The time of the last event (session s)."""
         return self._index.ranges[-1].end
 
     @property
     def packed(self) -> int:
-        """The number of the last event in a page; later ones are not compacted yet."""
+        """The number of the last event in a page; later events are not packed yet."""
         return self._index.pages[-1].last if self._index.pages else 0
 
     @property
@@ -127,17 +127,17 @@ class Recording:
         first = next(iter(self.events()), None)
         if not isinstance(first, SessionStarted):
             raise RecordingError(
-                f"{self.path}: does not begin with the start of a session: {self.damage or 'no event'}"
+                f"{self.path}: the first event is not the start of a session: {self.damage or 'no event'}"
             )
         return first
 
     @property
     def ended(self) -> bool:
         """Return whether the session was closed."""
-        return bool(self._decoded(f"{EVENTS} WHERE kind = 'session_ended' LIMIT 1"))
+        return bool(self._decode_rows(f"{EVENTS} WHERE kind = 'session_ended' LIMIT 1"))
 
     def refresh(self) -> bool:
-        """Read what was written since; return whether there was anything."""
+        """Read the events written since the last call; return whether there were any."""
         before = self._index.ranges[-1] if self._index.ranges else None
         with self._rows.one_view():
             self._index.refresh()
@@ -145,34 +145,34 @@ class Recording:
         return before != (self._index.ranges[-1] if self._index.ranges else None)
 
     def events(self) -> Iterator[AnyEvent]:
-        """Yield all events in the order of arrival, and later notes at their instant."""
+        """Yield all events in order of arrival, and notes added later at their time."""
         notes = sorted(self.notes, key=lambda note: note.t, reverse=True)
-        for known in self._from(0):
+        for known in self._events_after(0):
             while notes and notes[-1].t < known.instant:
                 yield notes.pop()
             yield known.event
         yield from reversed(notes)
 
     def following(self, number: int, since: float, until: float) -> list[Known]:
-        """Events after that number that were known at `until`, with the notes made afterwards for instants since
-        `since`."""
+        """Return the events after `number` that were known at `until`, and the notes added later with times after
+        `since`, up to `until`."""
         found = []
-        for known in self._from(number):
+        for known in self._events_after(number):
             if known.instant > until:
                 break
             found.append(known)
         notes = [Known(number, note, note.t) for note in self.notes if since < note.t <= until]
-        # A note comes after the events of its instant.
+        # A note follows the events of the same time.
         return sorted((*found, *notes), key=lambda known: known.instant) if notes else found
 
     def infrequent(self, number: int) -> list[AnyEvent]:
-        """Return the events after a number without the frequent ones: ticks, samples, status pages, lines of tails."""
+        """Return the events after `number`, except frequent ones: ticks, samples, status pages, lines of tails."""
         marks = ",".join("?" * len(FREQUENT_KINDS))
-        question = f"{EVENTS} WHERE +seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
-        return self._decoded(question, (number, *FREQUENT_KINDS))
+        query = f"{EVENTS} WHERE +seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
+        return self._decode_rows(query, (number, *FREQUENT_KINDS))
 
     def anchor(self, t: float) -> Anchor:
-        """Return the latest kept state of an instant not after `t`, notes included."""
+        """Return the latest checkpoint at or before `t`, with its notes; BEGINNING if there is none."""
         place = bisect_right(self._index.pages, t, key=lambda page: page.end) - 1
         while place >= 0:
             page = self._index.pages[place]
@@ -190,48 +190,50 @@ class Recording:
         return BEGINNING
 
     def kept_near(self, number: int, within: int) -> bool:
-        """Return whether the file keeps a state at most that number of events before."""
+        """Return whether there is a checkpoint less than `within` events before event `number`."""
         place = bisect_right(self._index.pages, number, key=lambda page: page.last) - 1
         return place >= 0 and number - self._index.pages[place].last < within
 
     def times_of(self, kinds: Sequence[str]) -> list[float]:
-        """Return the instants of events of these kinds, ascending; of infrequent kinds only."""
+        """Return the times of all events of these kinds, ascending. Only for infrequent kinds."""
         marks = ",".join("?" * len(kinds))
-        times = [event.t for event in self._decoded(f"{EVENTS} WHERE kind IN ({marks})", kinds)]
+        times = [event.t for event in self._decode_rows(f"{EVENTS} WHERE kind IN ({marks})", kinds)]
         return sorted([*times, *(note.t for note in self.notes)] if "note" in kinds else times)
 
     def annotate(self, t: float, text: str) -> Note:
         """Add a note to the file. Raises RecordingError if it cannot be written."""
         note = Note(t=t, text=text)
         if has_journal(self.path):
-            raise RecordingError(f"{self.path}: the note is not kept: a rollback journal is beside the file; remove it")
+            raise RecordingError(
+                f"{self.path}: the note is not saved: the file has a rollback journal; remove {self.path.name}-journal"
+            )
         try:
-            writing = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
+            connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
             try:
-                writing.execute("PRAGMA trusted_schema = OFF")
-                check(self.path, writing)
-                with writing:
-                    writing.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", note_row(note, time.time()))
+                connection.execute("PRAGMA trusted_schema = OFF")
+                check(self.path, connection)
+                with connection:
+                    connection.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", note_row(note, time.time()))
             finally:
-                writing.close()
+                connection.close()
         except sqlite3.Error as error:
-            raise RecordingError(f"{self.path}: the note is not kept: {error}") from None
+            raise RecordingError(f"{self.path}: the note is not saved: {error}") from None
         self.notes = self._read_notes()
         return note
 
-    def _from(self, number: int) -> Iterator[Known]:
-        """Events after that number."""
-        for part in self._parts(number + 1):
-            yield from (known for known in self._read(part) if known.number > number)
+    def _events_after(self, number: int) -> Iterator[Known]:
+        """Yield the events after `number`."""
+        for part in self._ranges_from(number + 1):
+            yield from (known for known in self._range(part) if known.number > number)
 
-    def _parts(self, number: int) -> Sequence[EventRange]:
-        """Return the ranges from the one with that event on."""
+    def _ranges_from(self, number: int) -> Sequence[EventRange]:
+        """Return the ranges from the one with event `number` on."""
         return self._index.ranges[bisect_left(self._index.ranges, number, key=lambda part: part.last) :]
 
-    def _read(self, part: EventRange) -> list[Known]:
-        return cached(self._cache, part, lambda: self._known(part), _CACHED)
+    def _range(self, part: EventRange) -> list[Known]:
+        return cached(self._cache, part, lambda: self._decode_range(part), _CACHED)
 
-    def _known(self, part: EventRange) -> list[Known]:
+    def _decode_range(self, part: EventRange) -> list[Known]:
         numbered, damaged = self._read_rows(part)
         if part.page:
             try:
@@ -250,10 +252,10 @@ class Recording:
         return found
 
     def _read_rows(self, part: EventRange) -> tuple[list[Numbered], list[tuple[int, Damaged]]]:
-        """Return the events of a range that are rows, and the numbers of damaged events."""
+        """Return the events of a range that are rows, and the numbers of damaged events with the reason."""
         rows = self._rows.ask(f"{EVENTS} WHERE seq BETWEEN ? AND ? ORDER BY seq", (part.first, part.last))
         if len(rows) < part.rows:
-            # A damaged number misleads the search for the others, but not a walk over the whole table.
+            # A damaged number breaks the search by number, but not a scan of the whole table.
             rows += self._rows.ask(EVENTS)
         within = {row[0]: row for row in rows if part.first <= row[0] <= part.last}
         if len(within) < part.rows:
@@ -266,16 +268,16 @@ class Recording:
                 damaged.append((row[0], error))
         return found, damaged
 
-    def _decoded(self, question: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
-        """Return the events of a selection of rows. `+seq` in it is not searched for: damaged numbers would mislead."""
+    def _decode_rows(self, query: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
+        """Return the events of a query. `+seq` in it prevents a search by number, which damaged numbers would break."""
         found = []
-        for row in self._rows.ask(question, values):
+        for row in self._rows.ask(query, values):
             try:
                 found.append(from_row(row))
             except Damaged:
-                # The range around it reports it, with its instant.
-                for part in self._parts(row[0])[:1]:
-                    self._read(part)
+                # Reading the range reports the damage, with its time.
+                for part in self._ranges_from(row[0])[:1]:
+                    self._range(part)
         return found
 
     def _read_notes(self) -> list[Note]:
@@ -288,7 +290,7 @@ class Recording:
         return [note for note in notes if is_valid(note)]
 
     def _state(self, place: int) -> State:
-        """Return the state after a page; its series are read on first access. Raises Damaged."""
+        """Return the state at the end of a page; its series are read on first access. Raises Damaged."""
         blob = self._pages.column(place, "state")
         state = self._restorer.restore(blob, lambda segment: self._pages.totals(place, segment))
         hosts = {name: replace(host, points=self._pages.points(name, place)) for name, host in state.hosts.items()}
@@ -296,10 +298,10 @@ class Recording:
         return replace(state, hosts=hosts, closed_seconds=seconds, study=self._study(self._index.pages[place].last))
 
     def _study(self, last: int) -> StudyState | None:
-        """Return the progress of a study up to an event. Its events are rows, not in pages."""
-        marks = ",".join("?" * len(_STUDY))
+        """Return the progress of the study up to event `last`. Its events are rows, not packed in pages."""
+        marks = ",".join("?" * len(_STUDY_KINDS))
         return fold_all(
-            self._decoded(f"{EVENTS} WHERE +seq <= ? AND kind IN ({marks}) ORDER BY seq", (last, *_STUDY))
+            self._decode_rows(f"{EVENTS} WHERE +seq <= ? AND kind IN ({marks}) ORDER BY seq", (last, *_STUDY_KINDS))
         ).study
 
     def _part(self, number: int) -> bytes:

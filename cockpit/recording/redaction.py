@@ -1,7 +1,7 @@
-"""Replace secrets in the text of events: string and bytes values only; structure, keys, numbers and names stay.
+"""Replace secrets in events: only in string and bytes values. Structure, keys, numbers and names are unchanged.
 
-A name refers to something that the profile or the kernel names (a host, a knob, a disk). It stays even if a secret
-occurs in it, because other events and the program refer to it.
+Names are given by the profile or the kernel (of a host, a knob, a disk). They are unchanged even if they contain a
+secret, because other events and the program refer to them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from cockpit.model.knobs import Knob, Option, ServerAction, Setting
 from cockpit.model.load import REDACTED
 from cockpit.model.study import Observation, Pass, Study, Variant
 
-# A shorter secret is replaced only where it is a value as a whole: inside longer text it would match by chance.
+# A shorter secret is replaced only if it is the whole value: within a longer text it would match by chance.
 SHORTEST_INSIDE = 5
-# Shown in place of a secret; the first in which no secret occurs. The last one contains nothing.
+# Replacements of a secret: the first that contains no secret is used. The last one always qualifies.
 _MARKERS = (REDACTED, "(hidden)", "***", "")
-# A run of plain characters this long is searched for before the slower patterns are.
+# Minimum length of an alphanumeric substring of a secret that is searched before the slower patterns.
 _SHORTEST_CORE = 4
-# Escapes of escapes: JSON in a log line in JSON has three backslashes before a quote.
+# Nested escapes: JSON in a JSON log line has three backslashes before a quote.
 _BACKSLASHES = r"\\{0,7}"
 
 _URL = re.compile(r"https?://(?:[^/?#@]*@)?(?P<server>[^/?#]*)", re.IGNORECASE)
@@ -89,7 +89,7 @@ Walk = Callable[[Any, Cleaner], Any]
 
 
 class Redactor:
-    """Replaces a set of secrets, also where they are escaped, percent-encoded or in Base64."""
+    """Replaces a set of secrets, also in escaped, percent-encoded and Base64 form."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
@@ -105,20 +105,20 @@ class Redactor:
         walk = walk_of(type(event))
         if walk is None or not self._whole:
             return event
-        # Samples are frequent and large; the search in their encoded form takes a quarter of the time.
+        # Samples are frequent and large: a search in their encoded form takes a quarter of the time.
         if isinstance(event, ev.HostSample) and not self._may_hold(event):
             return event
         found: ev.AnyEvent = walk(event, self)
         return found
 
     def _may_hold(self, sample: ev.HostSample) -> bool:
-        """A cheap test on the encoded event: false only if no secret occurs in it."""
+        """Return False only if the sample contains no secret: a fast test on the encoded event."""
         if self._always:
             return True
         try:
             body = ev.encode(sample)
         except ValueError:
-            # A lone surrogate.
+            # A lone surrogate cannot be encoded.
             return True
         return any(needle in body for needle in self._needles)
 
@@ -130,7 +130,7 @@ class Redactor:
             found = pattern.replaced(found, self._marker)
         if found == value:
             return value
-        # The marker and its surroundings may make up a secret.
+        # The marker and the text around it may form a secret.
         return self._marker if any(one.secret in found for one in self._inside) else found
 
     def raw(self, value: bytes) -> bytes:
@@ -140,9 +140,9 @@ class Redactor:
 
 
 class _Pattern:
-    """One secret, long enough to be searched for inside text.
+    """A secret that is replaced within text.
 
-    `needles` are bytes of which at least one occurs in JSON that holds the secret; empty: it must always be searched.
+    `needles`: JSON that contains the secret contains at least one of these byte strings. Empty: no such fast test.
     """
 
     def __init__(self, secret: str) -> None:
@@ -164,7 +164,7 @@ class _Pattern:
 
 
 def _any_form(part: str) -> str:
-    """A pattern for a character or a run of backslashes: as is, and as URLs, JSON, logs, shells and HTML write it."""
+    """Return a pattern for a character or a run of backslashes, plain and as escaped in URLs, JSON, shells, HTML."""
     if part[0] == "\\":
         count = len(part)
         return rf"(?:\\{{{count},{8 * count}}}|(?:%5[Cc]|\\{{1,8}}x5[Cc]|&#(?:0*92|[Xx]0*5[Cc]);){{{count}}})"
@@ -186,13 +186,13 @@ def _any_form(part: str) -> str:
     if part == " ":
         forms.append(r"\+")
     if part == "'":
-        # As a shell has it inside quotes.
+        # A quote within single quotes of a shell.
         forms += [r"'\\''", "'\"'\"'"]
     return f"{_BACKSLASHES}(?:{'|'.join(dict.fromkeys(forms))})"
 
 
 def _base64_forms(secret: str) -> list[str]:
-    """The part of it that stays the same in the Base64 of any text that contains it, for its three alignments."""
+    """Return the substrings that the Base64 of any text with the secret contains, for the three alignments."""
     raw = secret.encode("utf-8", "surrogatepass")
     found: dict[str, None] = {}
     for before in range(3):
@@ -206,7 +206,7 @@ def _base64_forms(secret: str) -> list[str]:
 
 @cache
 def walk_of(kind: Any) -> Walk | None:
-    """Return the function that cleans a type; None: it holds no text. Raises TypeError for a type that no event has."""
+    """Return a function that redacts values of a type; None: it has no text. Raises TypeError for unknown types."""
     if kind is str:
         return lambda value, cleaner: cleaner.text(value)
     if kind is bytes:
@@ -255,13 +255,13 @@ def _walk_field(kind: type[msgspec.Struct], field: msgspec.structs.FieldInfo) ->
     if field.name in ("url", "target"):
         return _clean_url
     if (kind, field.name) == (Variant, "set"):
-        # Pairs of a knob's name and its value.
+        # Pairs of knob name and value.
         return _walk_items([_walk_items([None, walk_of(str)], repeated=False)], repeated=True)
     return walk_of(field.type)
 
 
 def _clean_url(value: str, cleaner: Cleaner) -> str:
-    """Host and port of a URL are names."""
+    """Redact a URL, except host and port, which are names."""
     found = _URL.match(value)
     if not found:
         return cleaner.text(value)
@@ -270,7 +270,7 @@ def _clean_url(value: str, cleaner: Cleaner) -> str:
 
 
 def _joined(value: str, parts: tuple[str, ...]) -> str:
-    """The same object if nothing has changed."""
+    """Return the joined parts; `value` itself if they are equal."""
     found = "".join(parts)
     return value if found == value else found
 

@@ -1,4 +1,4 @@
-"""The file format: what both writer and reader must agree on. README describes queries."""
+"""The file format, shared by writer and reader. README describes queries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cockpit.model.state import State
 from cockpit.recording.packing import Damaged, checksum, inflated, reading
 from cockpit.recording.validity import checked_event
 
-# "ckpt" in the SQLite header marks files of cockpit among other databases; user_version is the schema's.
+# application_id "ckpt" in the SQLite header identifies recordings; user_version is the version of the format.
 APPLICATION_ID = 0x636B7074
 VERSION = 4
 
-# Bodies from this size on are kept as zlib blobs, smaller ones as plain text that sqlite3 can show.
+# Bodies of at least this size (bytes) are compressed with zlib; smaller ones are text that sqlite3 can show.
 COMPRESS_FROM = 512
 
-# Pages of 1 KiB: blobs of some kilobytes leave little room unused.
+# Database pages of 1 KiB: blobs of a few KiB waste little space.
 TABLES = f"""
 PRAGMA page_size = 1024;
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -32,47 +32,47 @@ CREATE TABLE events (
     crc  INTEGER NOT NULL       -- CRC-32 of the columns before, as a msgpack array
 );
 CREATE TABLE pages (
-    first  INTEGER PRIMARY KEY, -- the events from this number
-    last   INTEGER NOT NULL,    -- to this one
-    begin  REAL NOT NULL,       -- the instants by which all before it
-    end    REAL NOT NULL,       -- and all of it were known
-    rows   INTEGER NOT NULL,    -- number of its events that are not frequent and stay in `events`
-    grown  TEXT NOT NULL,       -- JSON: numbers of seconds and points that came with it
+    first  INTEGER PRIMARY KEY, -- number of its first event
+    last   INTEGER NOT NULL,    -- number of its last event
+    begin  REAL NOT NULL,       -- time at which all earlier events were known
+    end    REAL NOT NULL,       -- time at which all its events were known
+    rows   INTEGER NOT NULL,    -- number of its infrequent events, which stay in `events`
+    grown  TEXT NOT NULL,       -- JSON: numbers of its new seconds and points
     crc    INTEGER NOT NULL,    -- CRC-32 of the columns before, as a msgpack array
-    events BLOB NOT NULL,       -- the frequent ones; this and all other blobs: a CRC-32, then msgpack in raw LZMA
-    totals BLOB NOT NULL,       -- histograms of its ticks, by segment
-    series BLOB NOT NULL,       -- its seconds and points
-    state  BLOB NOT NULL        -- after its last event
+    events BLOB NOT NULL,       -- frequent events; all blobs are a CRC-32, then msgpack in raw LZMA
+    totals BLOB NOT NULL,       -- histograms of its ticks by segment
+    series BLOB NOT NULL,       -- its new seconds and points
+    state  BLOB NOT NULL        -- state after its last event
 );
 CREATE TABLE parts (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE notes (                                                           -- made afterwards
+CREATE TABLE notes (                                                           -- added after the session
     t REAL NOT NULL, text TEXT NOT NULL, wall REAL NOT NULL, crc INTEGER NOT NULL
 );
-CREATE TABLE runs (                                                            -- a row per segment
+CREATE TABLE runs (                                                            -- one row per segment
     number INTEGER PRIMARY KEY, run INTEGER, label TEXT, start REAL, end REAL, completed INTEGER, failed INTEGER,
     rate REAL, p50_ms REAL, p90_ms REAL, p99_ms REAL, max_ms REAL
 );
 CREATE TABLE changes (letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, active_since REAL, outcome TEXT);
 CREATE TABLE markers (t REAL, kind TEXT, sign TEXT, text TEXT);
-CREATE TABLE seconds (                                                         -- load, second by second
+CREATE TABLE seconds (                                                         -- load per second
     second INTEGER PRIMARY KEY, completed INTEGER, failed INTEGER, p50_us INTEGER, p99_us INTEGER, max_us INTEGER
 );
 """
 
-# Bytes of the JSON of the largest event, a sample of a host with many thousand processes.
+# Maximum size of the JSON of an event (bytes): a sample with many thousands of processes.
 LARGEST_EVENT = 32 << 20
 
-# The columns of an event, as from_row takes them.
+# The columns of an event that from_row expects.
 EVENTS = "SELECT seq, t, kind, body, crc FROM events"
 
 Row = tuple[int, float, str, str | bytes, int]
 
 
 def to_row(number: int, event: AnyEvent) -> Row:
-    """Raises ValueError, TypeError or msgspec.MsgspecError for an event that could not be read again."""
+    """Return the row of an event. Raises ValueError, TypeError or msgspec.MsgspecError if it is not readable again."""
     body = encode(checked_event(event))
     small: str | bytes = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body.decode()
-    # The sum is a float without a sign of zero, as SQLite keeps it.
+    # + 0.0: a float without the sign of zero, as SQLite stores it.
     values = (number, event.t + 0.0, kind(event), small)
     return *values, checksum(values)
 
@@ -83,31 +83,31 @@ def is_intact(row: Sequence[object]) -> bool:
 
 
 def from_row(row: Sequence[object]) -> AnyEvent:
-    """The inverse of `to_row`. Raises Damaged."""
+    """Return the event of a row: the inverse of `to_row`. Raises Damaged."""
     if not is_intact(row):
         raise Damaged("wrong checksum")
     with reading("an event"):
         body = row[3]
         if not isinstance(body, str | bytes):
-            raise TypeError("no text")
+            raise TypeError("the body is neither text nor a blob")
         return checked_event(decode(body if isinstance(body, str) else inflated(body, LARGEST_EVENT)))
 
 
 def note_row(note: Note, wall: float) -> tuple[object, ...]:
-    """A row of `notes`."""
+    """Return a row of the table `notes`; `wall` is the time of writing (epoch s)."""
     values = (note.t + 0.0, note.text, wall + 0.0)
     return *values, checksum(values)
 
 
 def last_instant(database: sqlite3.Connection) -> float:
-    """The latest instant of a recording, session seconds; 0 without events. Raises sqlite3.Error."""
+    """Return the latest time in a recording (session s); 0 without events. Raises sqlite3.Error."""
     columns = (("t", "events"), ("end", "pages"))
     found = [database.execute(f"SELECT max({column}) FROM {table}").fetchone()[0] for column, table in columns]
     return max([0.0, *(float(one) for one in found if isinstance(one, int | float))])
 
 
 def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:
-    """Bring the tables for sqlite3 up to a state; `seconds` from one place to another. Raises sqlite3.Error."""
+    """Update the tables for sqlite3 queries. `seconds`: range of indexes of `state.seconds`. Raises sqlite3.Error."""
     database.executemany("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _runs(state))
     database.executemany(
         "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?)",

@@ -1,7 +1,6 @@
-"""The secrets of a session: passwords, tokens and cookies of its profile, and values of knobs that are marked secret.
+"""The secrets of a session: passwords, tokens and cookies of its profile, and values of knobs marked as secret.
 
-They are replaced in every event before anything else sees it: in a process's command line, in a tail's line, in an
-error.
+They are replaced in every event before it is recorded or shown, e.g. in command lines, log lines and errors.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from cockpit.model.load import REDACTED
 from cockpit.profiles.profile import Profile
 from cockpit.recording.redaction import Redactor
 
-# A header is taken for a secret by its name.
-_TELLING = ("auth", "cookie", "token", "secret", "key", "session", "password", "credential")
+# A header whose name contains one of these words is a secret.
+_SECRET_WORDS = ("auth", "cookie", "token", "secret", "key", "session", "password", "credential")
 
 
 class Secrets:
-    """The secrets of one session; it may learn more of them as knobs are read and changed."""
+    """The secrets of a session. Values of secret knobs are added when they are read or changed."""
 
     def __init__(self, profile: Profile) -> None:
         self._knobs = {knob.name for knob in profile.knobs if knob.secret}
@@ -49,7 +48,7 @@ class Secrets:
             self._learn(*(value for knob, value in variant.set if knob in self._knobs))
 
     def without(self, event: AnyEvent) -> AnyEvent:
-        """The event with `(not recorded)` in place of every secret; the same object if it holds none."""
+        """Return the event with `(not recorded)` in place of every secret; the same object if it contains none."""
         if self._knobs:
             event = self._without_values(event)
         return self._redactor.event(event)
@@ -59,7 +58,7 @@ class Secrets:
 
     @contextmanager
     def out_of_errors(self) -> Iterator[None]:
-        """Replace every secret in the message of a CockpitError that leaves the block."""
+        """Context manager that replaces every secret in the message of a CockpitError."""
         try:
             yield
         except CockpitError as error:
@@ -72,13 +71,13 @@ class Secrets:
             return replace(event, value=REDACTED)
         if isinstance(event, ChangeBegun) and any(setting.knob in self._knobs for setting in event.settings):
             return replace(
-                event, settings=tuple(map(self._hidden, event.settings)), diff=REDACTED if event.diff else ""
+                event, settings=tuple(map(self._redacted, event.settings)), diff=REDACTED if event.diff else ""
             )
         if isinstance(event, RoundsBegun):
-            return replace(event, settings=tuple(map(self._hidden, event.settings)))
+            return replace(event, settings=tuple(map(self._redacted, event.settings)))
         return event
 
-    def _hidden(self, setting: Setting) -> Setting:
+    def _redacted(self, setting: Setting) -> Setting:
         if setting.knob not in self._knobs:
             return setting
         self._learn(*(value for value in (setting.old, setting.new) if value))
@@ -89,7 +88,7 @@ class Secrets:
         )
 
     def _learn(self, *texts: str) -> None:
-        """Add secrets, each as it is and as percent-decoded."""
+        """Add secrets, each in plain and percent-decoded form."""
         found = {form for text in texts for form in (text, unquote(text))} - {"", REDACTED}
         if found <= self._known:
             return
@@ -102,7 +101,7 @@ class Secrets:
             self._learn_login(unquote(user))
 
     def _learn_login(self, login: str) -> None:
-        """`user:password`: the password, both together, and both as HTTP sends them."""
+        """Add the secrets of `user:password`: the password, both together, and both in Base64 (as HTTP sends them)."""
         _, colon, password = login.partition(":")
         if colon and password:
             self._learn(password)
@@ -110,7 +109,7 @@ class Secrets:
             self._learn(base64.b64encode(login.encode()).decode())
 
     def _learn_header(self, name: str, value: str) -> None:
-        if not any(word in name.lower() for word in _TELLING):
+        if not any(word in name.lower() for word in _SECRET_WORDS):
             return
         self._learn(value)
         scheme, space, rest = value.partition(" ")

@@ -1,4 +1,4 @@
-"""Return whether an event that was read can have happened: what the rest of the program relies on without looking."""
+"""Validate events that were read: the rest of the program relies on these limits without checking them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import EMPTY, HIGHEST_INDEX, Histogram
 from cockpit.model.hosts import HostReading
 
-# No session is longer (s).
+# Maximum duration of a session (s).
 LONGEST = 1e8
-_INT = 1 << 63
-# Above the number of values of any histogram.
-_MOST = 1 << 60
-# Fields by which something is numbered or counted out: from 0 to less than this.
+_INT64_LIMIT = 1 << 63
+# Limit of the counts of a histogram.
+_COUNT_LIMIT = 1 << 60
+# Fields that are indexes, counts or times: at least 0, and less than this.
 BOUNDS: Mapping[str, float] = {
     "t": LONGEST,
     "start": LONGEST,
@@ -40,26 +40,26 @@ BOUNDS: Mapping[str, float] = {
     "times": 1_000_000,
     "wall": 1e11,
 }
-# Types of which every value is possible, and those of numbers: made once, as a tick has 70 values.
+# Types without limits, and numeric types. Constants, because a tick has 70 values to check.
 _ANY, _NUMBERS = (bool, str, bytes), (int, float)
 _T = TypeVar("_T")
 
 
 def checked(value: _T) -> _T:
-    """The event, or part of a state. Raises ValueError for one that cannot have happened."""
+    """Return an event, or a part of a state, unchanged. Raises ValueError if it is invalid."""
     _check(value, "")
     return value
 
 
 def checked_event(event: AnyEvent) -> AnyEvent:
-    """The event, as JSON has it: with integers of any length. Raises ValueError for one that cannot have happened."""
+    """Return an event of JSON, where integers have any size, unchanged. Raises ValueError if it is invalid."""
     if isinstance(event, HostSample):
         reading = event.reading
         for field in set(reading.__struct_fields__) - {"processes"}:
             _check(getattr(reading, field), "")
         for one in reading.processes:
             numbers = (one.pid, one.ppid, one.start, one.utime, one.stime, one.threads, one.vsz, one.rss, one.shared)
-            if min(numbers) < -_INT or max(numbers) >= _INT:
+            if min(numbers) < -_INT64_LIMIT or max(numbers) >= _INT64_LIMIT:
                 raise ValueError("a number of a process has more than 64 bits")
     return checked(event)
 
@@ -73,31 +73,31 @@ def is_valid(event: AnyEvent) -> bool:
 
 
 def check_field(name: str, value: float) -> None:
-    """Raises ValueError for a value of a field that is outside its bounds."""
+    """Raise ValueError if the value of a field is out of bounds."""
     bound = BOUNDS.get(name)
     if bound is not None and not 0 <= value < bound:
         raise ValueError(f"{name} is out of range")
 
 
 def check_histogram(histogram: Histogram) -> None:
-    """Raises ValueError for buckets that no histogram has, or that are not in order."""
+    """Raise ValueError for invalid or unsorted buckets, or invalid counts."""
     if histogram is EMPTY:
         return
     indices, counts = histogram.indices, histogram.counts
     if len(indices) != len(counts):
-        raise ValueError("a histogram has not one count per bucket")
+        raise ValueError("a histogram has different numbers of buckets and counts")
     if len(indices) and (indices[0] < 0 or indices[-1] > HIGHEST_INDEX or (indices[1:] <= indices[:-1]).any()):
         raise ValueError("a histogram has buckets out of range")
-    if (counts < 1).any() or counts.sum(dtype=np.float64) >= _MOST or not 0 <= histogram.count < _MOST:
+    if (counts < 1).any() or counts.sum(dtype=np.float64) >= _COUNT_LIMIT or not 0 <= histogram.count < _COUNT_LIMIT:
         raise ValueError("a histogram has counts out of range")
     for value in (histogram.total_ns, histogram.min_ns, histogram.max_ns):
         _check_number(value)
 
 
 def _check_number(value: float) -> None:
-    # An integer may have too many digits for a float.
-    if not -_INT <= value < _INT:
-        raise ValueError("a number is no number of 64 bits")
+    # Without conversion: an integer may be too large for a float.
+    if not -_INT64_LIMIT <= value < _INT64_LIMIT:
+        raise ValueError("a number does not fit into 64 bits")
 
 
 def _check(value: Any, name: str) -> None:
@@ -107,7 +107,7 @@ def _check(value: Any, name: str) -> None:
         _check_number(value)
         check_field(name, value)
     elif isinstance(value, HostReading):
-        # Its integers are counters of a kernel, thousands in a page; msgpack has none of more than 64 bits.
+        # Skip its kernel counters: a page has thousands, and integers in msgpack have at most 64 bits.
         for number in (value.uptime, value.wall, value.probe_cpu, *value.load):
             _check_number(number)
     elif isinstance(value, msgspec.Struct):

@@ -1,6 +1,6 @@
-"""Events on their way to the disk: bounded, so that a disk that hangs costs events and not the session's memory.
+"""The queue of events to write. It is bounded: if the disk hangs, events are dropped instead of filling the memory.
 
-What is dropped is counted by time range; the range is noted in the recording once it continues.
+Dropped events are counted per time range. When the recording continues, each range is recorded as a note.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from cockpit.model.text import clock
 from cockpit.recording.compaction import Numbered
 from cockpit.recording.pages import FREQUENT
 
-# Units of about 500 bytes (see `weight`); frequent events are dropped from here on, until half of it is free.
+# Size limit in units of about 500 bytes (see `weight`). Above it frequent events are dropped, until half of it is free.
 LIMIT = 200_000
 # Further units for events that are not frequent: runs, changes, notes.
 RESERVE = 20_000
-# Ranges listed one by one; further ones extend the last.
-_MOST_GAPS = 50
+# Maximum number of gaps; further ones extend the last.
+_GAPS_LIMIT = 50
 
 
 class Gap(NamedTuple):
-    """A range of session seconds of which `lost` events were dropped; `number` is the first one's."""
+    """A time range (session s) of which `lost` events were dropped; `number` is the number of the first one."""
 
     number: int
     begin: float
@@ -38,27 +38,27 @@ class Gap(NamedTuple):
 
 
 class WriteBatch(NamedTuple):
-    """Events to write, and their weight in units."""
+    """Events to write, and their weight (units)."""
 
     events: list[Numbered]
     weight: int
 
 
 class Page(NamedTuple):
-    """The state after all events up to `last`: they can be packed."""
+    """The state after event `last`: the events up to it can be packed."""
 
     last: int
     state: State
 
 
 class WriteQueue:
-    """A queue from the session's thread to the recorder's. `None` ends it."""
+    """A queue from the thread of the session to that of the recorder. None ends it."""
 
     def __init__(self, limit: int = LIMIT, reserve: int = RESERVE) -> None:
         self._queue: queue.SimpleQueue[WriteBatch | Page | None] = queue.SimpleQueue()
         self._limit = limit
         self._reserve = reserve
-        # Each is written by one thread only.
+        # `given` is written by the session only, `_released` by the recorder only.
         self.given = 0
         self._released = 0
         self._dropping = False
@@ -66,11 +66,11 @@ class WriteQueue:
 
     @property
     def weight(self) -> int:
-        """Units in memory."""
+        """Weight of the queued events (units)."""
         return self.given - self._released
 
     def offer(self, events: Sequence[Numbered]) -> None:
-        """Queue events; drop those for which there is no room."""
+        """Queue events; drop those that do not fit."""
         kept: list[Numbered] = []
         total = 0
         for number, event in events:
@@ -87,7 +87,7 @@ class WriteQueue:
             self._queue.put(WriteBatch(kept, total))
 
     def offer_page(self, page: Page) -> bool:
-        """Queue a state; False if there is no room."""
+        """Queue a page; return False if the queue is full."""
         if self.weight > self._limit:
             return False
         self._queue.put(page)
@@ -99,39 +99,39 @@ class WriteQueue:
         self._queue.put(None)
 
     def take(self, until: float) -> WriteBatch | Page | None:
-        """The next item; an empty batch if none comes until that instant (of time.monotonic)."""
+        """Return the next item; an empty batch if there is none until `until` (s of time.monotonic())."""
         try:
             return self._queue.get(timeout=max(0.01, until - time.monotonic()))
         except queue.Empty:
             return WriteBatch([], 0)
 
     def release(self, units: int) -> None:
-        """These units are on the disk or lost; called by the recorder's thread."""
+        """Subtract units that were written or lost. Called by the thread of the recorder."""
         self._released += units
 
     def _has_room(self, frequent: bool, size: int) -> bool:
-        wanted = self.weight + size
+        needed = self.weight + size
         if not frequent:
-            return wanted <= self._limit + self._reserve
-        return wanted <= (self._limit // 2 if self._dropping else self._limit)
+            return needed <= self._limit + self._reserve
+        return needed <= (self._limit // 2 if self._dropping else self._limit)
 
     def _drop(self, number: int, event: AnyEvent) -> None:
         *before, last = self.gaps or (Gap(number, event.t, event.t, 0),)
-        if not self._dropping and self.gaps and len(self.gaps) < _MOST_GAPS:
+        if not self._dropping and self.gaps and len(self.gaps) < _GAPS_LIMIT:
             before, last = [*self.gaps], Gap(number, event.t, event.t, 0)
         self._dropping = True
         last = last._replace(begin=min(last.begin, event.t), end=max(last.end, event.t), lost=last.lost + 1)
         self.gaps = (*before, last)
 
     def _end_gap(self) -> Numbered:
-        """A note for the recording, under the number of the first event that is missing."""
+        """End the gap; return the note about it, with the number of the first dropped event."""
         self._dropping = False
         gap = self.gaps[-1]
         return gap.number, Note(t=gap.begin, text=gap.words)
 
 
 def weight(event: AnyEvent) -> int:
-    """The memory that an event takes, in units of about 500 bytes."""
+    """Return the memory use of an event in units of about 500 bytes."""
     if isinstance(event, HostSample):
         reading = event.reading
         return 2 + len(reading.processes) + len(reading.cores) + len(reading.disks) + len(reading.nets)

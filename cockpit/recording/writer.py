@@ -1,6 +1,6 @@
-"""Writes events as they happen, in a thread of its own, so that a slow disk never delays the session.
+"""Write events in a separate thread, so that a slow disk never delays the session.
 
-Every event is first a row, committed within COMMIT_EVERY. What is older is packed into pages (see pages).
+Every event is first written as a row, within COMMIT_EVERY. Later, rows are packed into pages (see `pages`).
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from cockpit.recording.page_builder import PageBuilder
 from cockpit.recording.schema import TABLES, Row, to_row
 from cockpit.recording.write_queue import Page, WriteBatch, WriteQueue
 
-# A crash loses at most what came in since the last commit.
+# Interval between commits (s): a crash loses at most the events since the last one.
 COMMIT_EVERY = 0.3
-# Size of a page: seconds, or units of memory of its events (see `weight`).
+# Size of a page: duration (s), or weight of its events (see `weight`).
 PAGE_SECONDS = 25.0
 PAGE_WEIGHT = 40_000
-# Time (s) of a commit after which the disk counts as not responding; time to wait for it at the end.
+# Duration (s) of a commit after which the disk is reported as not responding; timeout (s) of the last commit.
 STALLED = 5.0
 PATIENCE = 60.0
 
 
 class RecordingExists(RecordingError):
-    """There is a file at the path of a new recording."""
+    """The file of a new recording already exists."""
 
 
 class RecordingWriter:
-    """A Recorder into a new file at `path`, mode 0600. Raises RecordingError at once when that cannot be made."""
+    """A Recorder to a new file at `path`, mode 0600. Raises RecordingError if the file cannot be created."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._numbered = 0
-        self._newest: Page | None = None
-        # The last page's last event and instant, and the units of memory offered by then.
-        self._page_from = (0, 0.0, 0)
+        self._last_number = 0
+        self._latest_page: Page | None = None
+        # At the last page: its last event, its time (session s), and the weight queued so far.
+        self._page_start = (0, 0.0, 0)
         self._backlog = WriteQueue()
         self._rows: list[Row] = []
-        # Units of the backlog in the rows.
+        # Weight of the rows.
         self._weight = 0
         self._database = _create(path)
         self._status = RecordingStatus(path)
-        # When the write began that the disk has not finished yet.
-        self._requested: float | None = None
+        # Start time of a write in progress, else None.
+        self._write_began: float | None = None
         self._builder = PageBuilder(self._database)
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -64,15 +64,15 @@ class RecordingWriter:
 
     @property
     def trouble(self) -> str:
-        requested, status = self._requested, self._status
-        if requested is not None and time.monotonic() - requested >= STALLED:
+        began, status = self._write_began, self._status
+        if began is not None and time.monotonic() - began >= STALLED:
             held = clock(status.held)
-            return f"{self._path.name}: the disk does not respond; the file has the session up to {held}"
+            return f"{self._path.name}: the disk does not respond; the session is recorded up to {held}"
         return status.words
 
     @property
     def backlog(self) -> int:
-        """Units of memory (see `weight`) that wait for the disk."""
+        """Weight (see `weight`) of the events that are not written yet."""
         return self._backlog.weight
 
     @property
@@ -80,28 +80,28 @@ class RecordingWriter:
         return tuple(gap.words for gap in self._backlog.gaps)
 
     def record(self, events: Sequence[AnyEvent]) -> None:
-        first = self._numbered + 1
-        self._numbered += len(events)
+        first = self._last_number + 1
+        self._last_number += len(events)
         self._backlog.offer(list(enumerate(events, first)))
 
     def settle(self, state: State) -> None:
-        self._newest = Page(self._numbered, state)
-        _, instant, units = self._page_from
+        self._latest_page = Page(self._last_number, state)
+        _, instant, units = self._page_start
         due = state.t - instant >= PAGE_SECONDS or self._backlog.given - units >= PAGE_WEIGHT
-        if due and self._backlog.offer_page(self._newest):
-            self._page_from = (self._numbered, state.t, self._backlog.given)
+        if due and self._backlog.offer_page(self._latest_page):
+            self._page_start = (self._last_number, state.t, self._backlog.given)
 
     def close(self) -> None:
-        """Write the rest and merge the -wal into the file."""
+        """Write the remaining events, and merge the -wal into the file."""
         if self._thread.is_alive():
-            if self._newest is not None and self._newest.last == self._numbered > self._page_from[0]:
-                self._backlog.offer_page(self._newest)
+            if self._latest_page is not None and self._latest_page.last == self._last_number > self._page_start[0]:
+                self._backlog.offer_page(self._latest_page)
             self._backlog.end()
-            # A file system that hangs must not take the session with it.
+            # A hanging file system must not block the session forever.
             self._thread.join(PATIENCE)
 
     def _run(self) -> None:
-        """Write until the backlog ends. A fault of ours costs the events in hand, visibly, never the thread."""
+        """Write until the backlog ends. An unexpected exception loses the current rows and is reported."""
         due = time.monotonic() + COMMIT_EVERY
         item: WriteBatch | Page | None = WriteBatch([], 0)
         while item is not None:
@@ -113,17 +113,17 @@ class RecordingWriter:
                     self._write(item if isinstance(item, Page) else None)
                     due = time.monotonic() + COMMIT_EVERY
             except Exception as error:
-                self._lose(error)
+                self._drop_rows(error)
         try:
-            self._requested = time.monotonic()
+            self._write_began = time.monotonic()
             self._finish()
         except Exception as error:
-            self._lose(error)
-        self._requested = None
+            self._drop_rows(error)
+        self._write_began = None
         self._status.over = True
 
     def _take(self, batch: WriteBatch) -> None:
-        """Make rows of events. One that cannot be encoded is counted as lost."""
+        """Turn events into rows. Events that cannot be encoded are counted as lost."""
         self._weight += batch.weight
         for number, event in batch.events:
             try:
@@ -135,25 +135,25 @@ class RecordingWriter:
                 self._builder.take(number, event)
 
     def _write(self, page: Page | None) -> None:
-        self._requested = time.monotonic()
+        self._write_began = time.monotonic()
         self._commit()
         if page and not self._rows:
             self._build_page(page)
-        self._requested = None
+        self._write_began = None
 
-    def _lose(self, error: Exception) -> None:
-        """Drop the rows in hand, with which something is wrong, and report it."""
+    def _drop_rows(self, error: Exception) -> None:
+        """Drop the current rows after an unexpected error, and report it."""
         self._status.lost += len(self._rows)
         self._status.fault = f"the recorder failed: {type(error).__name__}: {words(error)}"
         self._clear()
 
     def _clear(self) -> None:
         self._backlog.release(self._weight)
-        self._rows, self._weight, self._requested = [], 0, None
+        self._rows, self._weight, self._write_began = [], 0, None
         self._status.waiting = 0
 
     def _commit(self) -> None:
-        """Write the rows; those that the disk refuses stay."""
+        """Write the rows; keep them if that fails."""
         if not self._rows:
             return
         try:
@@ -168,23 +168,23 @@ class RecordingWriter:
         self._clear()
 
     def _build_page(self, page: Page) -> None:
-        """Pack the events up to `last`; what the disk refuses is packed with the next page."""
+        """Write a page; if that fails, its events are packed with the next page."""
         try:
             self._builder.build(page.last, page.state)
         except sqlite3.Error as error:
             self._status.problem = str(error)
         except Exception as error:
-            # Nothing is lost: events that cannot be packed stay rows.
+            # No data is lost: events that cannot be packed stay rows.
             self._builder.skip(page.last)
-            self._status.fault = f"cannot be packed: {type(error).__name__}: {words(error)}"
+            self._status.fault = f"events cannot be packed: {type(error).__name__}: {words(error)}"
 
     def _finish(self) -> None:
         try:
-            # As a script: a plain statement would free one page and be taken for done.
+            # By executescript: execute would stop after the first row, which frees only one page.
             self._database.executescript("PRAGMA incremental_vacuum")
             self._database.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error as error:
-            # Another process has it open: the last to close it makes it one file.
+            # Another process has the file open: the last one to close it merges the -wal.
             if "locked" not in str(error):
                 self._status.problem = self._status.problem or str(error)
         if not self._status.there:
@@ -193,7 +193,7 @@ class RecordingWriter:
 
 
 class Unrecorded:
-    """A Recorder for a session that cannot be recorded; `trouble` is the reason."""
+    """A Recorder that records nothing, for a session that cannot be recorded; `trouble` is the reason."""
 
     path = ""
     gaps: tuple[str, ...] = ()
@@ -202,13 +202,13 @@ class Unrecorded:
         self.trouble = trouble
 
     def record(self, events: Sequence[AnyEvent]) -> None:
-        """Keeps nothing."""
+        """Do nothing."""
 
     def settle(self, state: State) -> None:
-        """Keeps nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def _create(path: Path) -> sqlite3.Connection:
@@ -217,29 +217,29 @@ def _create(path: Path) -> sqlite3.Connection:
     except FileExistsError:
         raise RecordingExists(f"{path}: exists already; name another file") from None
     except OSError as error:
-        raise RecordingError(f"{path}: cannot record there: {error.strerror}") from None
+        raise RecordingError(f"{path}: cannot create the recording: {error.strerror}") from None
     os.close(descriptor)
     try:
         database = sqlite3.connect(path, check_same_thread=False)
         database.executescript(TABLES)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
-        # The first read of the log takes the lock that marks the file as in use.
+        # The first read takes the lock that marks the file as in use.
         database.execute("SELECT count(*) FROM events").fetchone()
     except sqlite3.Error as error:
-        raise RecordingError(f"{path}: cannot record there: {error}") from None
+        raise RecordingError(f"{path}: cannot create the recording: {error}") from None
     return database
 
 
-GONE = "is gone: it was moved or deleted, or its file system was unmounted"
+GONE = "the file is gone: moved or deleted, or its file system was unmounted"
 
 
 class RecordingStatus:
-    """The state of a recording, set by the thread that writes and read by others; every field is replaced as a whole.
+    """The status of a recording, set by the thread that writes, read by others. Fields are replaced as a whole.
 
-    `problem` is what went wrong last, empty where nothing is wrong now. The file holds all events up to instant `held`
-    (s) but `lost` ones; `waiting` later ones are in memory only. `over`: nothing more will be written. `fault` is the
-    last failure of the recorder itself; it stays, because it is a defect to report.
+    `problem` is the current problem, "" if there is none. The file has all events up to `held` (session s), except
+    `lost` ones; `waiting` later events are in memory only. `over`: the recorder has ended. `fault` is the last
+    unexpected error of the recorder; it is kept, because it is a defect to report.
     """
 
     def __init__(self, path: Path) -> None:
@@ -259,12 +259,12 @@ class RecordingStatus:
 
     @property
     def words(self) -> str:
-        """The problem on one line; empty if the recording is complete."""
+        """All problems on one line; "" if the recording is complete."""
         parts = [self.problem] if self.problem else []
         if self.problem and self.problem != GONE:
-            parts.append(f"the file has the session up to {clock(self.held)}")
+            parts.append(f"the session is recorded up to {clock(self.held)}")
         if self.waiting:
-            parts.append(f"{self.waiting} later events {'are not in it' if self.over else 'wait in memory'}")
+            parts.append(f"{self.waiting} later events {'are not recorded' if self.over else 'are waiting in memory'}")
         if self.lost:
             parts.append(f"{self.lost} events lost")
         if self.fault:

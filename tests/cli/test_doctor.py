@@ -79,7 +79,7 @@ def test_too_many_connections_are_a_problem(url: str, tmp_path: Path) -> None:
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nconcurrency = 50000000\n')
     done = cockpit("doctor", "--trust", profile)
     assert done.returncode == 2
-    assert "WRONG  this machine    50000000 connections need" in done.stdout
+    assert "WRONG  this machine    50000000 connections: each load worker needs" in done.stdout
 
 
 def test_ephemeral_port_exhaustion_is_a_note(url: str, tmp_path: Path) -> None:

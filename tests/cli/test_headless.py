@@ -132,7 +132,7 @@ def test_zero_concurrency_is_refused() -> None:
 def test_unwritable_recording_is_refused_before_load(url: str, tmp_path: Path) -> None:
     done = cockpit("run", url, "-n", "100", "--record", tmp_path / "none" / "s.cockpit")
     assert done.returncode == 2
-    assert "cannot record there: No such file or directory" in done.stderr
+    assert "cannot create the recording: No such file or directory" in done.stderr
     assert done.stdout == ""
 
 

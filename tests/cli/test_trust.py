@@ -160,7 +160,7 @@ def test_hashes_in_folder_writable_by_others_are_ignored(workspace: Workspace) -
     done = workspace.cockpit("tune", "./evil.toml", "show", "level")
     assert done.returncode == 2 and "not trusted yet" in done.stderr
     done = workspace.cockpit("tune", "--trust", "./evil.toml", "show", "level")
-    assert done.returncode == 2 and "others can write there" in done.stderr
+    assert done.returncode == 2 and "others can write to the folder" in done.stderr
 
 
 def test_profile_without_commands_needs_no_trust(workspace: Workspace, url: str) -> None:

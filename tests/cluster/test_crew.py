@@ -220,7 +220,7 @@ async def test_capacity_comes_from_generators(sshd: Sshd) -> None:
         assert crew.capacity == Capacity(here.files, len(NAMES) * here.ports, len(NAMES))
         crew.generators[0].files = 40
         with pytest.raises(
-            UsageError, match="100 connections need 82 open files in a worker and its machine allows 72"
+            UsageError, match="100 connections: each load worker needs 82 open files, its machine allows 72"
         ):
             await start_load(crew, plan("http://127.0.0.1:9/", concurrency=100, workers=1), Outcome())
 

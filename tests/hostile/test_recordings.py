@@ -82,16 +82,22 @@ def cockpit_in_512_mib(*arguments: str | Path) -> subprocess.CompletedProcess[st
 
 
 FOREIGN = {
-    "a view": (("DROP TABLE notes", "CREATE VIEW notes AS SELECT 1.0 t, 'x' text, 1.0 wall"), "holds a view 'notes'"),
-    "a trigger": (("CREATE TRIGGER x AFTER INSERT ON notes BEGIN DELETE FROM events; END",), "holds a trigger 'x'"),
-    "a virtual table": (("DROP TABLE notes", "CREATE VIRTUAL TABLE notes USING fts5(t, text, wall)"), "holds a table"),
+    "a view": (
+        ("DROP TABLE notes", "CREATE VIEW notes AS SELECT 1.0 t, 'x' text, 1.0 wall"),
+        "unexpected view 'notes'",
+    ),
+    "a trigger": (("CREATE TRIGGER x AFTER INSERT ON notes BEGIN DELETE FROM events; END",), "unexpected trigger 'x'"),
+    "a virtual table": (
+        ("DROP TABLE notes", "CREATE VIRTUAL TABLE notes USING fts5(t, text, wall)"),
+        "unexpected table",
+    ),
     "a generated column": (
         ("DROP TABLE parts", "CREATE TABLE parts (id INTEGER PRIMARY KEY, body AS (zeroblob(900000000)))"),
-        "its table 'parts' has other columns",
+        "unexpected columns in table 'parts'",
     ),
-    "an index on an expression": (("CREATE INDEX i ON events (abs(t))",), "holds a index 'i'"),
-    "a further table": (("CREATE TABLE more (x)",), "holds a table 'more'"),
-    "no events": (("DROP TABLE events",), "has no table 'events'"),
+    "an index on an expression": (("CREATE INDEX i ON events (abs(t))",), "unexpected index 'i'"),
+    "a further table": (("CREATE TABLE more (x)",), "unexpected table 'more'"),
+    "no events": (("DROP TABLE events",), "missing table 'events'"),
 }
 
 
@@ -171,7 +177,7 @@ def test_rollback_journal_is_not_applied(intact: Path) -> None:
     before = intact.read_bytes()
     with Recording(intact) as recording:
         assert same_events(recording.events(), small_session())
-        with pytest.raises(RecordingError, match="a rollback journal is beside the file"):
+        with pytest.raises(RecordingError, match="the file has a rollback journal"):
             recording.annotate(1.0, "x")
     library.about(intact)
     assert victim.read_text() == "precious" and journal.exists() and intact.read_bytes() == before
@@ -257,7 +263,7 @@ def test_linked_recordings_are_not_study_sessions(intact: Path, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["../whole", "..", "/etc/passwd", "a/../../whole"])
 def test_recording_names_cannot_leave_folder(intact: Path, name: str) -> None:
     for operation in (library.delete, lambda entry: library.rename(entry, "new")):
-        with pytest.raises(RecordingError, match="no recording of that name"):
+        with pytest.raises(RecordingError, match="no such recording in the library"):
             operation(name)
     with pytest.raises(RecordingError):
         library.rename("whole", name)

@@ -68,7 +68,7 @@ def test_invalid_via_is_refused(via: str) -> None:
 
 
 def test_profile_with_invalid_via_is_refused() -> None:
-    with pytest.raises(Exception, match=r"host web1\.via: found 'docker:-v'; allowed: a command, as 'docker exec"):
+    with pytest.raises(Exception, match=r"host web1\.via: found 'docker:-v'; allowed: a command, e.g. 'docker exec"):
         parse_profile('[target]\nurl = "http://web1/"\n[[host]]\nname = "web1"\nvia = "docker:-v"\n', "x", "x")
 
 

@@ -180,6 +180,6 @@ async def test_full_disk_of_recording(web1: Host, tmp_path: Path) -> None:
         code, result, errors = await found.ended()
     assert code == 0, errors
     assert [each["outcome"] for each in result["evaluations"]].count("measured") >= 2
-    assert "recording: s.cockpit: database or disk is full; the file has the session up to" in errors
+    assert "recording: s.cockpit: database or disk is full; the session is recorded up to" in errors
     await wait_until_unlocked(web1)
     assert web1.run(STATE).stdout == before

@@ -68,7 +68,7 @@ def test_requests_with_whole_seconds_are_spread_over_their_second(write: Write) 
     log = read(replay)
     assert log.offsets.tolist() == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 8.0])
     assert requests_of(log) == [b"GET /0", b"GET /1", b"GET /3", b"GET /6", b"GET /2", b"GET /4", b"GET /5"]
-    assert log.warnings[0].endswith("times are whole seconds; the requests of a second are spread evenly over it")
+    assert log.warnings[0].endswith("timestamps are whole seconds; requests are spread evenly within each second")
     random = read(replay, arrivals="poisson", seed=3)
     assert requests_of(random) == requests_of(log)
     assert random.offsets.tolist() == sorted(random.offsets.tolist()) != log.offsets.tolist()
@@ -139,7 +139,7 @@ def test_urls_without_their_query_strings_are_counted(write: Write) -> None:
     log = read(write(squid.format(0, "a?"), squid.format(1, "b"), squid.format(2, "a?")))
     assert requests_of(log) == [b"GET /a?", b"GET /b", b"GET /a?"]
     assert log.warnings[0].endswith(
-        ": 2 of 3 URLs end at their ?: squid logs no query strings by default (strip_query_terms off)"
+        ": 2 of 3 URLs have no query string after their ?: squid removes it by default; set strip_query_terms off"
     )
 
 

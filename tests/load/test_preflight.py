@@ -47,7 +47,7 @@ async def test_redirect_has_warning_with_url_to_load(location: bytes, target: st
         found = await preflight(plan(server.url.replace("//", "//me:secret@")))
         expected = await preflight(plan(server.url, expect=Expect(statuses=(302,))))
     [warning] = found.warnings
-    assert f"302, a redirect, which is not followed: load {target.format(port=server.port)} instead" in warning
+    assert f"302: redirects are not followed; load {target.format(port=server.port)} instead" in warning
     assert "secret" not in warning
     assert expected.warnings == ()
 

@@ -154,8 +154,8 @@ async def test_unusable_certificate_files_are_refused(authority: Authority, web:
     junk.write_text("no certificate")
     for tls, message in (
         (Tls(ca=str(none)), "none.pem: no such file"),
-        (Tls(ca=str(junk)), "junk.pem: holds no certificates"),
-        (Tls(cert=str(web.cert), key=str(junk)), "no certificate with its key"),
+        (Tls(ca=str(junk)), "junk.pem: contains no PEM certificates"),
+        (Tls(cert=str(web.cert), key=str(junk)), "not a PEM certificate with its key"),
         (Tls(key=str(web.key)), "found without a cert"),
     ):
         with pytest.raises(UsageError, match=message) as caught:

@@ -32,7 +32,7 @@ def test_tails_and_status_pages() -> None:
         (PAGE.format("apache", "localhost/"), "host.0.status.0.url: found 'localhost/'"),
         (PAGE.format("apache", "http://"), "host web1.status.url: found 'http://'; allowed: http://host[:port]/path"),
         (PAGE.format("apache", "http://x:99999/"), "host web1.status.url: found 'http://x:99999/'"),
-        (PAGE.format("apache", "http://me:sesame@x/"), 'found a user in it; allowed: auth = "user:password"'),
+        (PAGE.format("apache", "http://me:sesame@x/"), 'contains a user; use auth = "user:password"'),
         ('status = [{ kind = "nginx", url = "http://x/", auth = "sesame" }]', "status.auth: found no colon"),
         ('status = [{ kind = "nginx", url = "http://x/", user = "me" }]', "unknown key 'user'; allowed: kind, url"),
         (PAGE.format("nginx", "http://[x/"), "host web1.status.url: found 'http://[x/'"),

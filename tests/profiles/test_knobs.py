@@ -57,7 +57,7 @@ def test_a_value_without_a_reload_is_only_written() -> None:
         (KNOB + 'file = "/f"', "knob K.directive: missing; a knob of kind apache needs file, directive, test, reload"),
         (
             KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nget = "g"',
-            "knob K.reload: missing; what get prints is set by",
+            "knob K.reload: missing; a knob with get and without set is changed by",
         ),
         (
             KNOB + 'kind = "systemd"\nfile = "/f"\ndirective = "Nice"\nget = "g"',
@@ -66,13 +66,13 @@ def test_a_value_without_a_reload_is_only_written() -> None:
         (KNOB + 'kind = "command"\nget = "g"', "knob K.set: missing; a knob of kind command needs get, set"),
         (DIRECTIVE + 'mount = "/"', "knob K.mount: found in a knob of kind apache; allowed: file, directive, test"),
         (DIRECTIVE + "min = 5\nmax = 1", "knob K.min: found 5; allowed: at most max, 1"),
-        (DIRECTIVE + 'min = 5\nvalues = ["1"]', "knob K.values: found beside min, max or option"),
+        (DIRECTIVE + 'min = 5\nvalues = ["1"]', "knob K.values: conflicts with min, max or option"),
         (DIRECTIVE + 'action = "x"', "knob K.action: found 'x'; allowed: an [[action]] of its host (none is defined)"),
-        (DIRECTIVE + ACTION, "knob K.action: found in a knob that a reload or a command activates; leave it out"),
+        (DIRECTIVE + ACTION, "knob K.action: not needed: a reload or a command activates the knob; leave it out"),
         (DIRECTIVE + 'cost = "free"', "knob.0.cost: found 'free'; allowed: "),
         (KNOB + 'kind = "mount"\nmount = "/"\nvalues = ["sync"]', "knob K.values: found sync; allowed: strictatime"),
-        (KNOB + 'kind = "choice"\n' + OPTIONS, "knob K.option: an option without when, and no get"),
-        (KNOB + 'kind = "choice"\nget = "g"\n' + OPTIONS, "knob K.get: found beside option.when"),
+        (KNOB + 'kind = "choice"\n' + OPTIONS, "knob K.option: an option has no when, and the knob no get"),
+        (KNOB + 'kind = "choice"\nget = "g"\n' + OPTIONS, "knob K.get: conflicts with option.when"),
         (KNOB + 'kind = "choice"\nget = "g"\n' + OPTIONS[:36], "knob K.option: found a; allowed: two or more"),
     ],
 )

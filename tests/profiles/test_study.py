@@ -158,7 +158,7 @@ def test_a_grid() -> None:
         ("[study]\nsettle = {}", "study: unknown key 'settle'"),
         ("[study]\nrounds = 0", "study.rounds: found 0; allowed: a whole number >= 1"),
         ("[study]\nrounds = 51", "study.rounds: found 51; allowed: a whole number <= 50"),
-        ('[study]\njudge = ["web9.cpu.busy"]', "study.judge: found 'web9.cpu.busy'; allowed: metrics as thresholds"),
+        ('[study]\njudge = ["web9.cpu.busy"]', "study.judge: found 'web9.cpu.busy'; allowed: metrics as in thresholds"),
         ("[study]\nlevels = [8, 8]", "study.levels: found '8' twice"),
         ('[[study.variant]]\nname = "A/A control"', "study.variant.name: found 'A/A control'; allowed: any other"),
         ('[[study.variant]]\nname = "a"\nrate = 5', "study.variant a.rate: found without load.rate"),
@@ -170,7 +170,7 @@ def test_a_grid() -> None:
         ),
         (
             '[study]\nlevels = [1, 2]\n[[study.variant]]\nname = "a"\nconcurrency = 2',
-            "study.variant a.concurrency: found beside study.levels; allowed: one of the two",
+            "study.variant a.concurrency: conflicts with study.levels; use one of the two",
         ),
         (
             '[[study.variant]]\nname = "a"\nset = { M = "1" }',
@@ -191,20 +191,20 @@ def test_a_grid() -> None:
             '[study]\ncompare = [["a", "z"]]\n' + VARIANTS,
             "study.compare: found 'z'; allowed: variants of this file (a, b)",
         ),
-        ('[study]\nwatch = ["web9.cpu.idle"]', "study.watch: found 'web9.cpu.idle'; allowed: metrics as thresholds"),
+        ('[study]\nwatch = ["web9.cpu.idle"]', "study.watch: found 'web9.cpu.idle'; allowed: metrics as in thresholds"),
         ('[study]\nwatch = ["speed"]', "study.watch: found 'speed'"),
         (
             '[[study.observe]]\nname = "l"\nhost = "h"\ncommand = "c"',
             "study.observe l.host: found 'h'; allowed: hosts of",
         ),
-        ("[study]\nlevels = [1.5]", "study.levels: found a fraction; allowed: whole connections"),
+        ("[study]\nlevels = [1.5]", "study.levels: found a fraction; allowed: whole numbers of connections"),
         ("[study]\nlevels = [1, 200]", "study.levels: found 200; allowed: at most the requests, 100"),
         ('[study]\nmargin = "3"', "study.margin: found '3'; allowed: a percentage above 0 and below 100, such as 10%"),
         (VARIANTS + '[study.short]\nvariants = ["c"]', "study.short.variants: found 'c'; allowed: a, b"),
         (VARIANTS + '[study.short]\npasses = ["hot"]', "study.short.passes: found 'hot'; allowed: none is defined"),
         (
             VARIANTS + '[[study.factor]]\nknob = "K"\nvalues = ["1"]',
-            "study.factor: found beside [[study.variant]] blocks",
+            "study.factor: conflicts with [[study.variant]]",
         ),
     ],
 )
@@ -232,9 +232,7 @@ def test_what_ships_reads_in_both_forms(path: Path) -> None:
 def test_a_value_that_is_only_written_needs_its_action_before_each_variant() -> None:
     base = BASE.replace('directive = "K"\ntest = "t"\nreload = "r"', 'kind = "keyvalue"\nkey = "K"\naction = "empty"')
     variants = VARIANTS.replace('url = "http://web2"\n', 'set = { K = "2" }\n')
-    with pytest.raises(
-        ProfileError, match=r"study\.variant a\.set: K is only written, not active; allowed: a knob with"
-    ):
+    with pytest.raises(ProfileError, match=r"study\.variant a\.set: K is written but not activated; use a knob with"):
         parse_profile(base + "[study]\n" + variants, "x", "x.toml")
     whole = variants.replace('set = { K = "1" }', 'set = { K = "1" }\nbefore = ["empty"]')
     assert parse_profile(base + "[study]\n" + whole, "x", "x.toml").study

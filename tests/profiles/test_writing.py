@@ -75,7 +75,7 @@ def test_a_file_that_is_there_stays_unless_asked(tmp_path: Path) -> None:
     assert path.read_text() == "one"
     write_profile(path, "two", replace=True)
     assert path.read_text() == "two"
-    with pytest.raises(UsageError, match="cannot be made"):
+    with pytest.raises(UsageError, match="cannot be created"):
         write_profile(path / "below" / "it", "three")
     with pytest.raises(UsageError, match="cannot be written"):
         write_profile(path.parent, "three", replace=True)

@@ -102,7 +102,7 @@ def may_mount() -> None:
             r"s\.cockpit: (disk I/O error|attempt to write a read\w+ database); HELD; \d+ later events LOST",
         ),
         ("full", r"s\.cockpit: database or disk is full; HELD; \d+ later events LOST"),
-        ("unmounted", r"s\.cockpit: is gone: it was moved or deleted, or its file system was unmounted"),
+        ("unmounted", r"s\.cockpit: the file is gone: moved or deleted, or its file system was unmounted"),
     ],
 )
 def test_run_continues_and_reports_recorded_range(
@@ -111,7 +111,7 @@ def test_run_continues_and_reports_recorded_range(
     done = run_in_namespace(SCRIPT, LOST=lost, URL=url, COPIES=str(tmp_path))
     result = json.loads(done.stdout)
     assert done.returncode == 0 and result["duration"] > 5.5
-    expected = message.replace("HELD", r"the file has the session up to 00:00:0\d").replace("LOST", "are not in it")
+    expected = message.replace("HELD", r"the session is recorded up to 00:00:0\d").replace("LOST", "are not recorded")
     (line,) = [line for line in done.stderr.splitlines() if "recording: " in line]
     assert re.fullmatch(f"cockpit: recording: {expected}", line)
     if lost == "unmounted":
@@ -159,7 +159,7 @@ def test_stalled_disk_is_reported_until_it_responds(tmp_path: Path, monkeypatch:
     lock = sqlite3.connect(path, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     recorder.record(others)
-    until(lambda: recorder.trouble.startswith("s.cockpit: the disk does not respond; the file has the session up to "))
+    until(lambda: recorder.trouble.startswith("s.cockpit: the disk does not respond; the session is recorded up to "))
     lock.execute("ROLLBACK")
     lock.close()
     until(lambda: recorder.trouble == "")

@@ -187,7 +187,7 @@ async def test_notes_are_added_during_replay(replayed: tuple[Session, ReplaySour
     assert source.position == 20.0
     source.recording.path.chmod(0o400)
     if not os.access(source.recording.path, os.W_OK):
-        with pytest.raises(RecordingError, match="the note is not kept"):
+        with pytest.raises(RecordingError, match="the note is not saved"):
             await do(session, "mark", "another")
 
 
