@@ -18,7 +18,7 @@ CockpitError
 
 
 class CockpitError(Exception):
-    """One line: `subject: problem`, or the problem alone. `exit_code` is the exit code of the process."""
+    """A one-line error: `subject: problem`, or the problem alone. `exit_code`: exit code of the process."""
 
     exit_code = 1
 
@@ -32,7 +32,7 @@ class CockpitError(Exception):
 
     @property
     def problem(self) -> str:
-        """The line without its subject, for a place that names it already."""
+        """The message without the subject, for places that show the subject themselves."""
         return str(self.args[0])
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class HostError(OutOfReach):
 
 
 class NotInstalled(HostError):
-    """A generator lacks cockpit, or has another version of it."""
+    """Cockpit is missing on a generator, or its version differs."""
 
 
 class HostKeyUnknown(HostError):
