@@ -44,8 +44,8 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     `connect`: per connection; `tls`: per handshake; `first_byte` and `service`: per request, from its first byte sent
     (or the start of its connect) to the first and the last byte of the response. `response`: from the intended send;
     empty under closed load, where it equals the service time. A timeout counts in `service` and `response` with the
-    time until it was given up. `lag`: delay of the worker in starting due requests (queued requests: since one could be
-    sent), in buckets of 6%. `cpu`: CPU seconds.
+    time until it was given up. `lag`: delay of the worker in starting due requests (queued requests: since there was
+    room in flight), in buckets of 6%. `cpu`: CPU seconds.
     """
 
     abandoned: int = 0

@@ -168,7 +168,7 @@ def silent(tick: ev.Tick) -> bool:
 
 
 def _silence(tick: ev.Tick) -> float:
-    """Return the silent seconds that a silent tick adds: its length, or the whole wait if it is the first one."""
+    """Return the silent seconds that a silent tick adds: its length; for the first silent tick the whole wait."""
     waited, span = min(tick.silence, tick.oldest), tick.t - tick.start
     return waited if waited - span < SILENCE else span
 

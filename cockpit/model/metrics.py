@@ -195,7 +195,7 @@ def is_latency(name: str) -> bool:
 
 
 def percent_of(name: str) -> float | None:
-    """Return the percentile that a latency statistic is: 99.9 for p99_9 and service.p99.9; None if it is none."""
+    """Return the percentile of a latency statistic: 99.9 for p99_9 and service.p99.9; None: not a percentile."""
     match = _PERCENTILE.fullmatch(name.removeprefix("response.").removeprefix("service."))
     if match:
         return float(match[1].replace("_", "."))

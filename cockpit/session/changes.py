@@ -198,8 +198,8 @@ class Changes:
         self._tuner = tuner
         self._clock = clock
         self._emit = emit
-        self._made = 0
-        self._set_ups = 0
+        self._letter_count = 0
+        self._trial_count = 0
 
     async def preview(self, host: str, assignments: Assignments) -> Plan:
         """Plan a change without touching anything. Raises ChangeRefused, HostError."""
@@ -225,7 +225,7 @@ class Changes:
     async def make_and_undo(self, host: str, assignments: Assignments, longest: float, hold: Hold) -> None:
         """Make a change, undo it when `hold` returns; the host rolls it back by itself after `longest` seconds."""
         settings = await self.knobs.settings(assignments)
-        report = ChangeReport(self._clock, self._emit, self._set_up_name, host, settings, trial=True)
+        report = ChangeReport(self._clock, self._emit, self._trial_name, host, settings, trial=True)
 
         async def never_confirm() -> bool:
             await hold()
@@ -282,12 +282,12 @@ class Changes:
         return await self._carry_out(report, self._tuner.undo(self._remotes[host], applied, report))
 
     def _letter(self) -> str:
-        self._made += 1
-        return letters(self._made - 1)
+        self._letter_count += 1
+        return letters(self._letter_count - 1)
 
-    def _set_up_name(self) -> str:
-        self._set_ups += 1
-        return f"r{self._set_ups}"
+    def _trial_name(self) -> str:
+        self._trial_count += 1
+        return f"r{self._trial_count}"
 
     async def _carry_out(self, report: ChangeReport, change: Awaitable[Applied]) -> Applied:
         try:

@@ -36,8 +36,8 @@ class LiveLoad:
         self._crew = crew or LocalCrew()
         self._crew.attach(clock, emit)
         self._run: LoadRun | None = None
-        self._beginning = asyncio.Lock()
-        self._asking: asyncio.Task[Preflight] | None = None
+        self._start_lock = asyncio.Lock()
+        self._preflight: asyncio.Task[Preflight] | None = None
 
     @property
     def running(self) -> bool:
@@ -55,42 +55,42 @@ class LiveLoad:
     @property
     def starting(self) -> bool:
         """Whether the target is being checked before a run."""
-        return self._asking is not None
+        return self._preflight is not None
 
     async def start(self, plan: LoadPlan | None = None) -> None:
         """Start a run of `plan` (None: the session's plan) once the target has responded; do nothing if a run is active
         or starting. `stop` cancels the start. Raises TargetError.
         """
         plan = plan or self.plan
-        if self._run is not None or self._asking is not None:
+        if self._run is not None or self._preflight is not None:
             return
-        async with self._beginning:
-            self._asking = asyncio.get_running_loop().create_task(preflight(plan, self._crew.capacity))
+        async with self._start_lock:
+            self._preflight = asyncio.get_running_loop().create_task(preflight(plan, self._crew.capacity))
             try:
-                await asyncio.wait([self._asking])
-                if self._asking.cancelled():
+                await asyncio.wait([self._preflight])
+                if self._preflight.cancelled():
                     return
-                found = self._asking.result()
-                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, found, self._crew)
+                checked = self._preflight.result()
+                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, checked, self._crew)
             finally:
-                self._asking.cancel()
-                self._asking = None
+                self._preflight.cancel()
+                self._preflight = None
             self.runs += 1
-            self._waiting = asyncio.get_running_loop().create_task(self._wait(self._run))
+            self._run_task = asyncio.get_running_loop().create_task(self._wait(self._run))
 
     async def stop(self) -> None:
         """Stop the run, or its start, and wait for its last tick."""
-        if self._asking is not None:
-            self._asking.cancel()
-        async with self._beginning:
+        if self._preflight is not None:
+            self._preflight.cancel()
+        async with self._start_lock:
             if self._run is not None:
                 self._run.stop()
-                await self._waiting
+                await self._run_task
 
     async def over(self) -> None:
         """Wait until no run is active, so that another can start. Cancelling this does not stop the run."""
         if self._run is not None:
-            await asyncio.wait([self._waiting])
+            await asyncio.wait([self._run_task])
 
     def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
         """Postpone the end of the active run, if any, to `until` (session time, s) or later; see LoadRun.extend."""
@@ -158,7 +158,7 @@ class RunExtension:
         self._spawn = spawn
         self._awaited: Awaited = "verdict"
         self._change = ""
-        self._watching: asyncio.Task[None] | None = None
+        self._verdict_task: asyncio.Task[None] | None = None
 
     def hold(self, awaited: Awaited, seconds: float, change: str = "") -> None:
         """Extend the run by at least `seconds`, without waiting for a verdict."""
@@ -177,7 +177,7 @@ class RunExtension:
             self.release()
             return
         self.hold("verdict", limit, change)
-        self._watching = self._spawn(self._watch(change))
+        self._verdict_task = self._spawn(self._watch(change))
 
     def release(self) -> None:
         """End the extension: the run ends as planned."""
@@ -185,9 +185,9 @@ class RunExtension:
         self._extend(self._awaited, 0.0, self._change)
 
     def _cancel(self) -> None:
-        if self._watching is not None and self._watching is not asyncio.current_task():
-            self._watching.cancel()
-        self._watching = None
+        if self._verdict_task is not None and self._verdict_task is not asyncio.current_task():
+            self._verdict_task.cancel()
+        self._verdict_task = None
 
     def _extend(self, awaited: Awaited, seconds: float, change: str) -> None:
         self._awaited, self._change = awaited, change

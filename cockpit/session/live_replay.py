@@ -17,8 +17,8 @@ from cockpit.session.live import LiveControls
 from cockpit.session.loop import Session
 from cockpit.session.replay import JUMP, Playback, ReplaySource
 
-# Actions of a replay that switch to the past.
-_BEGIN = (
+# Actions of a replay with which looking back starts.
+_LOOK_BACK = (
     ("back", "look back 1 s"),
     ("back_10", "look back 10 s"),
     ("back_tenth", "look back 10%"),
@@ -29,7 +29,7 @@ _BEGIN = (
 
 
 def can_look_back(session: Session) -> Session:
-    """Return the live session, whose past can be shown while it is recorded."""
+    """Enable looking back in a live session, while it is recorded, and return it."""
     session.look_back = LiveReplay(session)
     return session
 
@@ -40,7 +40,7 @@ class LiveReplay:
     def __init__(self, session: Session) -> None:
         live = session.source.controls
         assert isinstance(live, LiveControls)
-        live.look_back = tuple(self._beginning(*action) for action in _BEGIN)
+        live.look_back = tuple(self._make_action(*action) for action in _LOOK_BACK)
         self._live = live
         self._recorder = session.recorder
         self._past: _Past | None = None
@@ -68,13 +68,13 @@ class LiveReplay:
                 self._notes, self._present = past.notes, (State(), State())
                 await past.close()
 
-    def _beginning(self, name: str, label: str, prompt: str = "") -> Action:
+    def _make_action(self, name: str, label: str, prompt: str = "") -> Action:
         async def run(answer: str) -> None:
-            await self._begin(name, answer)
+            await self._look_back(name, answer)
 
         return Action(name, label, run, prompt, footer=False)
 
-    async def _begin(self, name: str, answer: str) -> None:
+    async def _look_back(self, name: str, answer: str) -> None:
         if self._recorder is None or not self._recorder.path:
             raise UsageError("looking back needs a recording; start without --no-record")
         async with self._lock:

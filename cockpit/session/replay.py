@@ -32,7 +32,7 @@ class ReplaySource:
         self.recording = recording
         self._position = max(0.0, min(start, recording.end))
         self._reached = BEGINNING
-        self._kept: list[Anchor] = []
+        self._cached: list[Anchor] = []
         self._woken = asyncio.Event()
         self._closed = False
         self._refreshed = time.monotonic()
@@ -106,7 +106,7 @@ class ReplaySource:
         """Add a note to the recording at the cursor. Raises RecordingError if it cannot be written."""
         self.recording.annotate(self._position, text.strip() or "mark")
         # Recompute the state at the cursor, with the note.
-        self._kept = [anchor for anchor in self._kept if anchor.instant < self._position]
+        self._cached = [anchor for anchor in self._cached if anchor.instant < self._position]
         self._reached = BEGINNING
         self._woken.set()
 
@@ -124,7 +124,7 @@ class ReplaySource:
             self.recording.refresh()
             # Cached states within a new page do not match its compacted ticks.
             within = range(before + 1, self.recording.packed)
-            self._kept = [anchor for anchor in self._kept if anchor.number not in within]
+            self._cached = [anchor for anchor in self._cached if anchor.number not in within]
             if self._reached.number in within:
                 self._reached = BEGINNING
             self.growing = not self.recording.ended
@@ -140,7 +140,7 @@ class ReplaySource:
         self._reached = Anchor(BEGINNING.state, number, here)
         events = [known.event for known in following]
         return EventBatch(
-            events, start.state if jumped else None, lambda count, state: self._keep(following[count - 1], state)
+            events, start.state if jumped else None, lambda count, state: self._cache(following[count - 1], state)
         )
 
     def _nearest(self, t: float) -> Anchor:
@@ -149,19 +149,19 @@ class ReplaySource:
         # Folding up to 10 s of events is faster than loading a state.
         if forwards and t - self._reached.instant < 10:
             return BEGINNING
-        kept = self.recording.anchor(t)
-        place = bisect_right(self._kept, t, key=lambda anchor: anchor.instant) - 1
-        own = self._kept[place] if place >= 0 else BEGINNING
-        return own if own.number > kept.number else kept
+        recorded = self.recording.anchor(t)
+        place = bisect_right(self._cached, t, key=lambda anchor: anchor.instant) - 1
+        cached = self._cached[place] if place >= 0 else BEGINNING
+        return cached if cached.number > recorded.number else recorded
 
-    def _keep(self, known: Known, state: State) -> None:
-        place = bisect_right(self._kept, known.number, key=lambda anchor: anchor.number)
-        before = self._kept[place - 1].number if place else 0
+    def _cache(self, known: Known, state: State) -> None:
+        place = bisect_right(self._cached, known.number, key=lambda anchor: anchor.number)
+        before = self._cached[place - 1].number if place else 0
         if known.number - before < CHECKPOINT_EVERY or self.recording.kept_near(known.number, CHECKPOINT_EVERY):
             return
-        insort(self._kept, Anchor(state, known.number, known.instant), key=lambda anchor: anchor.number)
-        if len(self._kept) > CHECKPOINTS:
-            self._kept = self._kept[::2]
+        insort(self._cached, Anchor(state, known.number, known.instant), key=lambda anchor: anchor.number)
+        if len(self._cached) > CHECKPOINTS:
+            self._cached = self._cached[::2]
 
 
 JUMP = "Jump to (5:20, 5m20s, -30s, +2m, or a time of day: 14:05)"
