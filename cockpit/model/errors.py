@@ -7,11 +7,12 @@ CockpitError
 │   └── RecordingError        a recording that cannot be written or read
 ├── OutOfReach (3)            target or host unreachable
 │   ├── TargetError           the load's target
-│   └── HostError             a watched server
-│       ├── HostKeyUnknown    its key is in no known_hosts file
-│       ├── HostKeyChanged    its key differs from the known one
-│       └── AuthRefused       it refused every key offered
-│           └── Unanswered    it may accept a passphrase or password
+│   └── HostError             a host or generator
+│       ├── NotInstalled      no cockpit on a generator, or another version
+│       ├── HostKeyUnknown    host key not in known_hosts
+│       ├── HostKeyChanged    host key differs from known_hosts
+│       └── AuthRefused       all keys refused
+│           └── Unanswered    a passphrase or password may be accepted
 ├── ChangeUndone (5)          a change that was rolled back, with the reason
 └── ChangeRefused (5)         a change that was not started
 """

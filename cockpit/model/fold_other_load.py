@@ -29,7 +29,7 @@ GENERATOR = ""
 # Lowest plausible share (%). A negative share corrects an extrapolation that was too high. Below this limit, a parent
 # has just waited for a child whose CPU time, of long ago, was not counted until then: the split is unknown.
 _LOWEST_SHARE = -100.0
-# Digits of a share (per cent).
+# Decimal places of a share (per cent).
 _DIGITS = 2
 
 

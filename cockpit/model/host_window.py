@@ -22,7 +22,7 @@ from cockpit.model.sums import MeanGroup, Names
 
 # Length (s) of the start and of the end of a window whose I/O is reported separately; at most half the window each.
 END_SECONDS = 5.0
-# Minimum seconds between two marks.
+# Minimum time between two I/O marks (s).
 MARK_EVERY = 0.25
 
 # Disk metrics that are means over requests; all others are means over time.

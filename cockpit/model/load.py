@@ -1,4 +1,4 @@
-"""The load to send, and the names under which failures are counted."""
+"""The load plan, its options, and the kinds of errors."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
-    """Pause between a response and the next request of a connection: constant `seconds`; uniform, from `seconds` to
-    `most`; or exponential with the mean `seconds`."""
+    """The pause of a connection between a response and its next request: constant `seconds`; uniform, from `seconds` to
+    `most`; or exponential with mean `seconds`."""
 
     seconds: float
     distribution: Literal["constant", "uniform", "exponential"] = "constant"

@@ -44,7 +44,7 @@ class Invalid(UsageError):
 def allowed_values(problem: str) -> str:
     """Return the allowed values as text, from msgspec's message about an invalid value."""
     if repr(METHOD) in problem:
-        return "a word in capitals, as GET or M-SEARCH"
+        return "a word in capitals, e.g. GET or M-SEARCH"
     words = _EXPECTED.sub("", problem).replace(f"<= {LONGEST}", "of seconds, at most 7 days")
     for name, meaning in _TYPES.items():
         words = words.replace(f"`{name}`", meaning)
@@ -52,14 +52,14 @@ def allowed_values(problem: str) -> str:
 
 
 def check_unique(key: str, names: Sequence[str]) -> None:
-    """Raises Invalid for a name that occurs twice."""
+    """Raises Invalid for a duplicate name."""
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise Invalid(key, f"found {twice[0]!r} twice; choose unique names")
 
 
 def check_plan(plan: LoadPlan) -> None:
-    """Raises Invalid for a value out of its limits, and for options that contradict each other."""
+    """Raises Invalid for a value outside its limits, and for options that cannot be combined."""
     for option in LOAD_OPTIONS.values():
         _check_value(f"load.{option.name}", getattr(plan, option.name), option.limits)
     for stage in plan.stages:
@@ -137,7 +137,7 @@ def _check_stage(stage: Stage) -> None:
 
 
 def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
-    """Yield each key that contradicts another, with the problem."""
+    """Yield the key and the problem of each option that cannot be combined with another."""
     ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
     if plan.stages and ends:
         yield "load", f"stages cannot be combined with {' and '.join(ends)}; use stages alone"

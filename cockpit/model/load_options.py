@@ -9,7 +9,7 @@ from msgspec import Meta
 
 # The longest duration (s): 7 days.
 LONGEST = 7 * 86400.0
-# A request method, as GET or M-SEARCH.
+# A request method, e.g. GET or M-SEARCH.
 METHOD = r"^[A-Z]+(-[A-Z]+)*$"
 
 

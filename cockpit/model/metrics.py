@@ -20,7 +20,7 @@ from cockpit.model.state import Segment, State
 from cockpit.servers.registry import STATUS_PAGES
 
 LATENCIES = ("service", "response", "connect", "first_byte")
-# Latencies that tables show.
+# Latency statistics in tables.
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
@@ -298,7 +298,7 @@ def is_host_metric(name: str) -> bool:
 
 
 def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
-    """Return a host's means over a window, and its memory and processes; metrics without data are left out.
+    """Return the metrics of a host over a window; metrics without data are left out.
 
     `cpu.other`: programs other than the watched processes and cockpit. `memory.X`: at the end, `memory.start.X`: at the
     start, `memory.mean.X`: mean; bytes. `GROUP.before.X` and `GROUP.after.X`: idle host before and after the run.

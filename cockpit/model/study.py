@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.model.event import Event
 from cockpit.model.load import REDACTED, LoadPlan, PathList, url_without_password
 
-# The name of the variant that repeats the first one.
+# Name of the variant that repeats the first variant.
 CONTROL = "A/A control"
 # The significance levels of the sequential test are calibrated up to this number of rounds.
 MOST_ROUNDS = 50
