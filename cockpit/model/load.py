@@ -291,11 +291,11 @@ seed of random arrivals (default 1)
 # max_in_flight: positive --max-in-flight N
 open load: maximum in flight (default 8192); further arrivals are queued and counted
 # requests: amount -n --requests N
-number of requests, exact: 10000, or a text such as `10k`; with `duration` the load ends with whichever comes first
+exact number of requests: 10000, or text such as `10k`; with `duration` a run ends at whichever comes first
 requests, exact, e.g. 200, 10k, 1m
 # duration: seconds -z --duration T
 duration of a run (default 10 s)
-duration, e.g. 10s, 3m, 1h (default 10s); with -n the run ends with whichever comes first
+duration, e.g. 10s, 3m, 1h (default 10s); with -n a run ends at whichever comes first
 # warmup: wait --warmup T
 load before the measurement, not counted (default 0)
 # extend: wait --extend T
@@ -306,7 +306,7 @@ open a new connection for each request
 # requests_per_connection: positive --requests-per-connection N
 open a new connection after this number of requests
 # cookies: switch --cookies
-true: closed load: each connection is a user who keeps the cookies of its responses (default false)
+true: each connection of closed load is a user that keeps the cookies of its responses (default false)
 each connection of closed load keeps the cookies of its responses
 # sockets_per_user: positive --sockets-per-user N
 connections that share the cookies of a user (default 1)
