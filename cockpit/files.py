@@ -1,4 +1,4 @@
-"""Files written in one step, whole or not at all, and files read up to a limit."""
+"""Atomic writes, and reads up to a limit."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import IO
 
 
 def open_new(path: Path, flags: int = 0) -> int:
-    """A descriptor to write a file of ours; a symbolic link in its place is refused. Raises OSError."""
+    """Open a private file (mode 0600) for writing and return its descriptor; symbolic links are refused. Raises
+    OSError."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flags, 0o600)
 
 
 @contextmanager
 def atomic_write(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """Yield a file that replaces `path` once it is complete and on the disk; a symbolic link there is replaced too.
+    """Yield a file that replaces `path` once it is complete and on the disk; a symbolic link is replaced too.
 
-    It gets `mode`, else that of the replaced file, else the umask's. Raises OSError.
+    Its mode is `mode`; None: the mode of the replaced file, else the default of the umask. Raises OSError.
     """
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
     try:
@@ -37,14 +38,14 @@ def atomic_write(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only the user can read, atomically, in a folder that is made if needed. Raises OSError."""
+    """Write a file that only the user can read, atomically; create its folder if needed. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with atomic_write(path, 0o600) as file:
         file.write(content)
 
 
 def _sync(folder: Path) -> None:
-    """Write the folder's entries to the disk."""
+    """Flush the folder's entries to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -61,7 +62,7 @@ def _mode(path: Path) -> int:
 
 
 def read_bounded(path: Path, most: int) -> bytes:
-    """The content of a file of at most `most` bytes. Raises OSError, EFBIG for a larger one."""
+    """Return the content of a file of at most `most` bytes. Raises OSError; EFBIG if the file is larger."""
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:

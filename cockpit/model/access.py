@@ -1,4 +1,4 @@
-"""Rates of an access log: requests by status, errors, hit ratio of the cache. Pure."""
+"""Rates of an access log: requests by status, errors, cache hit ratio. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACCESS_METRICS = (*_REQUESTS, *_HIT_RATIO)
 
 
 class AccessRates(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines and statuses per second, the hit ratio (0 to 1; None: no lookup logged), and the logged durations."""
+    """Lines/s, responses/s by status, cache hit ratio (0 to 1; None: no lookup logged) and logged response times."""
 
     lines: float
     statuses: Mapping[int, float]
@@ -26,29 +26,32 @@ class AccessRates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rates(counts: Sequence[AccessCounts]) -> AccessRates | None:
-    """The rates over some seconds of a log; None without any."""
-    seconds = sum(one.seconds for one in counts)
+    """Return the rates over a time range of a log; None if `counts` is empty."""
+    seconds = sum(part.seconds for part in counts)
     if seconds <= 0:
         return None
     statuses: Counter[int] = Counter()
-    for one in counts:
-        statuses.update(one.statuses)
-    lookups = sum(one.lookups for one in counts)
+    for part in counts:
+        statuses.update(part.statuses)
+    lookups = sum(part.lookups for part in counts)
     return AccessRates(
-        lines=sum(one.lines for one in counts) / seconds,
+        lines=sum(part.lines for part in counts) / seconds,
         statuses={status: number / seconds for status, number in sorted(statuses.items())},
-        hit_ratio=sum(one.hits for one in counts) / lookups if lookups else None,
-        latency=Histogram.merged(one.latency for one in counts),
+        hit_ratio=sum(part.hits for part in counts) / lookups if lookups else None,
+        latency=Histogram.merged(part.latency for part in counts),
     )
 
 
 def is_access_log(counts: Sequence[AccessCounts]) -> bool:
-    """Whether a line of it was read as a request, or none was printed: of other tails only busy ones have counts."""
-    return any(one.statuses for one in counts) or (bool(counts) and not any(one.lines for one in counts))
+    """Return whether the tail is an access log: a line was parsed as a request, or there are counts without lines.
+
+    Other tails have counts only for seconds in which they print.
+    """
+    return any(part.statuses for part in counts) or (bool(counts) and not any(part.lines for part in counts))
 
 
 def means(counts: AccessCounts) -> Iterator[MeanGroup]:
-    """Requests and responses with status 500 and above per second, and the hit ratio in per cent, for a window."""
+    """Yield requests/s, responses/s with status 500 or higher, and the cache hit ratio (%), for a host's window."""
     if counts.seconds <= 0:
         return
     requests = sum(counts.statuses.values())

@@ -1,4 +1,4 @@
-"""A search for better settings: its events, and its progress."""
+"""Search for better settings: events and progress."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cockpit.model.event import Event
 
 
 class SearchedKnob(msgspec.Struct, frozen=True):
-    """A knob and the values that a search may give it. `ordered` of them, the first ones, increase; the others are
-    apart, as a choice or a special value. `cost` is what a change takes, as Cost."""
+    """A knob with the values that a search may try. The first `ordered` values increase; the others have no order,
+    e.g. a choice or a special value. `cost` of a change: see Cost."""
 
     knob: str
     values: tuple[str, ...]
@@ -20,10 +20,11 @@ class SearchedKnob(msgspec.Struct, frozen=True):
 
 
 class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is searched: the largest (or least) `metric` that meets the `constraints`, thresholds as they are written.
+    """The objective and the limits of a search: maximize (or minimize) `metric` subject to `constraints`, which are
+    threshold expressions.
 
-    It takes at most `budget` seconds, the proof included; an evaluation has at least `seconds` of load that counts.
-    With the same `seed` the same points are tried first. Only a difference of more than `margin` (a share) matters.
+    `budget`: maximum duration (s), confirming rounds included; `seconds`: minimum measured load per evaluation (s).
+    `seed` determines the initial points. `margin`: smallest difference that matters (share).
     """
 
     metric: str
@@ -37,25 +38,26 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AutopilotBegun(Event, frozen=True, tag="autopilot_begun"):
-    """A search begins from the `original` values, by knob. `limits` are the findings of the diagnosis."""
+    """A search starts from the `original` values, by knob. `limits`: findings of the diagnosis."""
 
     plan: SearchPlan
     original: dict[str, str]
     limits: tuple[str, ...] = ()
 
 
-# original: the values of the start, measured again; spread: one of the first points, far apart; search: the most
-# promising one; race: one of the best, measured again.
+# original: initial values, measured again; spread: space-filling initial point; search: most promising point; race: one
+# of the best points, measured again.
 Purpose = Literal["original", "spread", "search", "race"]
-# measured: a whole run; broken: stopped, as a constraint was broken badly; failed: not active, or without a result.
+# measured: complete run; broken: stopped early because it clearly failed a constraint; failed: values not active, or no
+# result.
 TrialOutcome = Literal["measured", "broken", "failed"]
 
 
 class AutopilotTrial(Event, frozen=True, tag="autopilot_trial"):
-    """An evaluation is over: these `values` were measured by `run` of the session (0: by none).
+    """An evaluation ended: run `run` of the session measured `values` (0: no run).
 
-    `metric` is that of the plan, `margins` by how much each constraint holds (see search.margin_of). `expected` is how
-    much more of the metric (a share) the next one is expected to bring; None: unknown. `detail`: why it has no result.
+    `metric`: value of the plan's metric; `margins`: distance from each constraint's limit (see search.margin_of).
+    `expected`: expected improvement by the next evaluation (share); None: unknown. `detail`: why there is no result.
     """
 
     number: int
@@ -69,13 +71,13 @@ class AutopilotTrial(Event, frozen=True, tag="autopilot_trial"):
     detail: str = ""
 
 
-# better: proved; nothing: no better settings were found, or the proof did not confirm them.
+# better: confirmed by rounds; nothing: no better settings found, or rounds did not confirm them.
 AutopilotOutcome = Literal["better", "nothing", "stopped", "failed"]
 
 
 class AutopilotEnded(Event, frozen=True, tag="autopilot_ended"):
-    """A search is over, after `seconds`. `values` are the proposed ones, proved by the rounds of this `number` (0: none
-    were run); `applied`: they are active, else the original ones. `detail` is why it ended so."""
+    """A search ended after `seconds`. `values`: proposed values; `rounds`: number of the rounds that tested them (0: no
+    rounds); `applied`: the proposed values are active, else the original values. `detail`: reason for the outcome."""
 
     outcome: AutopilotOutcome
     seconds: float = 0.0

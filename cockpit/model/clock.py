@@ -1,4 +1,4 @@
-"""The one clock: seconds of the monotonic clock since the session began."""
+"""The session clock: monotonic seconds since the session started."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class Clock:
-    """`now()` in seconds since this clock was made; `wall` is the epoch time of that instant."""
+    """A clock that starts at 0 when it is created; `wall` is the epoch time (s) of that instant."""
 
     def __init__(self) -> None:
         self.origin = time.monotonic()
@@ -16,5 +16,5 @@ class Clock:
         return time.monotonic() - self.origin
 
     def at(self, monotonic: float) -> float:
-        """Session time of a reading of time.monotonic(), which all processes of one machine share."""
+        """Convert a reading of time.monotonic(), which all processes of a machine share, to session time."""
         return monotonic - self.origin

@@ -1,4 +1,4 @@
-"""Counts and latencies of load, and their sums."""
+"""Counts and latencies of load, and how they add up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The requests of one name of a mix; the fields are as in LoadCounts."""
+    """Counts of the requests with one name in a mix; fields as in LoadCounts."""
 
     sent: int = 0
     completed: int = 0
@@ -25,26 +25,27 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
-    """Counts and latencies of load over some time.
+    """Counts and latencies of load over a time range.
 
-    `sent` requests were begun; `completed` responses were read completely; `errors` by kind (a timeout is one);
-    `abandoned` requests were in flight at the end of the run and count neither as completed nor as errors.
-    `unexpected` responses were complete and differed from the expectation, by kind; `varied` ones had another length
-    than the first of their kind, which is no failure. `body_bytes` leaves out heads and framing.
+    `sent`: requests started; `completed`: complete responses; `errors`: failed requests by kind, timeouts included;
+    `abandoned`: requests in flight at the end of the run, neither completed nor errors. `unexpected`: complete
+    responses that differ from the expectation, by kind; `varied`: responses of another length than the first response
+    from the same resource, which is no failure. `body_bytes` excludes heads and framing.
 
-    `queued` arrivals were due, found `max_in_flight` requests in flight and were queued; they are among `sent` once
-    they are sent. `unsent` ones were still queued at the end of the run, or of the warm-up (those are then sent, and
-    counted nowhere). `dropped` arrivals found a million others queued in their worker, and were never sent.
-    `reconnects` counts kept connections lost between two responses. `retries` counts idempotent requests sent a second
-    time because a kept connection was lost before a byte of the response: the server may have received `sent` and
-    `retries` together. `unclosed` connections were closed by the client after the server had announced to close them.
-    `redirect` is the Location of the first redirect that was not expected, as the server sent it.
+    `queued`: arrivals that were due while `max_in_flight` requests were in flight; they count as `sent` once sent.
+    `unsent`: arrivals still queued at the end of the run, or of the warm-up (then they are sent and not counted
+    elsewhere). `dropped`: arrivals never sent because their worker's queue was full (1 million).
 
-    `connect` is per connection, `tls` per handshake, `first_byte` and `service` per request: from its first byte sent
-    (or its connect begun) to its last byte read; a timeout is in `service` and `response` with the time at which it was
-    given up. `response` is from the intended send; empty under closed load, where it is the service time. `lag` is how
-    late the worker started requests that were due or, of queued ones, that had room, in buckets of 6%. `cpu` is CPU
-    seconds.
+    `reconnects`: keep-alive connections lost between two responses. `retries`: idempotent requests sent again because a
+    keep-alive connection was lost before the first byte of the response: the server may have received up to `sent` +
+    `retries` requests. `unclosed`: connections that the server had announced to close and the client closed.
+    `redirect`: Location of the first unexpected redirect, as sent by the server.
+
+    `connect`: per connection; `tls`: per handshake; `first_byte` and `service`: per request, from its first byte sent
+    (or the start of its connect) to the first and the last byte of the response. `response`: from the intended send;
+    empty under closed load, where it equals the service time. A timeout counts in `service` and `response` with the
+    time until it was given up. `lag`: delay of the worker in starting due requests (queued requests: since there was
+    room in flight), in buckets of 6%. `cpu`: CPU seconds.
     """
 
     abandoned: int = 0
@@ -68,13 +69,14 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Counts(LoadCounts, frozen=True, kw_only=True):
-    """Ticks added up over workers and time. `refused` are responses of 400 and above if the plan expects nothing."""
+    """Sum of ticks over workers and time. `refused`: responses with status 400 or higher to requests without an
+    expectation."""
 
     refused: int = 0
 
     @property
     def failed(self) -> int:
-        """Return the failed requests: without a complete response, or with an unexpected one."""
+        """The number of failed requests: without a complete response, or with an unexpected or refused response."""
         return sum(self.errors.values()) + sum(self.unexpected.values()) + self.refused
 
     @property
@@ -83,7 +85,7 @@ class Counts(LoadCounts, frozen=True, kw_only=True):
 
     @property
     def latency(self) -> Histogram:
-        """Response time: from the intended send; under closed load that is the service time."""
+        """Response time since the intended send; the service time under closed load."""
         return self.response if self.response.count else self.service
 
     @property
@@ -92,12 +94,12 @@ class Counts(LoadCounts, frozen=True, kw_only=True):
 
 
 def add(left: T, right: T) -> T:
-    """Return the sum, field by field; of two texts the first."""
+    """Return the sum, field by field; of two texts the first non-empty one."""
     return replace(left, **sums(left, right))
 
 
 def sums(left: Any, right: Any) -> dict[str, Any]:
-    """Return the fields of `left` to which `right` adds anything."""
+    """Return the sums of the fields that are not empty in `right`."""
     return {name: _sum(getattr(left, name), value) for name, value in asdict(right).items() if value}
 
 
@@ -112,5 +114,6 @@ def _sum(left: Any, right: Any) -> Any:
 
 
 def total(*seconds: float) -> float:
-    """Return the sum to a nanosecond: the same in any order of ticks, so that a recording folds to the live state."""
+    """Return the sum rounded to nanoseconds: independent of the order of ticks, so that a recording folds to the live
+    state."""
     return round(sum(seconds), 9)

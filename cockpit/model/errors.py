@@ -7,18 +7,19 @@ CockpitError
 │   └── RecordingError        a recording that cannot be written or read
 ├── OutOfReach (3)            target or host unreachable
 │   ├── TargetError           the load's target
-│   └── HostError             a watched server
-│       ├── HostKeyUnknown    its key is in no known_hosts file
-│       ├── HostKeyChanged    its key differs from the known one
-│       └── AuthRefused       it refused every key offered
-│           └── Unanswered    it may accept a passphrase or password
+│   └── HostError             a host or generator
+│       ├── NotInstalled      no cockpit on a generator, or another version
+│       ├── HostKeyUnknown    host key not in known_hosts
+│       ├── HostKeyChanged    host key differs from known_hosts
+│       └── AuthRefused       all keys refused
+│           └── Unanswered    a passphrase or password may be accepted
 ├── ChangeUndone (5)          a change that was rolled back, with the reason
 └── ChangeRefused (5)         a change that was not started
 """
 
 
 class CockpitError(Exception):
-    """One line: `subject: problem`, or the problem alone. `exit_code` is the exit code of the process."""
+    """A one-line error: `subject: problem`, or the problem alone. `exit_code`: exit code of the process."""
 
     exit_code = 1
 
@@ -32,7 +33,7 @@ class CockpitError(Exception):
 
     @property
     def problem(self) -> str:
-        """The line without its subject, for a place that names it already."""
+        """The message without the subject, for places that show the subject themselves."""
         return str(self.args[0])
 
     def __str__(self) -> str:
@@ -69,7 +70,7 @@ class HostError(OutOfReach):
 
 
 class NotInstalled(HostError):
-    """A generator lacks cockpit, or has another version of it."""
+    """Cockpit is missing on a generator, or its version differs."""
 
 
 class HostKeyUnknown(HostError):

@@ -1,6 +1,6 @@
-"""Everything that can happen in a session. `t` is seconds on the cockpit's monotonic clock since it began.
+"""The events of a session. `t` is seconds on the cockpit's monotonic clock since the session started.
 
-Events carry raw deltas and counters; rates, percentages and percentiles are made by `fold` alone.
+Events carry raw deltas and counters; only `fold` computes rates, percentages and percentiles.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from cockpit.model.study import StudyEvent
 
 
 class SessionStarted(Event, frozen=True, tag="session_started"):
-    """First of all. `wall` is the only wall-clock time (epoch seconds) a session takes from the cockpit's machine.
-
-    `boot` is the boot id of that machine's kernel, as in HostFacts."""
+    """The first event. `wall`: epoch seconds, the only wall-clock time that a session takes from the cockpit's machine;
+    `boot`: boot id of that machine's kernel, as in HostFacts."""
 
     wall: float
     version: str
@@ -39,13 +38,12 @@ class SessionStarted(Event, frozen=True, tag="session_started"):
 
 
 class SessionEnded(Event, frozen=True, tag="session_ended"):
-    """Last of all; a recording without it was cut short."""
+    """The last event; a recording without it was cut short."""
 
 
 class RunStarted(Event, frozen=True, tag="run_started"):
-    """Load begins. `run` counts from 1; `addresses` are what the target's name resolved to. `machines` are the
-    generators by worker; () if all workers run on the cockpit's machine. `totals`: the run was imported from a
-    summary."""
+    """A run starts. `run` counts from 1; `addresses`: resolved addresses of the target. `machines`: the generator of
+    each worker; (): all workers run on the cockpit's machine. `totals`: set if the run was imported from a summary."""
 
     run: int
     plan: LoadPlan
@@ -56,13 +54,13 @@ class RunStarted(Event, frozen=True, tag="run_started"):
 
 
 class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):
-    """The load of one worker between `start` and `t`; counts are of this interval alone.
+    """The load of one worker between `start` and `t`; counts cover this interval only.
 
-    `connections` are open at `t`; `in_flight` requests have no complete response yet, the oldest of them is `oldest` s
-    old. `silence` is the time (s) since the last tick with a complete response, or since the start of the run.
-    `cpu_wait` are the seconds in which the worker was ready to run and others had the CPU (0 if the system does not
-    count them), `pause` the longest time (s) between two iterations of its loop. `stage` is the load level; a tick is
-    within one. `warmup` ticks are shown and not counted.
+    `connections`: open connections at `t`; `in_flight`: requests without a complete response at `t`; `oldest`: age of
+    the oldest (s). `silence`: time (s) since the last tick with a complete response, or since the start of the run.
+    `cpu_wait`: seconds in which the worker was runnable and waited for a CPU (0 if the system does not count them);
+    `pause`: longest time (s) between two iterations of its event loop. `stage`: the load level, one per tick. `warmup`
+    ticks are shown but not counted.
     """
 
     t: float
@@ -80,7 +78,7 @@ class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):
 
 
 class LoadAdjusted(Event, frozen=True, tag="load_adjusted"):
-    """The user changed the load of a run in flight; the workers follow within a tick or two."""
+    """The user changed the load of the active run; the workers follow within one or two ticks."""
 
     run: int
     concurrency: int | None = None
@@ -91,10 +89,10 @@ Awaited = Literal["baseline", "verdict", "rounds"]
 
 
 class RunExtended(Event, frozen=True, tag="run_extended"):
-    """The end that the plan gives a run, by time or by count, does not take effect before `until` (session time, s).
+    """The planned end of a run, by time or count, is postponed to `until` (session time, s) at the earliest.
 
-    Awaited are enough seconds before a change, the verdict on the change with letter `change` ("": not begun), or
-    rounds. `until` not after `t`: nothing is awaited, and the end of the plan takes effect.
+    `awaited`: `baseline`: more seconds before a change; `verdict`: the verdict on the change with letter `change` ("":
+    not started yet); `rounds`. If `until` is not after `t`, the extension is over and the run ends as planned.
     """
 
     run: int
@@ -104,7 +102,7 @@ class RunExtended(Event, frozen=True, tag="run_extended"):
 
 
 class RunEnded(Event, frozen=True, tag="run_ended"):
-    """Load is over. `completed`: the plan was carried out; `stopped`: the user stopped it; `failed`: see detail."""
+    """A run ended. `completed`: as planned; `stopped`: by the user; `failed`: see `detail`."""
 
     run: int
     reason: Literal["completed", "stopped", "failed"]
@@ -115,8 +113,8 @@ HostCondition = Literal["connecting", "asking", "up", "slow", "lost", "refused"]
 
 
 class HostChanged(Event, frozen=True, tag="host_changed"):
-    """A host's condition. `asking`: it waits for a person's answer. `slow`: the host is connected and the probe's
-    answer is overdue. `lost` is soon tried again, `refused` (key, permission) now and then."""
+    """The condition of a host. `asking`: waiting for an answer of the user, e.g. a password. `slow`: connected, but the
+    probe's response is overdue. `lost`: reconnects soon; `refused` (key, permission): reconnects at long intervals."""
 
     host: str
     condition: HostCondition
@@ -125,9 +123,9 @@ class HostChanged(Event, frozen=True, tag="host_changed"):
 
 
 class HostSample(Event, frozen=True, tag="host_sample"):
-    """A reading, placed at the instant the host took it, within the `round_trip` (s) of question and answer.
+    """A reading of a host, timestamped with the instant at which the host took it, to within the `round_trip` (s).
 
-    `interval` (s) is the active pace, longer than the configured one where the line is slow; 0: unknown.
+    `interval` (s): current sampling interval, longer than configured on a slow connection; 0: unknown.
     """
 
     host: str
@@ -137,10 +135,10 @@ class HostSample(Event, frozen=True, tag="host_sample"):
 
 
 class TailText(Event, frozen=True, tag="tail_text"):
-    """Lines that a tail of a host has printed, as a terminal has them but not neutralised, without their ends.
+    """Lines printed by a tail of a host: as a terminal shows them, but not neutralised, without line ends.
 
-    `tail` is its place in the host's configuration; `skipped` lines before these came faster than they can be kept.
-    `continues`: the first replaces the last line before, which was not finished."""
+    `tail`: index in the host's configuration; `skipped`: lines before these that arrived too fast to be kept.
+    `continues`: the first line replaces the previous line, which was incomplete."""
 
     host: str
     tail: int
@@ -150,7 +148,7 @@ class TailText(Event, frozen=True, tag="tail_text"):
 
 
 class TailChanged(Event, frozen=True, tag="tail_changed"):
-    """A tail runs, or has ended; `detail` is its exit status and last words. It is started again by itself."""
+    """A tail started or ended; `detail`: exit status and last output. It is restarted automatically."""
 
     host: str
     tail: int
@@ -159,11 +157,11 @@ class TailChanged(Event, frozen=True, tag="tail_changed"):
 
 
 class AccessCounts(Event, frozen=True, tag="access_counts"):
-    """Requests that an access log, followed by a tail of a host, got in the `seconds` before `t`, by their `statuses`.
+    """Requests appended to an access log, which a tail of a host follows, in the `seconds` before `t`, by status.
 
-    `lines` are all lines, also those of an unknown format. `hits` of `lookups` were answered from the server's cache;
-    `latency` has the durations that the log states. `late`: the log grew faster than it was read, so these are of older
-    seconds. `tail` is its place in the host's configuration."""
+    `lines`: all lines, those in an unknown format included. `hits`: `lookups` that the server's cache answered;
+    `latency`: logged response times. `late`: the log grew faster than it was read, so that the requests are older than
+    that. `tail`: index in the host's configuration."""
 
     host: str
     tail: int
@@ -177,8 +175,8 @@ class AccessCounts(Event, frozen=True, tag="access_counts"):
 
 
 class StatusRead(Event, frozen=True, tag="status_read"):
-    """A reading of a status page: counters and gauges by the page's own names, in its own units. `page` is its place in
-    the host's configuration. `detail` says why it could not be read. `text` is what is no number (the scoreboard)."""
+    """A reading of a status page: counters and gauges with the page's names and units. `page`: index in the host's
+    configuration. `text`: values that are not numeric (the scoreboard). `detail`: why it could not be read."""
 
     host: str
     page: int
@@ -188,7 +186,7 @@ class StatusRead(Event, frozen=True, tag="status_read"):
 
 
 class KnobRead(Event, frozen=True, tag="knob_read"):
-    """A knob's value as the host has it; None: not set there. `detail` says why it could not be read."""
+    """The value of a knob on its host; None: not set there. `detail`: why it could not be read."""
 
     knob: str
     host: str
@@ -197,11 +195,11 @@ class KnobRead(Event, frozen=True, tag="knob_read"):
 
 
 class ChangeBegun(Event, frozen=True, tag="change_begun"):
-    """A change was requested. `change` is its letter; `undoes` the letter of the change that it undoes.
+    """A change starts. `change`: its letter; `undoes`: the letter of the change that it undoes.
 
-    `diff` is what is going to be written, as `diff -u` prints it; `cost` what it costs (see Cost), `who` requested it.
-    `inactive` are the knobs whose value it writes without making it active. `trial`: it is made only
-    to be measured, and its undo is planned.
+    `diff`: the planned file changes, as `diff -u` prints them; `cost`: see Cost; `who`: the user who requested it.
+    `inactive`: knobs whose values are written without becoming active. `trial`: made only for a measurement and undone
+    after it.
     """
 
     change: str
@@ -219,11 +217,11 @@ Stage = Literal["armed", "written", "tested", "reloaded", "active", "not yet act
 
 
 class ChangeStage(Event, frozen=True, tag="change_stage"):
-    """How far a change has come. `armed`: from here on the host undoes it by itself unless it is confirmed.
+    """A change reached a stage. `armed`: from now on the host rolls it back unless it is confirmed.
 
-    `active`: the server works by it; `not yet active`: all is written, and the server has not read it. `seconds` is
-    then how long it waits for a person to confirm it; None: it does not. `undoing`: from here on the host rolls
-    everything back.
+    `active`: the server uses the new values; `not yet active`: everything is written, but the server has not read it.
+    `seconds`: with these two stages, the time the user has to confirm the change (s); None: no confirmation needed.
+    `undoing`: the host starts to roll everything back.
     """
 
     change: str
@@ -235,8 +233,8 @@ ChangeOutcome = Literal["applied", "written", "rolled back", "failed"]
 
 
 class ChangeEnded(Event, frozen=True, tag="change_ended"):
-    """`applied`: active from `t` on, but for its `inactive` values; `written`: none of its values is active yet;
-    `rolled back`: it failed and the host is as before; `failed`: inspect the host."""
+    """A change ended. `applied`: active from `t` on, except for its `inactive` values; `written`: none of its values is
+    active yet; `rolled back`: the host is as before; `failed`: state of the host unknown, inspect it."""
 
     change: str
     outcome: ChangeOutcome
@@ -244,7 +242,7 @@ class ChangeEnded(Event, frozen=True, tag="change_ended"):
 
 
 class ActionBegun(Event, frozen=True, tag="action_begun"):
-    """A host runs the commands of an action. `number` counts the actions of the session from 1."""
+    """A host starts the commands of an action. `number` counts the actions of the session from 1."""
 
     number: int
     action: str
@@ -253,7 +251,7 @@ class ActionBegun(Event, frozen=True, tag="action_begun"):
 
 
 class ActionEnded(Event, frozen=True, tag="action_ended"):
-    """`done` of its runs ended well; `detail` says why not all of them did."""
+    """An action ended. `done`: number of successful runs; `detail`: the reason if a run failed."""
 
     number: int
     done: int
@@ -264,13 +262,13 @@ Side = Literal["before", "after"]
 
 
 class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
-    """Rounds begin in run `run`: each round holds both settings once, each after its own set-up.
+    """Rounds start in run `run`: each round measures both sides once, each after its own set-up.
 
-    `settings` are the settings compared, old (before) and new (after); `change` is the letter of the change that made
-    the new ones active, "" for values that were not active yet. `active` is the side that was active at the start, and
-    is again if the rounds are interrupted. `first` is the side that each round of the budget begins with, drawn with
-    `seed`. A window takes `seconds`; `longest` is the most seconds that all rounds take. `detectable` is the smallest
-    change of the headline (share) that was announced to be found with a probability of 80%; None: unknown.
+    `settings`: the compared settings, old (before) and new (after); `change`: the letter of the change that made the
+    new values active, "": they were not active. `active`: the side that is active at the start, and again if the rounds
+    are interrupted. `first`: the first side of each round of the budget, drawn with `seed`. `seconds`: length of a
+    window; `longest`: maximum duration of all rounds (s). `detectable`: announced minimum detectable effect on the
+    headline metric (share, power 80%); None: unknown.
     """
 
     number: int
@@ -287,7 +285,7 @@ class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
 
 
 class RoundWindow(Event, frozen=True, tag="round_window"):
-    """A window of rounds `number` begins, its set-up done: in `round` (from 1), `side` is measured until `until`."""
+    """A window of rounds `number` starts after its set-up: in `round` (from 1), `side` is measured until `until`."""
 
     number: int
     round: int
@@ -296,7 +294,7 @@ class RoundWindow(Event, frozen=True, tag="round_window"):
 
 
 class RoundWindowEnded(Event, frozen=True, tag="round_window_ended"):
-    """The window of rounds `number` that began last has its full length."""
+    """The last window of rounds `number` reached its full length."""
 
     number: int
 
@@ -305,10 +303,10 @@ RoundsOutcome = Literal["verdict", "budget", "stopped", "load ended", "failed"]
 
 
 class RoundsEnded(Event, frozen=True, tag="rounds_ended"):
-    """Rounds are over, and the settings of `active` are active.
+    """Rounds ended; the settings of side `active` are active.
 
     `verdict`: the sequential test concluded, or the rounds are invalid; `budget`: all rounds were run; `stopped` by
-    the user, `load ended`, `failed` (see detail): the side that was active at the start is active again.
+    the user, `load ended`, `failed` (see `detail`): the side that was active at the start is active again.
     """
 
     number: int
@@ -318,7 +316,7 @@ class RoundsEnded(Event, frozen=True, tag="rounds_ended"):
 
 
 class Note(Event, frozen=True, tag="note"):
-    """A note of a person at an instant."""
+    """A user's note at an instant."""
 
     text: str
 
@@ -359,15 +357,15 @@ _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent, dec_ho
 
 
 def encode(event: AnyEvent) -> bytes:
-    """One event as one line of JSON, without the line's end."""
+    """Encode an event as one line of JSON, without a newline."""
     return _encoder.encode(event)
 
 
 def decode(line: bytes | str) -> AnyEvent:
-    """The inverse of `encode`. Raises msgspec.MsgspecError when it is not an event."""
+    """Decode a line written by `encode`. Raises msgspec.MsgspecError if it is not an event."""
     return _decoder.decode(line)
 
 
 def kind(event: AnyEvent) -> str:
-    """The event's name on the wire, as in `tick`."""
+    """Return the name of the event in JSON, e.g. `tick`."""
     return str(event.__struct_config__.tag)

@@ -35,7 +35,7 @@ def fold(state: State, event: ev.AnyEvent) -> State:
 
 
 def fold_all(events: Iterable[ev.AnyEvent], state: State | None = None) -> State:
-    """The state after all `events`, from `state` or from the beginning."""
+    """Return the state after all `events`, starting from `state` or from the empty state."""
     current = state or State()
     for event in events:
         current = fold(current, event)
@@ -79,7 +79,7 @@ def _change_begun(state: State, event: ev.ChangeBegun) -> State:
 
 
 def _change_stage(state: State, event: ev.ChangeStage) -> State:
-    at = _place_of(state, event.change)
+    at = _index_of(state, event.change)
     if at is None:
         return state
     known = state.changes[at]
@@ -94,7 +94,7 @@ def _active(change: Change) -> tuple[Setting, ...]:
 
 
 def _change_ended(state: State, event: ev.ChangeEnded) -> State:
-    at = _place_of(state, event.change)
+    at = _index_of(state, event.change)
     if at is None:
         return state
     known = state.changes[at]
@@ -126,8 +126,8 @@ def _written(state: State, change: Change) -> State:
     return replace(state, knobs={**state.knobs, **values})
 
 
-def _place_of(state: State, letter: str) -> int | None:
-    return next((place for place, change in enumerate(state.changes) if change.letter == letter), None)
+def _index_of(state: State, letter: str) -> int | None:
+    return next((at for at, change in enumerate(state.changes) if change.letter == letter), None)
 
 
 def _with_change(state: State, at: int, change: Change) -> State:
@@ -135,14 +135,14 @@ def _with_change(state: State, at: int, change: Change) -> State:
 
 
 def _became_active(state: State, change: Change, settings: tuple[Setting, ...], t: float) -> State:
-    """Set the values that count from `t` on; a running run continues in a new segment."""
+    """Set the values that are active from `t` on; the active run continues in a new segment."""
     values = {
         setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=True)
         for setting in settings
         if setting.knob in state.knobs
     }
     state = replace(state, knobs={**state.knobs, **values})
-    # What is measured has rows, not the set-ups between.
+    # A trial change starts no segment: the measurement made with it does.
     return state if change.trial else split_segment(state, replace(change, ended=t))
 
 
@@ -164,7 +164,7 @@ def _action_ended(state: State, event: ev.ActionEnded) -> State:
 
 
 def _activated(state: State, action: str, t: float) -> State:
-    """The values that were written and wait for this action are active from `t` on."""
+    """Mark the written values that this action activates as active from `t` on."""
     waiting = {name for name, known in state.knobs.items() if not known.active and known.knob.action == action}
     newest: Change | None = None
     for at, change in enumerate(state.changes):

@@ -1,4 +1,4 @@
-"""The part of fold that follows the machines that load comes from."""
+"""The part of fold for load generators: their clocks, losses and seconds of load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def generator_lost(state: State, event: ge.GeneratorLost) -> State:
 
 
 def generator_tick(state: State, tick: ev.Tick) -> State:
-    """Count a tick into the second of its generator."""
+    """Add a tick to the current second of its generator."""
     if tick.worker >= len(state.machines):
         return state
     known = _known(state, state.machines[tick.worker])

@@ -15,9 +15,9 @@ from cockpit.model.parents import mark_restarts
 from cockpit.model.series import Deferred, replaced
 from cockpit.model.state import Marker, Segment, State, mark, with_host, with_last_segment
 
-# Seconds after a run within which the metrics of the idle host are kept; the last ones count.
+# Seconds after a run in which the metrics of the idle host are updated; the last sample counts.
 IDLE_AFTER = 5.0
-# Seconds by which a sample's instant may be off.
+# Maximum error of a sample's timestamp (s).
 _UPTIME_SLACK = 1.0
 
 
@@ -47,7 +47,7 @@ def host_sample(state: State, event: ev.HostSample) -> State:
     before = host.sample
     same_boot = before is not None and _continues(before, event)
     step = step_between(before.reading, event.reading, host.facts) if before and same_boot else None
-    # Do not draw the mean over a time in which the host was lost.
+    # After a gap the mean would cover the time in which the host was lost: leave it out of the charts.
     recent = None if host.gap else step
     claimed = claimed_cpu(host, event, step)
     claims = claims_at(state, claimed, event)
@@ -83,9 +83,9 @@ def with_rows(host: HostState, before: HostReading | None, step: ReadingStep | N
 
 
 def restored_rows(host: HostState, before: ev.HostSample | None, *, recent: bool) -> HostState:
-    """A host of which only the sample was kept, and the one before it, with its rows again as `host_sample` made them.
+    """Recompute the rows of a host from its kept sample and the sample `before`, as `host_sample` did.
 
-    `recent`: nothing came between the two.
+    `recent`: the host was not lost between the two samples.
     """
     if before is None or host.sample is None or host.facts is None or not _continues(before, host.sample):
         return with_rows(host, None, None)
@@ -94,11 +94,10 @@ def restored_rows(host: HostState, before: ev.HostSample | None, *, recent: bool
 
 
 def _continues(before: ev.HostSample, now: ev.HostSample) -> bool:
-    """Return whether the two samples are of one boot, so that their counters can be subtracted."""
+    """Return whether both samples are of the same boot, so that their counters can be subtracted."""
     old, new = before.reading, now.reading
-    # A host that rebooted since then has a shorter uptime than that.
-    started_since = new.uptime < now.t - before.t - _UPTIME_SLACK
-    return new.uptime > old.uptime and new.forks >= old.forks and not started_since
+    rebooted = new.uptime < now.t - before.t - _UPTIME_SLACK
+    return new.uptime > old.uptime and new.forks >= old.forks and not rebooted
 
 
 def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
@@ -163,7 +162,8 @@ def process_rows(old: HostReading | None, new: HostReading, facts: HostFacts) ->
 def _widen_window(
     state: State, host: HostState, event: ev.HostSample, step: ReadingStep | None, point: HostPoint
 ) -> State:
-    """Add the sample to the last segment, and once after its end, so that the end is covered; then as an idle one."""
+    """Add the sample to the window of the last segment, up to the first sample after its end, so that the end is
+    covered. Later samples update the metrics of the idle host."""
     segment = state.segment
     if segment is None:
         return state
@@ -180,7 +180,7 @@ def _widen_window(
 
 
 def _is_idle_after(state: State, end: float, host: HostState, event: ev.HostSample) -> bool:
-    """Return whether the interval of the sample is between the end of the run and `IDLE_AFTER` later."""
+    """Return whether the sample's interval is within `IDLE_AFTER` seconds after the end of the run."""
     since = host.points[-1].t if host.points else 0.0
     return state.running is None and not host.gap and since >= end and event.t <= end + IDLE_AFTER
 

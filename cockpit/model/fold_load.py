@@ -20,15 +20,15 @@ from cockpit.model.series import replaced
 from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark, with_last_segment
 from cockpit.model.text import neutral
 
-# A worker that uses, or waits for, this much of a core, or is this late (s, p99), was the bottleneck itself.
+# A worker is the bottleneck if its CPU use plus CPU wait reaches this share of a core, or its p99 lag this time (s).
 SATURATED_CPU = 0.95
 SATURATED_LAG = 0.010
-# A worker with requests in flight that got no response for longer (s) is silent.
+# A worker with requests in flight is silent after this time (s) without a response.
 SILENCE = 0.25
 
-# Ticks of a second may arrive until the second after the next begins.
+# Open seconds: ticks of a second may arrive until two seconds later.
 _FILLING = 3
-# Decimal places of shares of a second: a hundredth of a per cent.
+# Decimal places of a worker's shares: 0.01%.
 _SHARE_DIGITS = 4
 
 
@@ -104,7 +104,7 @@ def worker_lost(state: State, event: ge.WorkerLost) -> State:
 
 
 def split_segment(state: State, change: Change) -> State:
-    """Continue a running run in a new segment if a change becomes active."""
+    """Start a new segment of the active run because a change became active."""
     current = state.segment
     if state.running is None or current is None or change.ended is None:
         return state
@@ -125,7 +125,7 @@ def split_segment(state: State, change: Change) -> State:
 
 
 def cut(state: State, t: float) -> State:
-    """Continue a running run in a new segment from `t` on, so that its time range can be measured by itself."""
+    """Start a new segment of the active run at `t`, so that the time range after `t` can be measured separately."""
     current = state.segment
     if state.running is None or current is None or not current.start < t:
         return state
@@ -133,7 +133,7 @@ def cut(state: State, t: float) -> State:
 
 
 def _continued(state: State, current: Segment, t: float, **changed: Any) -> State:
-    """Close the last segment at `t` and begin the next, equal but for its counts and what is `changed`."""
+    """End the last segment at `t` and start the next: a copy with empty counts and the fields in `changed`."""
     following = replace(
         current,
         number=current.number + 1,
@@ -152,7 +152,7 @@ def _continued(state: State, current: Segment, t: float, **changed: Any) -> Stat
 
 
 def bottlenecks(tick: ev.Tick) -> tuple[bool, bool]:
-    """Return whether the worker's CPU, and its lag, was the bottleneck in this tick."""
+    """Return whether the worker's CPU was the bottleneck in this tick, and whether its lag was."""
     span = tick.t - tick.start
     busy = span > 0 and (tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU
     return busy, span > 0 and tick.lag.max >= SATURATED_LAG <= tick.lag.percentile(99)
@@ -163,19 +163,19 @@ def saturated(tick: ev.Tick) -> bool:
 
 
 def silent(tick: ev.Tick) -> bool:
-    """Return whether the worker waited for responses and got none."""
+    """Return whether the worker has waited for a response for `SILENCE` seconds or more."""
     return min(tick.silence, tick.oldest) >= SILENCE
 
 
 def _silence(tick: ev.Tick) -> float:
-    """Return the seconds of a silent tick, with those before it if it is the first that counts as silent."""
+    """Return the silent seconds that a silent tick adds: its length; for the first silent tick the whole wait."""
     waited, span = min(tick.silence, tick.oldest), tick.t - tick.start
     return waited if waited - span < SILENCE else span
 
 
 def _open_windows(state: State, idle_since: float | None = None) -> dict[str, HostWindow]:
-    """Return a window of each host that is up, with its metrics since `idle_since` if there was an interval; None:
-    the host is under load."""
+    """Return a new window for each host that is up, with idle metrics if its last interval started at `idle_since` or
+    later (None: under load)."""
     return {
         name: begun(host.sample, _idle_point(host, idle_since))
         for name, host in state.hosts.items()
@@ -190,10 +190,10 @@ def _idle_point(host: HostState, since: float | None) -> HostPoint | None:
 
 
 def _changes_since(state: State, known: int) -> tuple[Change, ...]:
-    return tuple(change for change in state.changes[known:] if _works(change))
+    return tuple(change for change in state.changes[known:] if _is_active(change))
 
 
-def _works(change: Change) -> bool:
+def _is_active(change: Change) -> bool:
     """Return whether the change is active, though it may still wait for confirmation."""
     return change.outcome == "applied" or (not change.outcome and change.active_since is not None)
 
@@ -209,7 +209,7 @@ def _label(base: str, plan: LoadPlan, stage: int) -> str:
 
 
 def load_words(plan: LoadPlan) -> str:
-    """`c=20`, `2000/s` for open load, `access.log ×2` for a replayed log."""
+    """Return the load as text: `c=20`, `2000/s` for open load, `access.log ×2` for a replayed log."""
     if plan.replay is not None:
         return f"{neutral(plan.replay.file.rpartition('/')[2])} ×{plan.replay.speed:g}"
     return f"c={plan.concurrency}" if plan.rate is None else f"{plan.rate:g}/s"
@@ -228,7 +228,7 @@ def _counts(tick: ev.Tick, plan: LoadPlan | None) -> Counts:
 
 
 def _refused(tick: ev.Tick, plan: LoadPlan | None) -> int:
-    """Return the responses of 400 and above to requests without an expectation."""
+    """Return the number of responses with status 400 or higher to requests without an expectation."""
     if plan is None or not plan.mix:
         return 0 if plan is not None and plan.expect is not None else _from_400(tick.statuses)
     names = [request.name for request in plan.mix if request.expect is None]
@@ -240,7 +240,7 @@ def _from_400(statuses: dict[int, int]) -> int:
 
 
 def _next_level(state: State, tick: ev.Tick) -> State:
-    """Begin the next segment if a tick is the first of its load level, or the first after the warm-up."""
+    """Start a new segment if the tick is the first of its load level, or the first after the warm-up."""
     last = state.segment
     if last is None or last.run != tick.run or _level(tick) <= _level(last):
         return state
@@ -262,10 +262,12 @@ def _level(of: ev.Tick | Segment) -> tuple[bool, int]:
 
 
 def segment_of(state: State, tick: ev.Tick) -> int | None:
-    """Return the place of the segment in which a tick began: a change splits no tick. None: unknown run."""
-    places = [at for at, one in enumerate(state.segments) if one.run == tick.run and _level(one) == _level(tick)]
-    begun = [at for at in places if state.segments[at].start <= tick.start]
-    return begun[-1] if begun else next(iter(places), None)
+    """Return the index of the segment in which the tick started (a change does not split a tick); None: unknown
+    run."""
+    segments = enumerate(state.segments)
+    same_level = [at for at, segment in segments if segment.run == tick.run and _level(segment) == _level(tick)]
+    started = [at for at in same_level if state.segments[at].start <= tick.start]
+    return started[-1] if started else next(iter(same_level), None)
 
 
 def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
@@ -279,21 +281,21 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
         counts=add(segment.counts, counts),
         last=max(segment.last, tick.t),
         saturated_worker_seconds=total(segment.saturated_worker_seconds, lost),
-        worker_cpu=_more(segment.worker_cpu, tick.worker, tick.cpu),
-        worker_wait=_more(segment.worker_wait, tick.worker, tick.cpu_wait),
-        worker_silence=_more(segment.worker_silence, tick.worker, _silence(tick))
+        worker_cpu=_plus(segment.worker_cpu, tick.worker, tick.cpu),
+        worker_wait=_plus(segment.worker_wait, tick.worker, tick.cpu_wait),
+        worker_silence=_plus(segment.worker_silence, tick.worker, _silence(tick))
         if silent(tick)
         else segment.worker_silence,
     )
     return replace(state, segments=(*state.segments[:at], counted, *state.segments[at + 1 :]))
 
 
-def _more(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:
+def _plus(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:
     return {**table, worker: total(table.get(worker, 0.0), seconds)}
 
 
 def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
-    """Count a tick into the second of the middle of its interval, or the oldest that is open."""
+    """Add a tick to the second that contains the middle of its interval, or to the oldest open second."""
     second = int((tick.start + tick.t) / 2)
     open_seconds = {filling.second: filling for filling in state.filling}
     if open_seconds and second < min(open_seconds):
@@ -303,7 +305,7 @@ def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
         filled = replace(filled, other=state.generator.other, idle=state.generator.idle)
     open_seconds[second] = filled
     filling = tuple(open_seconds[key] for key in sorted(open_seconds))
-    closed = tuple(load_second(one) for one in filling[:-_FILLING])
+    closed = tuple(map(load_second, filling[:-_FILLING]))
     if closed:
         state = replace(state, closed_seconds=replaced(state.closed_seconds, len(state.closed_seconds), closed))
     return replace(state, filling=filling[-_FILLING:])
@@ -313,12 +315,12 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
     span = tick.t - tick.start
     lost = span if saturated(tick) else 0.0
     before = filling or Filling(second=second, start=tick.start, end=tick.t, counts=Counts())
-    worker = _worked(before.workers.get(tick.worker) or WorkerSecond(), tick, span)
+    worker = _worker_second(before.workers.get(tick.worker) or WorkerSecond(), tick, span)
     return Filling(
         second=second,
         start=min(before.start, tick.start),
         end=max(before.end, tick.t),
-        counts=add(before.counts, _of_a_second(counts)),
+        counts=add(before.counts, _second_counts(counts)),
         workers={**before.workers, tick.worker: worker},
         span=total(before.span, span),
         saturated=total(before.saturated, lost),
@@ -326,7 +328,7 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
     )
 
 
-def _worked(before: WorkerSecond, tick: ev.Tick, span: float) -> WorkerSecond:
+def _worker_second(before: WorkerSecond, tick: ev.Tick, span: float) -> WorkerSecond:
     known, cpu, waited = total(before.span, span), total(before.cpu, tick.cpu), total(before.waited, tick.cpu_wait)
     return WorkerSecond(
         span=known,
@@ -339,8 +341,8 @@ def _worked(before: WorkerSecond, tick: ev.Tick, span: float) -> WorkerSecond:
     )
 
 
-def _of_a_second(counts: Counts) -> Counts:
-    """Return the counts that the metrics of a second need."""
+def _second_counts(counts: Counts) -> Counts:
+    """Return only the counts that the metrics of a second need, with coarse latencies."""
     unused: dict[str, Any] = dict.fromkeys(("connect", "tls", "first_byte", "service", "response"), EMPTY)
     unused[counts.latency_name] = counts.latency.coarse()
     return replace(counts, groups={}, statuses={}, **unused)

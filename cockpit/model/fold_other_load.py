@@ -1,13 +1,13 @@
-"""The part of fold for other load: CPU time of programs that are neither the server, nor the load generator, nor the
-probe, but share their machine.
+"""The part of fold for other load: CPU time of programs other than the server, the load generator and the probe on the
+same machine.
 
-It is the machine's busy time less the CPU time of all known programs: the watched processes of each host on that
-machine, their probes, and cockpit with its workers. These are sampled at different instants, so each is extrapolated
-to the instant of the sample at its last rate; the next sample corrects it.
+Other load is the machine's busy time minus the CPU time of all known programs: the watched processes of each host on
+the machine, their probes, and cockpit with its workers. Known programs are sampled at different instants, so each is
+extrapolated to the instant of the sample at its last rate; the next sample corrects the extrapolation.
 
-Idle time is measured by the clock, but most kernels count user and system time at clock ticks: a load in phase with
-the ticks makes that twice or half of its value. Interrupt time is left out. Packets of the load cause most of it, and
-no process owns it.
+Busy time is computed from idle time, which kernels measure by the clock. Most kernels sample user and system time at
+clock ticks: with a load in phase with the ticks, it can be twice or half the true value. Interrupt time is excluded,
+because packets of the load cause most of it and it belongs to no process.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from cockpit.model.host_state import CpuClaim, HostState
 from cockpit.model.hosts import CpuCounters, HostReading, identity
 from cockpit.model.state import State
 
-# The generator's name among claims.
+# Key of the load generator in `HostState.claims`.
 GENERATOR = ""
-# A share (per cent) below which more is known than the machine can have done: a process was waited for whose time of
-# long ago was nobody's until then. Down to it, a sample corrects what the last one carried on too far.
-_NONSENSE = -100.0
-# Digits of a share (per cent).
+# Lowest plausible share (%). A negative share corrects an extrapolation that was too high. Below this limit, a parent
+# has just waited for a child whose CPU time, of long ago, was not counted until then: the split is unknown.
+_LOWEST_SHARE = -100.0
+# Decimal places of a share (per cent).
 _DIGITS = 2
 
 
@@ -47,7 +47,7 @@ def generator_sample(state: State, event: GeneratorSample) -> State:
 
 
 def claimed_cpu(host: HostState, event: HostSample, step: ReadingStep | None) -> HostState:
-    """The host with the CPU time that its watched processes and its probe used until the sample."""
+    """Return the host with the CPU time that its watched processes and its probe used until the sample."""
     before = host.sample
     if event.reading.processes_cpu is None:
         return host
@@ -59,7 +59,7 @@ def claimed_cpu(host: HostState, event: HostSample, step: ReadingStep | None) ->
 
 
 def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, float]:
-    """CPU time (s) until the sample of all that is known to run on the host's machine, by host name."""
+    """Return the CPU time (s), until the sample, of all known programs on the host's machine, by host name."""
     if event.reading.processes_cpu is None:
         return {}
     claims = {host.config.name: host.claim.used}
@@ -71,7 +71,7 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
         if name == host.config.name or other.facts is None or other.facts.boot != boot or other.sample is None:
             continue
         processes = set(map(identity, other.sample.reading.processes))
-        # Two hosts that see the same processes are one: they would be subtracted twice.
+        # Processes that two hosts see would be subtracted twice.
         if not processes & seen:
             claims[name] = other.claim.at(event.t)
             seen |= processes
@@ -81,8 +81,8 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
 
 
 class CpuSplit(NamedTuple):
-    """Shares of the host's CPUs since its last sample, per cent: the watched processes of the hosts on that machine
-    with their probes, the load generator (None: it is not on that machine), and all other programs."""
+    """CPU use of a machine since the host's last sample, in per cent of all CPUs: the watched processes and probes of
+    all hosts on the machine, the load generator (None: on another machine), and all other programs. None: unknown."""
 
     servers: float | None = None
     generator: float | None = None
@@ -90,10 +90,10 @@ class CpuSplit(NamedTuple):
 
 
 def cpu_split(host: HostState, event: HostSample, step: ReadingStep | None, claims: Mapping[str, float]) -> CpuSplit:
-    """Return who used the host's CPUs.
+    """Split the CPU use of the host's machine since its last sample.
 
-    Unknown if no process is watched or was ever seen, so the server itself would count as another program, or if the
-    time since the last sample is unknown.
+    The split is unknown if no watched process was ever seen, because the server itself would count as other load, or if
+    the interval since the last sample is unknown.
     """
     if step is None or step.cpu is None or host.sample is None or host.facts is None or not _watched(host, event):
         return CpuSplit()
@@ -106,14 +106,15 @@ def cpu_split(host: HostState, event: HostSample, step: ReadingStep | None, clai
     whole = step.seconds * host.facts.hz * max(host.facts.cpus, len(new.cores))
     busy = whole - (_unused(new.cpu) - _unused(old.cpu)) - (_interrupts(new.cpu) - _interrupts(old.cpu))
     other = _share(busy - (servers + (own or 0.0)) * host.facts.hz, whole)
-    if other < _NONSENSE:
+    if other < _LOWEST_SHARE:
         return CpuSplit()
     generator = None if own is None else _share(own * host.facts.hz, whole)
     return CpuSplit(_share(servers * host.facts.hz, whole), generator, other)
 
 
 def _ticks_used(old: HostReading, new: HostReading) -> int | None:
-    """CPU time of the watched processes between two readings; None if unknown, as of a probe that started again."""
+    """Return the CPU time (clock ticks) of the watched processes between two readings; None if unknown, e.g. after a
+    restart of the probe."""
     if old.processes_cpu is None or new.processes_cpu is None or new.processes_cpu < old.processes_cpu:
         return None
     return new.processes_cpu - old.processes_cpu
@@ -125,7 +126,8 @@ def _watched(host: HostState, event: HostSample) -> bool:
 
 
 def _share(part: float, whole: float) -> float:
-    """Return per cent. May be below 0 or above 100 if it corrects the last value, so that their mean is right."""
+    """Return a share in per cent: below 0 or above 100 if it corrects the previous share, so that their mean is
+    right."""
     return round(100 * part / whole, _DIGITS)
 
 

@@ -14,7 +14,7 @@ from cockpit.model.parents import mark_reload
 from cockpit.model.state import State, with_host, with_last_segment
 from cockpit.model.sums import MeanGroup
 
-# Lines of a tail that are kept, and seconds of an access log.
+# Number of lines kept per tail, and seconds kept per access log.
 TAIL_LINES = 500
 ACCESS_SECONDS = 5.0
 
@@ -49,11 +49,11 @@ def access_counts(state: State, event: ev.AccessCounts) -> State:
     tail = _tail(state, event.host, event.tail)
     if tail is None:
         return state
-    kept = tuple(one for one in tail.counts if one.t > event.t - ACCESS_SECONDS)
+    kept = tuple(counts for counts in tail.counts if counts.t > event.t - ACCESS_SECONDS)
     state = _with_tail(state, event.host, event.tail, replace(tail, counts=(*kept, event)))
-    # The first of several access logs gives the host's metrics.
-    first = next((at for at, one in enumerate(state.hosts[event.host].tails) if access.is_access_log(one.counts)), None)
-    if event.tail != first:
+    # Only the first of several access logs counts for the host's metrics.
+    tails = enumerate(state.hosts[event.host].tails)
+    if event.tail != next((at for at, pane in tails if access.is_access_log(pane.counts)), None):
         return state
     return _add_to_window(state, event.host, event.t - event.seconds, access.means(event))
 
@@ -78,8 +78,8 @@ def _with_page(state: State, event: ev.StatusRead, page: StatusPane) -> State:
 
 
 def _widen_window(state: State, event: ev.StatusRead, before: StatusPane) -> State:
-    """Add the time since the last reading to the last segment, if it started in it and the host is in it."""
-    # The first of several pages of one kind gives the host's metrics.
+    """Add the means since the previous reading to the host's window in the last segment."""
+    # Only the first of several pages of a kind counts for the host's metrics.
     first = next(at for at, pane in enumerate(state.hosts[event.host].pages) if pane.page.kind == before.page.kind)
     if before.t is None or event.page != first:
         return state
@@ -88,7 +88,8 @@ def _widen_window(state: State, event: ev.StatusRead, before: StatusPane) -> Sta
 
 
 def _add_to_window(state: State, host: str, begin: float, means: Iterable[MeanGroup]) -> State:
-    """Add means of the time from `begin` to now to the last segment, if it started in it and the host is in it."""
+    """Add means over the time from `begin` to now to the host's window in the last segment, if that has the host and
+    `begin` is within it."""
     segment = state.segment
     window = segment.hosts.get(host) if segment else None
     if segment is None or window is None or begin < segment.start:

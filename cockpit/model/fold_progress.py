@@ -1,4 +1,4 @@
-"""The part of fold for the progress of a study, and of a search for better settings."""
+"""The part of fold for the progress of studies and of searches for better settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of fold for runs that are extended for a verdict, and for rounds."""
+"""The part of fold for extended runs and for rounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def round_window(state: State, event: ev.RoundWindow) -> State:
     if rounds is None or rounds.begun.number != event.number:
         return state
     window = RoundWindowState(round=event.round, side=event.side, start=event.t, until=event.until)
-    state = _row(state, rounds, event.t, f"round {event.round} {event.side}", event.round)
+    state = _new_segment(state, rounds, event.t, f"round {event.round} {event.side}", event.round)
     state = _with(state, replace(rounds, windows=(*rounds.windows, window)))
     text = f"round {event.round} of {rounds.budget}: {event.side}"
     return mark(state, Marker(t=event.t, kind="round", sign="○" if event.side == "before" else "●", text=text))
@@ -47,12 +47,12 @@ def rounds_ended(state: State, event: ev.RoundsEnded) -> State:
     rounds = state.running_rounds
     if rounds is None or rounds.begun.number != event.number:
         return state
-    state = _row(state, rounds, event.t, f"after rounds: {'new' if event.active == 'after' else 'old'}", 0)
+    state = _new_segment(state, rounds, event.t, f"after rounds: {'new' if event.active == 'after' else 'old'}", 0)
     return _with(state, replace(rounds, ended=event))
 
 
-def _row(state: State, rounds: RoundsState, t: float, label: str, number: int) -> State:
-    """Return the state with the run continued in a new segment from `t` on."""
+def _new_segment(state: State, rounds: RoundsState, t: float, label: str, number: int) -> State:
+    """Start a new segment of the run at `t`; without the run, return the state unchanged."""
     if state.running != rounds.begun.run or state.segment is None:
         return state
     following = cut(state, t)

@@ -1,4 +1,4 @@
-"""The machines that load comes from: their events, and their state. Times are session seconds."""
+"""Load generators (machines): events and state. Times are session seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.model.event import Event
 
 
 class MachineTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """CPU seconds of all CPUs of a machine since its start. macOS counts `user`, `nice`, `system` and `idle` only."""
+    """CPU seconds of all CPUs of a machine since boot. macOS has `user`, `nice`, `system` and `idle` only."""
 
     user: float
     nice: float
@@ -24,8 +24,8 @@ class MachineTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class GeneratorSample(Event, frozen=True, tag="generator_sample"):
-    """The machine that cockpit and its load workers run on, with its `cpus`. `own` is the CPU time (s) of all of
-    these since cockpit started."""
+    """CPU times of the machine on which cockpit and its load workers run, and its number of `cpus`. `own`: CPU time (s)
+    of cockpit and the workers since cockpit started."""
 
     cpus: int
     times: MachineTimes
@@ -33,7 +33,7 @@ class GeneratorSample(Event, frozen=True, tag="generator_sample"):
 
 
 class WorkerLost(Event, frozen=True, tag="worker_lost"):
-    """A load worker died; the metrics of its run are partial."""
+    """A load worker exited unexpectedly; the metrics of its run are partial."""
 
     run: int
     worker: int
@@ -41,8 +41,8 @@ class WorkerLost(Event, frozen=True, tag="worker_lost"):
 
 
 class GeneratorClock(Event, frozen=True, tag="generator_clock"):
-    """The clock of a generator: `offset` (s) makes an instant there one of the cockpit's machine, off by at most
-    `uncertainty` (s); `drift` are seconds per second by which it runs slower."""
+    """The clock of a generator: `offset` (s) converts its time to the cockpit's, with a maximum error of `uncertainty`
+    (s); `drift`: by how much the generator's clock is slow (s/s)."""
 
     machine: str
     offset: float
@@ -51,7 +51,7 @@ class GeneratorClock(Event, frozen=True, tag="generator_clock"):
 
 
 class GeneratorLost(Event, frozen=True, tag="generator_lost"):
-    """A generator is gone; its load is dealt to the others."""
+    """A generator was lost; its load is distributed to the others."""
 
     machine: str
     detail: str
@@ -61,8 +61,8 @@ GeneratorEvent = GeneratorSample | WorkerLost | GeneratorClock | GeneratorLost
 
 
 class GeneratorMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine that cockpit and its workers run on, at `t`. `own` is their CPU time (s), `rate` that per second of
-    the last interval, `other` and `idle` as in LoadSecond, of that interval."""
+    """The machine on which cockpit and its workers run, at `t`. `own`: their CPU time (s); `rate`: their CPU seconds
+    per second in the last interval; `other` and `idle`: as in LoadSecond, in the last interval."""
 
     t: float
     times: MachineTimes
@@ -72,13 +72,13 @@ class GeneratorMachine(msgspec.Struct, frozen=True, kw_only=True):
     idle: float | None = None
 
     def own_at(self, t: float) -> float:
-        """Return the CPU time of cockpit and its workers until `t`, near to the last reading."""
+        """Extrapolate the CPU time (s) of cockpit and its workers to `t`, close to the last reading."""
         return self.own + self.rate * (t - self.t)
 
 
 class GeneratorSecond(msgspec.Struct, frozen=True, kw_only=True):
-    """A second of a generator: `spent` is CPU and span (s) of each load worker, `lag` the longest p99 (s) of a tick,
-    `cpu_wait` seconds that its workers waited for a CPU."""
+    """One second of a generator. `spent`: CPU time and span (s) of each load worker; `lag`: highest p99 (s) of a tick;
+    `cpu_wait`: seconds that its workers waited for a CPU."""
 
     second: int
     completed: int = 0
@@ -88,13 +88,13 @@ class GeneratorSecond(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpu(self) -> float:
-        """The share of a CPU that the busiest load worker used."""
+        """CPU use of the busiest load worker; 1.0 is a whole core."""
         return max((cpu / span for cpu, span in self.spent.values() if span > 0), default=0.0)
 
 
 class GeneratorState(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine that load comes from; its clock as in GeneratorClock, None before the first reading. `lost` is when and
-    why it was lost; `last` its last whole second of load, `filling` the one after."""
+    """The state of a load generator; its clock as in GeneratorClock, None before the first reading. `lost`: time and
+    reason of its loss; `last`: its last complete second of load; `filling`: the current second."""
 
     name: str
     offset: float | None = None

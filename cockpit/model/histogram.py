@@ -1,7 +1,7 @@
-"""HDR histogram: 3 significant digits, nanoseconds, kept sparse so that a tick carries only what it saw.
+"""HDR histogram: 3 significant digits, nanoseconds, sparse, so that a tick has only its non-empty buckets.
 
-The bucket layout is that of HdrHistogram with a lowest value of 1 and three digits, so that indices can be
-handed to its other implementations unchanged: https://hdrhistogram.github.io/HdrHistogram/
+The bucket layout is that of HdrHistogram with a lowest value of 1 and three digits: other implementations can use the
+indices unchanged. https://hdrhistogram.github.io/HdrHistogram/
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Ints = npt.NDArray[np.int64]
 # 2048 sub-buckets give three digits; every further power of two reuses its upper half.
 _HALF_BITS = 10
 _LARGEST = (1 << 53) - 1
-# Buckets that one of `Histogram.coarse` holds: at most 1.6 % wide, and 6 %.
+# Widths for `Histogram.coarse`, in buckets: relative width at most 1.6%, and at most 6%.
 COARSE = 16
 COARSER = 64
-# Additions to a histogram with this many buckets are merged on first access, in at most this many parts.
+# Additions to a histogram with this many buckets are merged on first access; maximum number of unmerged additions.
 _LARGE = 1024
 _PARTS = 16
 
 
 def indices_of(values: Ints) -> Ints:
-    """Bucket index of each value (ns, below 2**53: 104 days)."""
+    """Return the bucket index of each value (ns, below 2**53: 104 days)."""
     clipped = np.clip(values, 0, _LARGEST)
     # frexp gives the exponent e with 2**(e-1) <= v < 2**e, exact for integers below 2**53.
     exponents = np.frexp(clipped.astype(np.float64))[1].astype(np.int64)
@@ -53,9 +53,9 @@ HIGHEST_INDEX = index_of(_LARGEST)
 
 
 class Histogram:
-    """Immutable counts of values in nanoseconds. `+` and `Histogram.merged` add them without loss.
+    """Immutable counts of values in nanoseconds. `+` and `Histogram.merged` are lossless.
 
-    `indices` ascending, `counts` beside it, both int64; `total_ns`, `min_ns`, `max_ns` are exact.
+    `indices` (ascending) and `counts` are int64 arrays of equal length; `total_ns`, `min_ns`, `max_ns` are exact.
     A small histogram added to a large one is merged on first access.
     """
 
@@ -64,10 +64,10 @@ class Histogram:
     def __init__(
         self, indices: Ints, counts: Ints, total_ns: int, min_ns: int, max_ns: int, count: int | None = None
     ) -> None:
-        """`count` is the sum of the counts; None: it is not known yet."""
+        """`count`: the sum of `counts`; None: compute it."""
         self._indices = indices
         self._counts = counts
-        # The large one, then small ones.
+        # Unmerged: the large histogram, then small ones.
         self._parts: tuple[Histogram, ...] = ()
         self.filled = len(indices) > 0
         self.count = int(np.add.reduce(counts)) if count is None else count
@@ -77,24 +77,24 @@ class Histogram:
 
     @property
     def indices(self) -> Ints:
-        """Buckets that hold something, ascending."""
-        self._settle()
+        """Indices of the non-empty buckets, ascending."""
+        self._merge_parts()
         return self._indices
 
     @property
     def counts(self) -> Ints:
-        """The counts of `indices`."""
-        self._settle()
+        """The count of each bucket of `indices`."""
+        self._merge_parts()
         return self._counts
 
-    def _settle(self) -> None:
+    def _merge_parts(self) -> None:
         if self._parts and not len(self._indices):
             whole = _merged(self._parts)
             self._indices, self._counts = whole._indices, whole._counts
 
     @classmethod
     def of(cls, values_ns: Sequence[int] | Ints) -> Histogram:
-        """Histogram of values in nanoseconds."""
+        """Return the histogram of values in nanoseconds."""
         values = np.asarray(values_ns, dtype=np.int64)
         if values.size == 0:
             return EMPTY
@@ -103,7 +103,7 @@ class Histogram:
 
     @classmethod
     def merged(cls, parts: Iterable[Histogram]) -> Histogram:
-        """All parts as one; the same as having recorded everything into one."""
+        """Return the sum of all parts, as if all values had been recorded in one histogram."""
         filled = [part for part in parts if part.filled]
         if not filled:
             return EMPTY
@@ -124,29 +124,29 @@ class Histogram:
                 small = [_merged(small)]
             if len(small[0]._indices) * 2 <= len(large._indices):
                 return self._joined(other, (large, *small))
-        return self._raised(other) or _merged((self, other))
+        return self._add_same_buckets(other) or _merged((self, other))
 
-    def _raised(self, other: Histogram) -> Histogram | None:
-        """Return their sum if the other has no bucket of its own, which is most often so; else None."""
+    def _add_same_buckets(self, other: Histogram) -> Histogram | None:
+        """Return the sum if all buckets of `other` are non-empty here too (the common case); else None."""
         mine, theirs = self.indices, other.indices
         places = mine.searchsorted(theirs)
         if places[-1] == len(mine) or mine[places].tobytes() != theirs.tobytes():
             return None
-        raised = self._counts[places] + other.counts
-        if np.count_nonzero(raised) < len(raised):
+        summed = self._counts[places] + other.counts
+        if np.count_nonzero(summed) < len(summed):
             return None
         counts = self._counts.copy()
-        counts[places] = raised
+        counts[places] = summed
         return Histogram(mine, counts, *self._with(other))
 
     def _joined(self, other: Histogram, parts: tuple[Histogram, ...]) -> Histogram:
-        """Return their sum; `parts` are put into buckets on first access."""
+        """Return the sum as unmerged `parts`."""
         both = Histogram(_NONE, _NONE, *self._with(other))
         both._parts, both.filled = parts, True
         return both
 
     def _with(self, other: Histogram) -> tuple[int, int, int, int]:
-        """Return the total, minimum, maximum and count of both."""
+        """Return total, minimum, maximum and count of the sum."""
         low = self.min_ns if self.min_ns < other.min_ns else other.min_ns
         high = self.max_ns if self.max_ns > other.max_ns else other.max_ns
         return self.total_ns + other.total_ns, low, high, self.count + other.count
@@ -178,29 +178,29 @@ class Histogram:
         return self.min_ns / 1e9
 
     def percentile(self, percent: float) -> float:
-        """Value (seconds) at or below which `percent` % of the values lie; 0 when empty.
+        """Return a percentile in seconds; 0 if the histogram is empty.
 
-        The upper bound of its bucket, as HdrHistogram reports it, and never above the exact maximum.
+        This is the upper bound of its bucket, as in HdrHistogram, but never above the exact maximum.
         """
         if not self.count:
             return 0.0
         rank = max(1, math.ceil(self.count * percent / 100 - 1e-9))
         if rank >= self.count:
-            # A bucket of `coarse` is named by its lowest index, which is below the maximum.
+            # The index of a coarse bucket is its lowest one; the upper bound of that may be below the maximum.
             return self.max
         at = int(self.counts.cumsum().searchsorted(rank))
         return min(upper_bound(int(self.indices[at])), self.max_ns) / 1e9
 
     @property
     def deviation(self) -> float:
-        """Return the standard deviation of the values, by their buckets, in seconds; 0 if empty."""
+        """Standard deviation (s), from the middles of the buckets; 0 if empty."""
         if not self.count:
             return 0.0
         middles = self._middles() / 1e9
         return float(np.sqrt(np.average((middles - self.mean) ** 2, weights=self.counts)))
 
     def values(self) -> list[tuple[float, int]]:
-        """(nanoseconds, count) of every bucket that holds something, ascending; the middle of the bucket."""
+        """Return (middle in ns, count) of each non-empty bucket, ascending."""
         return list(zip(self._middles().tolist(), self.counts.tolist(), strict=True))
 
     def _middles(self) -> npt.NDArray[np.float64]:
@@ -209,7 +209,7 @@ class Histogram:
         return np.clip(middles, self.min_ns, self.max_ns)
 
     def between(self, edges_ns: Sequence[int]) -> list[int]:
-        """Counts per half-open range edges[i] <= lower bound < edges[i+1]; values outside are not counted."""
+        """Return the count of each range edges[i] <= lower bound < edges[i+1]; values outside are not counted."""
         if not self.count:
             return [0] * (len(edges_ns) - 1)
         lower = self._lower_bounds()
@@ -223,9 +223,9 @@ class Histogram:
         return bounds
 
     def coarse(self, width: int = COARSE) -> Histogram:
-        """The same counts by buckets `width` (a power of 2) times as wide, each named by its lowest index.
+        """Return the same counts in buckets `width` (a power of 2) times as wide, each with its lowest index.
 
-        At the usual width they are at most 1.6 % wide: small enough to keep many histograms.
+        With the default width, buckets are at most 1.6% wide, and many histograms fit into memory.
         """
         if not self.count:
             return EMPTY
@@ -237,7 +237,8 @@ class Histogram:
         return Histogram(indices[first], counts, self.total_ns, self.min_ns, self.max_ns, self.count)
 
     def to_wire(self) -> list[Any]:
-        """[total, min, max, gap, count, gap, count, …]: small in JSON, and smaller still compressed."""
+        """Return [total, min, max, gap, count, gap, count, …]; gaps between indices are small in JSON and compress
+        well."""
         pairs = np.empty(2 * len(self.indices), dtype=np.int64)
         pairs[0::2] = np.diff(self.indices, prepend=0)
         pairs[1::2] = self.counts
@@ -245,7 +246,7 @@ class Histogram:
 
     @classmethod
     def from_wire(cls, wire: Sequence[int]) -> Histogram:
-        """The inverse of `to_wire`. Raises ValueError when it is not one."""
+        """Decode the result of `to_wire`. Raises ValueError if it is invalid."""
         if len(wire) < 3 or len(wire) % 2 == 0 or not all(type(number) is int for number in wire[:3]):
             raise ValueError("a histogram is [total, min, max] and pairs of gap and count")
         if len(wire) == 3:
@@ -258,7 +259,7 @@ class Histogram:
 
 
 def _merged(parts: Sequence[Histogram]) -> Histogram:
-    """The parts, none of them empty, in one set of buckets; buckets that add up to nothing are left out."""
+    """Merge non-empty parts; buckets whose counts add up to 0 are left out."""
     indices, inverse = np.unique(np.concatenate([part.indices for part in parts]), return_inverse=True)
     counts = np.zeros(len(indices), dtype=np.int64)
     np.add.at(counts, inverse, np.concatenate([part.counts for part in parts]))
@@ -276,14 +277,14 @@ EMPTY = Histogram(_NONE, _NONE, 0, 0, 0)
 
 
 def to_wire(value: Any) -> Any:
-    """Return what msgspec encodes for a type that it does not know."""
+    """Encode a type that msgspec does not support."""
     if isinstance(value, Histogram):
         return value.to_wire()
     raise NotImplementedError(f"no wire form for {type(value)}")
 
 
 def from_wire(kind: type, value: Any) -> Any:
-    """The inverse of `to_wire`, for a decoder."""
+    """Decode a type that msgspec does not support."""
     if kind is Histogram:
         return Histogram.from_wire(value)
     raise NotImplementedError(f"no wire form for {kind}")

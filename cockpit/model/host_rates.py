@@ -1,6 +1,6 @@
 """Shares and rates from two samples of a host, by the names of sar, free and vmstat.
 
-A counter that fell, wrapped or jumped beyond what hardware can do gives no rate: None, or left out.
+A counter that decreased, wrapped or jumped beyond hardware limits has no rate: None, or left out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from cockpit.model.hosts import (
 
 KIB = 1024
 LOOPBACK = "lo"
-# No disk and no interface does so much a second: requests or packets, bytes.
+# Plausible maxima of a disk or an interface: requests or packets/s, bytes/s.
 MOST_REQUESTS, MOST_BYTES = 1e9, 1e12
 SECTOR = 512
 
-# Counters of a cpu line that only grow; waiting and idle time may fall a little, which is ignored.
+# Monotonic counters of a cpu line. The others may decrease slightly, which is ignored.
 _GROWING = ("user", "nice", "system", "irq", "softirq")
 _WAITING = ("idle", "iowait", "steal")
 _growing = attrgetter(*_GROWING)
@@ -41,11 +41,12 @@ _Named = TypeVar("_Named", DiskCounters, NetCounters)
 
 
 class ReadingStep(NamedTuple):
-    """The time between two samples of one boot. `seconds` are by the host's clock, `ticks` by its CPU lines.
+    """Metrics of the interval between two samples of one boot: `seconds` by the host's clock, clock `ticks` by its cpu
+    line.
 
-    `disks` are with the requests of each. `spawned` and `exited` are of the watched processes, `forks` of all.
-    `spent` is CPU time (s) of the watched processes, user and system. `rates` and `levels` (means of both readings)
-    have the names of `model.sar`.
+    `disks`: each with its number of requests. `spawned` and `exited`: watched processes; `forks`: all processes.
+    `spent`: CPU time (s) of the watched processes, user and system. `rates` and `levels` (means of both readings): by
+    the names in `model.sar`.
     """
 
     seconds: float
@@ -65,14 +66,14 @@ class ReadingStep(NamedTuple):
 
 
 def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> ReadingStep:
-    """The step from one reading to a later one of the same boot."""
+    """Return the metrics between a reading and a later reading of the same boot."""
     seconds = new.uptime - old.uptime
     limit = most_ticks(seconds, facts.hz)
     cpus = max(facts.cpus, len(new.cores))
     disks, disks_whole = _disk_steps(old.disks, new.disks, seconds)
     nets, nets_whole = _net_steps(old.nets, new.nets, seconds)
-    lives = _lives(old.processes, new.processes)
-    spawned, exited = churn(lives)
+    matched = _match(old.processes, new.processes)
+    spawned, exited = churn(matched)
     return ReadingStep(
         seconds=seconds,
         ticks=ticks_between(old.cpu, new.cpu),
@@ -85,33 +86,33 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Readin
         spawned=spawned,
         exited=exited,
         forks=new.forks - old.forks,
-        spent=cpu_spent(lives, facts.hz),
+        spent=cpu_spent(matched, facts.hz),
         rates=sar.rates(old, new, seconds),
         levels=sar.mean_levels(sar.levels(old), sar.levels(new)),
     )
 
 
-class _Lives(NamedTuple):
-    """Match the processes of two samples by pid and start time: those of the later one with their earlier state, and
-    those that are gone."""
+class _MatchedProcesses(NamedTuple):
+    """Processes of two samples, matched by pid and start time. `present`: those in the later sample, each with its
+    earlier counters (None: new); `gone`: those only in the earlier sample."""
 
-    there: list[tuple[ProcessCounters | None, ProcessCounters]]
+    present: list[tuple[ProcessCounters | None, ProcessCounters]]
     gone: Iterable[ProcessCounters]
 
 
-def _lives(old: Sequence[ProcessCounters], new: Sequence[ProcessCounters]) -> _Lives:
+def _match(old: Sequence[ProcessCounters], new: Sequence[ProcessCounters]) -> _MatchedProcesses:
     known = dict(zip(map(identity, old), old, strict=True))
-    there = [(known.pop(identity(process), None), process) for process in new]
-    return _Lives(there, known.values())
+    present = [(known.pop(identity(process), None), process) for process in new]
+    return _MatchedProcesses(present, known.values())
 
 
-def cpu_spent(lives: _Lives, hz: int) -> tuple[float, float]:
+def cpu_spent(matched: _MatchedProcesses, hz: int) -> tuple[float, float]:
     """Return the CPU time (s) of the watched processes between two samples, user and system.
 
-    CPU that a process used between its last sample and its exit is unknown and not included.
+    CPU time that a process used between its last sample and its exit is unknown and not included.
     """
     user = system = 0
-    for before, process in lives.there:
+    for before, process in matched.present:
         if before is None:
             user, system = user + process.utime, system + process.stime
             continue
@@ -123,31 +124,31 @@ def cpu_spent(lives: _Lives, hz: int) -> tuple[float, float]:
 
 
 def most_ticks(seconds: float, hz: int) -> float:
-    """More clock ticks than one core can count in that time, however late it counts them."""
+    """Return an upper bound of the clock ticks that one core counts in `seconds`, late counting included."""
     return 2 * seconds * hz + hz
 
 
 def ticks_between(old: CpuCounters, new: CpuCounters) -> int:
-    """Clock ticks that passed on all CPUs of the line; guest time is in user and nice already."""
-    return sum(_passed(old, new))
+    """Return the clock ticks between two cpu lines; user and nice include guest time."""
+    return sum(_tick_deltas(old, new))
 
 
-def _passed(old: CpuCounters, new: CpuCounters) -> list[int]:
-    """Clock ticks by kind, in the order of `_ticks`."""
+def _tick_deltas(old: CpuCounters, new: CpuCounters) -> list[int]:
+    """Return the clock ticks between two cpu lines by state, in the order of `_ticks`."""
     return [now - then if now > then else 0 for then, now in zip(_ticks(old), _ticks(new), strict=True)]
 
 
 def cpu_share(old: CpuCounters, new: CpuCounters, most: float = float("inf")) -> CpuShare | None:
-    """CPU between two cpu lines as `sar -u` has it; irq time is in system.
+    """Return the CPU use between two cpu lines, as `sar -u` prints it; system includes irq time.
 
-    None when no clock tick passed, more than `most` did, or a counter fell that cannot.
+    None if no clock tick passed, more than `most` passed, or a monotonic counter decreased.
     """
-    passed = _passed(old, new)
-    total = sum(passed)
-    fell = any(now < then for then, now in zip(_growing(old), _growing(new), strict=True))
-    if fell or not 0 < total <= most:
+    deltas = _tick_deltas(old, new)
+    total = sum(deltas)
+    decreased = any(now < then for then, now in zip(_growing(old), _growing(new), strict=True))
+    if decreased or not 0 < total <= most:
         return None
-    user, nice, system, irq, softirq, idle, iowait, steal = passed
+    user, nice, system, irq, softirq, idle, iowait, steal = deltas
     return CpuShare(
         user=100 * user / total,
         nice=100 * nice / total,
@@ -159,8 +160,8 @@ def cpu_share(old: CpuCounters, new: CpuCounters, most: float = float("inf")) ->
 
 
 def io_rates(old: IoCounters | None, new: IoCounters | None, seconds: float) -> IoRates | None:
-    """I/O between two readings as `sar -b` has it; None when a counter fell or jumped (a disk came or went), or was not
-    read."""
+    """Return I/O rates between two readings, as `sar -b` prints them; None if a counter was not read, or decreased or
+    jumped (a disk was added or removed)."""
     if old is None or new is None:
         return None
     rates = _per_second(old, new, IoCounters.__struct_fields__, seconds)
@@ -181,7 +182,8 @@ def io_rates(old: IoCounters | None, new: IoCounters | None, seconds: float) -> 
 
 
 def disk_rates(old: DiskCounters, new: DiskCounters, seconds: float) -> tuple[DiskRates, int] | None:
-    """One disk between two readings as `sar -d` has it, and the requests it did; None as for `io_rates`."""
+    """Return the rates of a disk between two readings, as `sar -d` prints them, and its number of requests; None as for
+    `io_rates`."""
     rates = _per_second(old, new, DiskCounters.__struct_fields__[1:], seconds)
     if rates is None:
         return None
@@ -205,7 +207,8 @@ def disk_rates(old: DiskCounters, new: DiskCounters, seconds: float) -> tuple[Di
 
 
 def net_rates(old: NetCounters, new: NetCounters, seconds: float) -> NetRates | None:
-    """One interface between two readings as `sar -n DEV` has it; None when a counter fell or jumped."""
+    """Return the rates of an interface between two readings, as `sar -n DEV` prints them; None if a counter decreased
+    or jumped."""
     rates = _per_second(old, new, NetCounters.__struct_fields__[1:], seconds)
     if rates is None or max(rates["rx_packets"], rates["tx_packets"]) > MOST_REQUESTS:
         return None
@@ -223,7 +226,7 @@ def net_rates(old: NetCounters, new: NetCounters, seconds: float) -> NetRates | 
 
 
 def total_net(nets: Sequence[NetRates]) -> NetRates | None:
-    """Return all interfaces except the loopback, added up; None if there is none."""
+    """Return the sum of all interfaces except the loopback; None if there is none."""
     counted = [net for net in nets if net.name != LOOPBACK]
     if not counted:
         return None
@@ -243,7 +246,8 @@ def _per_second(
 def _disk_steps(
     old: Sequence[DiskCounters], new: Sequence[DiskCounters], seconds: float
 ) -> tuple[tuple[tuple[DiskRates, int], ...], bool]:
-    """Return the devices that are valid in both samples, and whether any is missing."""
+    """Return the rates of the devices that are valid in both samples, and whether these are all devices of the earlier
+    sample."""
     before = _by_name(old)
     steps = [disk_rates(before[disk.name], disk, seconds) for disk in new if disk.name in before]
     whole = None not in steps and not before.keys() - {disk.name for disk in new}
@@ -253,7 +257,8 @@ def _disk_steps(
 def _net_steps(
     old: Sequence[NetCounters], new: Sequence[NetCounters], seconds: float
 ) -> tuple[tuple[NetRates, ...], bool]:
-    """As for disks; the loopback may lack, since it is in no sum. An interface that came has no rate yet."""
+    """Return the same for interfaces. The loopback may be missing, because it is in no sum; an interface that was added
+    has no rate yet."""
     before = _by_name(old)
     steps = [(net.name, net_rates(before[net.name], net, seconds)) for net in new if net.name in before]
     whole = all(rates is not None for name, rates in steps if name != LOOPBACK)
@@ -265,7 +270,7 @@ def _by_name(counters: Sequence[_Named]) -> Mapping[str, _Named]:
 
 
 def memory_use(reading: HostReading) -> MemoryUse:
-    """Memory as `free` of procps 4 has it: used is total less available."""
+    """Return memory use as `free` of procps 4 prints it: used is total minus available."""
     memory = reading.memory
     return MemoryUse(
         total=memory.total * KIB,
@@ -282,14 +287,14 @@ def memory_use(reading: HostReading) -> MemoryUse:
     )
 
 
-def churn(lives: _Lives) -> tuple[int, int]:
+def churn(matched: _MatchedProcesses) -> tuple[int, int]:
     """Return (spawned, exited) between two samples.
 
-    A process that became defunct has exited, although its row remains.
+    A process that became defunct has exited, although it is still listed.
     """
-    spawned, exited = 0, sum(not process.stat.startswith("Z") for process in lives.gone)
-    for before, process in lives.there:
-        # A new process that is defunct already was spawned and has exited.
+    spawned, exited = 0, sum(not process.stat.startswith("Z") for process in matched.gone)
+    for before, process in matched.present:
+        # A new process that is already defunct counts as spawned and as exited.
         spawned += before is None
         exited += process.stat.startswith("Z") and not (before is not None and before.stat.startswith("Z"))
     return spawned, exited

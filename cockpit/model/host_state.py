@@ -1,6 +1,6 @@
-"""The state of a host: its metrics at each sample, and its windows, processes, tails and status pages.
+"""The state of a host: its metrics at each sample, its windows, processes, tails and status pages.
 
-Frozen, as all states are. Times are session seconds, rates per second, memory bytes unless a name says otherwise.
+All states are frozen. Times are session seconds, rates per second, memory bytes unless the name has another unit.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from cockpit.model.sums import Sums
 
 
 class IoMark(msgspec.Struct, frozen=True):
-    """A host's I/O counters at an instant of its uptime."""
+    """I/O counters of a host at an `uptime` (s)."""
 
     uptime: float
     io: IoCounters | None
 
 
 class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host over some time, from its `first` sample to its `last`, which has `count` processes; of both only
-    what is of the host as a whole is kept.
+    """A host over a time range, from its `first` sample to its `last`, which has `count` processes. Both samples keep
+    only metrics of the host as a whole.
 
-    `seconds` are those of the host's own clock that its counters cover, `covered` those of them in which it was read
-    at its pace, without a gap. `sums` has all metrics by name. `spawned` and `exited` count processes that lived past a
-    sample, `forks` what the host made of processes and threads; `most_defunct` is the most seen at once. `opening` and
-    `closing` are marks of the first and the last seconds. `highest` is the maximum of each metric of one interval.
-    `before` and `after` are metrics of the idle host: of the last interval before the run, and of an interval at most
-    5 s after it; empty if there was none without load.
+    `seconds`: time covered by counters, by the host's clock; `covered`: the part of it sampled without a gap. `sums`:
+    all metrics by name. `spawned` and `exited`: processes that were seen in a sample; `forks`: processes and threads
+    that the host created; `most_defunct`: maximum of one sample. `opening` and `closing`: I/O counters in the first and
+    the last seconds. `highest`: the maximum of each metric over the intervals. `before` and `after`: metrics of the
+    idle host in the last interval before the run, and in an interval at most 5 s after it; empty if there was no such
+    interval without load.
     """
 
     first: HostSample
@@ -53,12 +53,12 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unseen(self) -> int:
-        """The most watched processes that can have come and gone between two samples: other forks of the host."""
+        """Maximum number of watched processes that started and exited between two samples: the host's other forks."""
         return max(0, self.forks - self.spawned)
 
 
 class CpuShare(msgspec.Struct, frozen=True):
-    """Per cent of all cores, as `sar -u` names and counts them."""
+    """CPU use in per cent of all cores, with the names and definitions of `sar -u`."""
 
     user: float
     nice: float
@@ -79,7 +79,7 @@ class IoRates(msgspec.Struct, frozen=True):
 
 
 class DiskRates(msgspec.Struct, frozen=True):
-    """As `sar -d`: transfers and KiB/s, KiB/request, requests under way, ms/request, per cent busy."""
+    """As `sar -d`: transfers and KiB/s, KiB/request, requests in flight, ms/request, per cent busy."""
 
     name: str
     tps: float
@@ -93,7 +93,7 @@ class DiskRates(msgspec.Struct, frozen=True):
 
 
 class NetRates(msgspec.Struct, frozen=True):
-    """As `sar -n DEV`: packets and KiB/s; and errors and drops/s, both ways together."""
+    """As `sar -n DEV`: packets and KiB/s; errors and drops/s are sums of both directions."""
 
     name: str
     rxpck: float
@@ -105,7 +105,7 @@ class NetRates(msgspec.Struct, frozen=True):
 
 
 class MemoryUse(msgspec.Struct, frozen=True):
-    """As `free -w`, in bytes; `swap_` is its second line."""
+    """As `free -w`, in bytes; `swap_…` is the Swap line."""
 
     total: int
     used: int
@@ -121,9 +121,10 @@ class MemoryUse(msgspec.Struct, frozen=True):
 
 
 class GroupUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The control group of the server: CPU and its quota in per cent of one CPU, per cent of the periods in which the
-    quota was used up, memory without inactive file pages and its limit in KiB, and per cent of the time in which tasks
-    of the group waited for CPU, I/O and memory. None: unknown, or no limit."""
+    """The control group of the server: `cpu` and its `quota` in per cent of one CPU; `throttled`: per cent of the
+    periods in which the quota was used up; `kbmemory` without inactive file pages and its limit `kblimit`, KiB; `scpu`,
+    `sio`, `smem`: per cent of the time in which tasks of the group waited for CPU, I/O, memory. None: unknown, or no
+    limit."""
 
     cpu: float | None = None
     quota: float | None = None
@@ -136,9 +137,9 @@ class GroupUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A process as `ps aux` shows it, but `cpu` (per cent of one core) is of the last interval.
+    """A process as in `ps aux`, but `cpu` (per cent of one core) covers the last interval.
 
-    `started` is epoch seconds on the host's clock, `age` seconds. `new`: not there one sample ago.
+    `started`: epoch seconds on the host's clock; `age`: seconds. `new`: not in the previous sample.
     """
 
     process: ProcessCounters
@@ -149,16 +150,15 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's metrics at one sample, for its charts and for replays. None: unknown.
+    """The metrics of a host at one sample, for charts and replays. None: unknown.
 
-    `net` is all interfaces together but the loopback. `running` and `blocked` are tasks of the whole host. `rss` sums
-    what each watched process has in memory, so that pages they share count once for each; `unshared` leaves out all
-    that belongs to files or shared memory; `pss` counts each page once, by parts, and is None where it may not be read.
-    `unseen`: maximum number of processes that started and ended since the previous sample without being seen.
-    `hidden`: /proc hides processes (hidepid), so that those which are counted are not all. `servers`, `generator` and
-    `other` are shares (per cent of all cores): the watched processes with the probe, the load generator if it is on
-    that machine, and all other programs. `group` is None without a control group of the server's own. `speed` is how
-    many of the probe's loops, which are always the same, a second of CPU time is enough for.
+    `net`: sum of all interfaces except the loopback. `running` and `blocked`: tasks of the whole host. Memory of the
+    watched processes: `rss` counts a shared page once per process; `unshared` (rss − shr) excludes pages of files and
+    shared memory; `pss` divides a shared page among its processes (None: no permission to read it). `unseen`: maximum
+    number of processes that started and exited between two samples. `hidden`: /proc hides processes (hidepid), so that
+    counts are incomplete. `servers`, `generator` and `other`: CPU use in per cent of all cores of the watched processes
+    and the probe, of the load generator if it is on the same machine, and of all other programs. `group`: None if the
+    server has no control group of its own. `speed`: fixed loops of the probe per second of CPU time.
     """
 
     t: float
@@ -188,14 +188,14 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TailLine(msgspec.Struct, frozen=True, array_like=True):
-    """A line as it came, not neutralised, and when."""
+    """A line as received, not neutralised, at `t`."""
 
     t: float
     text: str
 
 
 class TailPane(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of a tail: the newest lines, newest last. `skipped` counts lines that were not kept. `counts` are the
+    """The output of a tail: the newest lines, newest last. `skipped`: number of lines that were not kept. `counts`: the
     last seconds of an access log, newest last."""
 
     command: str
@@ -207,7 +207,7 @@ class TailPane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusPane(msgspec.Struct, frozen=True, kw_only=True):
-    """The last reading of a status page, at `t`. `rates` are its counters per second since the reading before."""
+    """The newest reading of a status page, at `t`. `rates`: its counters per second since the previous reading."""
 
     page: StatusPage
     t: float | None = None
@@ -218,7 +218,7 @@ class StatusPane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ParentProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """The process of a server that makes its workers. `gone`: it has ended, and none came in its place yet."""
+    """The parent process of a server's workers. `gone`: it exited and has no successor yet."""
 
     pid: int
     start: int
@@ -227,24 +227,24 @@ class ParentProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuClaim(msgspec.Struct, frozen=True):
-    """CPU time (s) that a host's watched processes and its probe used since the session started, at `t`, with the
-    `rate` (s per s) of the last interval."""
+    """CPU time (s) `used` by the watched processes and the probe of a host from the start of the session to `t`;
+    `rate`: CPU seconds per second in the last interval."""
 
     t: float = 0.0
     used: float = 0.0
     rate: float = 0.0
 
     def at(self, t: float) -> float:
-        """Return the CPU time used until `t`, near to the last reading."""
+        """Extrapolate the CPU time (s) to `t`, close to the last reading."""
         return self.used + self.rate * (t - self.t)
 
 
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one host. `seen` is when the last sample was taken, `since` when `condition` began.
+    """The state of one host. `seen`: time of the newest sample; `since`: start of the current `condition`.
 
-    `cores`, `disks`, `nets` and `sar` (by the names of `model.sar`) are of the newest interval, `processes` of the
-    newest sample. `gap`: the host was lost since that sample. `claim` is the CPU time of its watched processes;
-    `claims` has the claim at the last sample of each host on the same machine, by name, the generator's under "".
+    `cores`, `disks`, `nets` and `sar` (by the names in `model.sar`) are from the newest interval, `processes` from the
+    newest sample. `gap`: the host was lost after that sample. `claim`: CPU time of its watched processes and its probe;
+    `claims`: CPU time (s), at the newest sample, of each host on the same machine by name, of the generator under "".
     """
 
     config: HostConfig

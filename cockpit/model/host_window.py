@@ -1,7 +1,7 @@
-"""A host over some time, in bounded memory: what sar would print as its last line. Pure.
+"""Means of a host's metrics over a time range in bounded memory, like the Average line of sar. Pure.
 
-Every metric is a sum of what was, each weighted by what it is a mean over (seconds, clock ticks, requests). So windows
-can be joined, and where the kernel has counters the mean is exact: weighted rates add up to the counters' difference.
+Each metric is stored as a weighted sum; the weight is the unit of the mean (seconds, clock ticks, requests). So windows
+can be joined, and means of kernel counters are exact: the weighted rates add up to the counters' difference.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoMark, I
 from cockpit.model.hosts import HostReading
 from cockpit.model.sums import MeanGroup, Names
 
-# Seconds of the window's beginning and of its end whose I/O is measured separately, half of it at most.
+# Length (s) of the start and of the end of a window whose I/O is reported separately; at most half the window each.
 END_SECONDS = 5.0
-# Minimum seconds between two marks.
+# Minimum time between two I/O marks (s).
 MARK_EVERY = 0.25
 
-# Of a disk's metrics, those that are means over time, and those over its requests.
-_OF_A_REQUEST = ("areq_sz", "await_")
-_OF_A_SECOND = tuple(name for name in DiskRates.__struct_fields__ if name not in ("name", *_OF_A_REQUEST))
+# Disk metrics that are means over requests; all others are means over time.
+_PER_REQUEST = ("areq_sz", "await_")
+_PER_SECOND = tuple(name for name in DiskRates.__struct_fields__ if name not in ("name", *_PER_REQUEST))
 _SPENT = ("processes.user", "processes.system")
 _PSS = ("processes.pss",)
 _OTHER = ("cpu.other",)
@@ -41,7 +41,7 @@ _other_levels = attrgetter("running", "blocked", "count", "rss", "unshared")
 
 
 def begun(sample: HostSample, before: HostPoint | None = None) -> HostWindow:
-    """The window from a sample on; `before` is the host's last point without load."""
+    """Return a window that starts with a sample; `before`: the host's last point without load."""
     return HostWindow(
         first=_bare(sample),
         last=_bare(sample),
@@ -51,13 +51,13 @@ def begun(sample: HostSample, before: HostPoint | None = None) -> HostWindow:
 
 
 def idle_metrics(point: HostPoint) -> dict[str, float]:
-    """Return the metrics of a host without load: CPU, memory, and memory of the watched processes."""
-    found = _by_field("memory", point.memory) | {"processes.count": point.count, "processes.rss": point.rss}
+    """Return the metrics of a host without load: CPU, memory, number and memory of the watched processes."""
+    metrics = _by_field("memory", point.memory) | {"processes.count": point.count, "processes.rss": point.rss}
     if point.cpu is not None:
-        found |= _by_field("cpu", point.cpu)
+        metrics |= _by_field("cpu", point.cpu)
     if point.pss is not None:
-        found["processes.pss"] = point.pss
-    return found
+        metrics["processes.pss"] = point.pss
+    return metrics
 
 
 def _by_field(group: str, struct: msgspec.Struct) -> dict[str, float]:
@@ -68,12 +68,12 @@ def _by_field(group: str, struct: msgspec.Struct) -> dict[str, float]:
 def widened(
     window: HostWindow, sample: HostSample, step: ReadingStep | None, points: tuple[HostPoint, HostPoint], *, gap: bool
 ) -> HostWindow:
-    """The window up to the sample. `step` is from its last sample to this one, `points` are theirs.
+    """Return the window extended to `sample`. `step` and `points` are those of its last sample and `sample`.
 
-    Without a step (the host was restarted) the counters hold nothing of the time between. With a gap they do, but
+    Without a step (the host rebooted) the counters do not cover the time between the samples. With a gap they do, but
     memory, load and processes were not sampled.
     """
-    grown = replace(
+    extended = replace(
         window,
         last=_bare(sample),
         count=len(sample.reading.processes),
@@ -81,9 +81,9 @@ def widened(
         closing=_closing(window, sample),
     )
     if step is None:
-        return replace(grown, closing=())
+        return replace(extended, closing=())
     return replace(
-        grown,
+        extended,
         seconds=window.seconds + step.seconds,
         covered=window.covered + (0.0 if gap else step.seconds),
         spawned=window.spawned + step.spawned,
@@ -96,9 +96,10 @@ def widened(
 
 
 def joined(before: HostWindow, after: HostWindow) -> HostWindow:
-    """Two windows of which the second begins where the first ends, or later, as one.
+    """Join two windows; the second starts when the first ends, or later.
 
-    The time between them is in neither: the first sample is moved by it, so that the window is as long as both.
+    The time between them is left out: the first sample is moved by it, so that the joined window has the length of
+    both.
     """
     between = max(0.0, after.first.t - before.last.t)
     return HostWindow(
@@ -121,7 +122,7 @@ def joined(before: HostWindow, after: HostWindow) -> HostWindow:
 
 
 def _bare(sample: HostSample) -> HostSample:
-    """The sample without what is of single processes and devices: a row is kept for as long as the session lasts."""
+    """Return the sample without processes and devices, because windows are kept until the session ends."""
     return replace(sample, reading=replace(sample.reading, processes=(), cores=(), disks=(), nets=(), counters={}))
 
 
@@ -131,13 +132,13 @@ def means(window: HostWindow) -> dict[str, float]:
 
 
 def current_metrics(point: HostPoint, sar_values: Mapping[str, float]) -> dict[str, float]:
-    """Return the metrics of one interval by the names of their means."""
-    found = dict(sar_values)
+    """Return the metrics of one interval by the same names as the means of a window."""
+    metrics = dict(sar_values)
     for group, rates in (("cpu", point.cpu), ("io", point.io), ("net", point.net)):
-        found |= {} if rates is None else _by_field(group, rates)
-    found |= zip(_GAUGES, _levels(point), strict=True)
-    found |= {name: value for name, value in ((*_PSS, point.pss), (*_OTHER, point.other)) if value is not None}
-    return found
+        metrics |= {} if rates is None else _by_field(group, rates)
+    metrics |= zip(_GAUGES, _levels(point), strict=True)
+    metrics |= {name: value for name, value in ((*_PSS, point.pss), (*_OTHER, point.other)) if value is not None}
+    return metrics
 
 
 def _highest(window: HostWindow, step: ReadingStep, point: HostPoint, sample: HostSample) -> dict[str, float]:
@@ -146,14 +147,14 @@ def _highest(window: HostWindow, step: ReadingStep, point: HostPoint, sample: Ho
 
 
 def opening_io(window: HostWindow) -> IoRates | None:
-    """I/O over the first seconds of the window."""
+    """Return I/O rates over the first seconds of the window; None if unknown."""
     beginning = _mark(window.first.reading)
     until = beginning.uptime + min(END_SECONDS, window.seconds / 2)
     return _io_between(beginning, _nearest((*window.opening, *window.closing), until))
 
 
 def closing_io(window: HostWindow) -> IoRates | None:
-    """I/O over the last seconds of the window."""
+    """Return I/O rates over the last seconds of the window; None if unknown."""
     ended = _mark(window.last.reading)
     since = ended.uptime - min(END_SECONDS, window.seconds / 2)
     return _io_between(_nearest((_mark(window.first.reading), *window.opening, *window.closing), since), ended)
@@ -174,7 +175,7 @@ def _mark(reading: HostReading) -> IoMark:
 
 
 def _opening(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
-    """Marks of the first seconds, and the first one beyond it."""
+    """Return the marks of the first `END_SECONDS`, and the first mark after them."""
     beginning = window.first.reading.uptime
     last = window.opening[-1].uptime if window.opening else beginning
     if last >= beginning + END_SECONDS or sample.reading.uptime < last + MARK_EVERY:
@@ -183,7 +184,7 @@ def _opening(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
 
 
 def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
-    """Marks of the last seconds, and the last one before it."""
+    """Return the marks of the last `END_SECONDS`, and the last mark before them."""
     now = sample.reading.uptime
     if window.closing and now < window.closing[-1].uptime + MARK_EVERY:
         return window.closing
@@ -192,7 +193,7 @@ def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
 
 
 def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> Iterator[MeanGroup]:
-    """Yield the means of a step by the names of metrics."""
+    """Yield the means of a step by metric name."""
     seconds = step.seconds
     if step.cpu is not None:
         yield _fields("cpu", step.cpu, step.ticks)
@@ -203,8 +204,8 @@ def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> 
     for net in step.nets:
         yield _fields(f"net.{net.name}", net, seconds)
     for disk, requests in step.disks:
-        yield _fields(f"disk.{disk.name}", disk, seconds, _OF_A_SECOND)
-        yield _fields(f"disk.{disk.name}", disk, requests, _OF_A_REQUEST)
+        yield _fields(f"disk.{disk.name}", disk, seconds, _PER_SECOND)
+        yield _fields(f"disk.{disk.name}", disk, requests, _PER_REQUEST)
     if points and points[1].other is not None:
         yield MeanGroup(_OTHER, (points[1].other,), seconds)
     if step.rates:
@@ -218,7 +219,8 @@ def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> 
 
 
 def _fields(group: str, struct: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> MeanGroup:
-    """A struct's metrics, all or those that are named. `await_` is `await`, which Python keeps."""
+    """Return the metrics of a struct's `fields` (none: all). The field `await_` is the metric `await`, a Python
+    keyword."""
     names, values = _named(group, type(struct), fields)
     return MeanGroup(names, values(struct), weight)
 
@@ -227,13 +229,13 @@ def _fields(group: str, struct: msgspec.Struct, weight: float, fields: tuple[str
 def _named(
     group: str, kind: type[msgspec.Struct], fields: tuple[str, ...]
 ) -> tuple[Names, Callable[[msgspec.Struct], tuple[float, ...]]]:
-    """The whole names of fields that are metrics, and what gives their values."""
-    wanted = fields or tuple(field for field in kind.__struct_fields__ if field != "name")
-    return tuple(f"{group}.{field.rstrip('_')}" for field in wanted), attrgetter(*wanted)
+    """Return the full metric names of a struct's fields, and the getter of their values."""
+    selected = fields or tuple(field for field in kind.__struct_fields__ if field != "name")
+    return tuple(f"{group}.{field.rstrip('_')}" for field in selected), attrgetter(*selected)
 
 
 def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[MeanGroup]:
-    """Yield the gauges, interpolated linearly between two samples."""
+    """Yield the means of the gauges, interpolated linearly between two samples."""
     pairs = zip(_levels(before), _levels(after), strict=True)
     yield MeanGroup(_GAUGES, tuple([(earlier + now) / 2 for earlier, now in pairs]), seconds)
     if before.pss is not None and after.pss is not None:

@@ -1,4 +1,4 @@
-"""The readings of a probe: counters as the kernel gives them, never rates or percentages."""
+"""Configuration of hosts, and readings of their probes: raw kernel counters, never rates or percentages."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ else:
 
 
 class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The status page of a server, requested from the host itself through its SSH connection.
+    """The status page of a server, requested on the host itself through the SSH connection.
 
-    `auth` is `user:password`; it never reaches a recording.
+    `auth` is `user:password`; it is never recorded.
     """
 
     kind: StatusKind
@@ -28,8 +28,8 @@ class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GeneratorConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine that load comes from, reached by `ssh`; ".": this one. Cockpit is installed for its `python`; "": in
-    the virtual environment that cockpit makes there, else for python3. `watch`: it is among the watched hosts."""
+    """A load generator, reached by `ssh` (".": this machine). `python`: the interpreter for which cockpit is installed
+    there; "": the virtual environment that cockpit creates there, else python3. `watch`: it is also a watched host."""
 
     name: str
     ssh: str
@@ -38,13 +38,13 @@ class GeneratorConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A server to watch. `ssh` is what would follow the `ssh` command; None is this machine. `via` is a command that
-    reaches it from there, as `docker exec -i web1`, or its short name, as `docker:web1`.
+    """A host to watch. `ssh`: arguments of the `ssh` command; None: this machine. `via`: a command that reaches the
+    host from there, e.g. `docker exec -i web1`, or a short name, e.g. `docker:web1`.
 
-    `processes` picks processes by name: the exact comm, or shell patterns (`php-fpm*`). `interval` in seconds.
-    `tail` are commands whose lines are shown as they come. `sudo`: changes are made with `sudo -n`. `changes_outside`:
-    they are made on the machine from which `via` reaches the host, whose are the files and commands of its knobs.
-    `behind` are the addresses there to which the target's server passes requests: `127.0.0.1:9000` or a socket's path.
+    `processes`: names of the watched processes, exact comm or shell patterns (`php-fpm*`). `interval` in seconds.
+    `tail`: commands whose output is followed. `sudo`: changes are made with `sudo -n`. `changes_outside`: changes are
+    made on the machine from which `via` reaches the host; files and commands of the host's knobs are there.
+    `behind`: addresses on the host to which the target's server passes requests: `127.0.0.1:9000` or a socket's path.
     """
 
     name: str
@@ -60,18 +60,18 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outside(self) -> HostConfig:
-        """The machine from which `via` reaches it; itself without `via`."""
+        """The machine from which `via` reaches the host; the host itself without `via`."""
         return replace(self, via="")
 
     @property
     def place(self) -> str:
-        """Where it is, for a person: `ssh root@web1, docker:shop`."""
+        """The location of the host as text: `ssh root@web1, docker:shop`."""
         outer = "this machine" if self.ssh is None else f"ssh {self.ssh}"
         return outer if not self.via else self.via if self.ssh is None else f"{outer}, {self.via}"
 
     @property
     def watched(self) -> str:
-        """The names of the watched processes, for a person; "" without any."""
+        """The names of the watched processes as text; "": none."""
         return ", ".join(self.processes)
 
     @classmethod
@@ -79,16 +79,16 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
         return cls(name=generator.name, ssh=None if generator.ssh == "." else generator.ssh)
 
     def without_secrets(self) -> HostConfig:
-        """As it may be recorded."""
+        """Return the configuration without secrets, for recordings."""
         return replace(self, status=tuple(replace(page, auth="") for page in self.status))
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not change while a host is up. `hz` is clock ticks/s, `page` bytes.
+    """Properties of a host that are constant while it is up. `hz`: clock ticks/s; `page`: page size (bytes).
 
-    `clock_offset` is by how much (s) the host's wall clock was ahead of the cockpit's when the probe started, give or
-    take `clock_error`; None: it could not be read. `boot` is the kernel's boot id, which hosts that share a machine
-    have in common; "": unknown.
+    `clock_offset`: by how much (s) the host's wall clock was ahead of the cockpit's when the probe started, ±
+    `clock_error`; None: it could not be read. `boot`: the kernel's boot id, equal for all hosts on a machine; "":
+    unknown.
     """
 
     hostname: str
@@ -102,7 +102,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuCounters(msgspec.Struct, frozen=True, array_like=True):
-    """A `cpu` line of /proc/stat, in clock ticks since boot: of one core, or of all summed."""
+    """A `cpu` line of /proc/stat, in clock ticks since boot: one core, or the sum of all cores."""
 
     user: int
     nice: int
@@ -131,7 +131,7 @@ class MemCounters(msgspec.Struct, frozen=True, array_like=True):
 
 
 class IoCounters(msgspec.Struct, frozen=True, array_like=True):
-    """/proc/diskstats summed over whole disks as `sar -b` sums them; sectors of 512 bytes, since boot."""
+    """/proc/diskstats summed over whole disks as in `sar -b`; sectors of 512 bytes, since boot."""
 
     reads: int
     writes: int
@@ -141,9 +141,9 @@ class IoCounters(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DiskCounters(msgspec.Struct, frozen=True, array_like=True):
-    """A line of /proc/diskstats, since boot: requests done, sectors of 512 bytes, milliseconds.
+    """A line of /proc/diskstats, since boot: completed requests, sectors of 512 bytes, milliseconds.
 
-    `busy` is milliseconds with a request under way, `queued` those times the requests under way.
+    `busy`: milliseconds with a request in flight; `queued`: the same, weighted by the number of requests in flight.
     """
 
     name: str
@@ -175,13 +175,12 @@ class NetCounters(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ProcessCounters(msgspec.Struct, frozen=True):
-    """One process of /proc/PID/stat, statm and cmdline. Times in clock ticks, memory in bytes.
+    """A process, from /proc/PID/stat, statm and cmdline. Times in clock ticks, memory in bytes.
 
-    (`pid`, `start`) names a process for good; `start` is in clock ticks after boot.
-    `shared` is what statm calls shared: resident pages that belong to files or shared memory.
-    `stat` is what ps prints under STAT. `command` is the raw command line, not neutralised. `user` is the login name
-    of the effective user, else its number; "" if unknown. `pss` is the proportional set size (bytes), read every 30
-    samples or less; None if it is unknown.
+    (`pid`, `start`) identifies a process, even if its pid is used again; `start`: clock ticks after boot.
+    `shared`: as in statm, resident pages of files or shared memory. `stat`: as in the STAT column of ps. `command`: the
+    raw command line, not neutralised. `user`: login name of the effective user, else the uid; "": unknown. `pss`:
+    proportional set size (bytes), read every 30 samples or less; None: unknown.
     """
 
     pid: int
@@ -200,25 +199,24 @@ class ProcessCounters(msgspec.Struct, frozen=True):
     pss: int | None = None
 
 
-# What names a process for good.
+# Identifies a process, even if its pid is used again.
 identity = attrgetter("pid", "start")
 
 
 class HostReading(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a probe read at one instant. `uptime` and `wall` (epoch) are the host's own clocks, seconds.
+    """A reading of a probe at one instant. `uptime` and `wall` (epoch): the host's own clocks, seconds.
 
-    `forks` counts processes and threads made since boot: the bound on what sampling can have missed.
-    `probe_cpu` is the CPU time (s) that the probe itself uses on the host for a frame, the mean of its last 30 or so.
-    `running` and `blocked` are tasks, as the kernel counts them. `hidden`: /proc shows the probe its own processes only
-    (hidepid), so that the absence of others says nothing. `pss` is the memory (bytes) of the watched processes,
-    each page that they share counted once, by parts; None where it could not be read of all of them. `processes_cpu`
-    is the CPU time (clock ticks) of the watched processes and of the children that they waited for since the probe
-    started, those included that have ended; None: not read. `counters` are further counters by the kernel's name
-    (`pgfault`, `Tcp.InSegs`, memory in KiB, `cpu.some` of /proc/pressure in microseconds); what the host does not have
-    is absent. `accept` has the connections in the accept queue of each listening TCP port, `backlog` their limit.
+    `forks`: processes and threads created since boot, an upper bound of the processes that sampling missed.
+    `probe_cpu`: mean CPU time (s) of the probe per frame, over its last 30 or so. `running` and `blocked`: tasks, as
+    counted by the kernel. `hidden`: /proc shows the probe only its own processes (hidepid), so that processes may be
+    missing. `pss`: proportional set size (bytes) of the watched processes; None if it could not be read for all of
+    them. `processes_cpu`: CPU time (clock ticks) of the watched processes, exited ones included, and of the children
+    that they waited for, since the probe started; None: not read. `counters`: further counters by the kernel's name
+    (`pgfault`, `Tcp.InSegs`, memory in KiB, `cpu.some` of /proc/pressure in microseconds); counters that the host lacks
+    are absent. `accept`: connections in the accept queue of each listening TCP port; `backlog`: the limit of each.
     A `memory.total` of 0, an `io` of None: not read.
-    `left_out` is the number of processes of other servers of the same name, which are not counted; None: which of them
-    is the target's is unknown, so that all are counted.
+    `left_out`: number of processes of other servers with the same name, which are not counted; None: the target's
+    server could not be identified, so that all are counted.
     """
 
     uptime: float

@@ -23,7 +23,7 @@ else:
 Cost = Literal["written", "live", "graceful", "restart", "remount"]
 COSTS: tuple[str, ...] = get_args(Cost)
 
-# Stands for a value that must not be shown.
+# Placeholder for a value that must not be shown.
 SECRET = "(secret)"
 _NUMBER = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?)(.*)", re.DOTALL)
 _RESTARTS = re.compile(r"\b(restart|start|stop|shutdown)\b")
@@ -41,14 +41,14 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A setting of a host. Its fields depend on its kind:
 
     a kind of server (apache, nginx, …): `directive` in `file`, in `section` (`IfModule mpm_prefork_module`;
-    `http { server {`); None is the top level; `get` and `set`: it is also set in the running server.
-    systemd: `directive` in `file`, a drop-in of its unit. `get` alone: it prints the value that `reload` made active.
-    keyvalue: `key` in `file`, in the ini `section` if it has several. Kinds without a file: see LIVE_KNOBS.
+    `http { server {`; None: top level); `get` and `set`: commands that read and set it in the running server too.
+    systemd: `directive` in `file`, a drop-in of its unit. `get` alone prints the value that `reload` activated.
+    keyvalue: `key` in `file`, in the ini `section` if there are several. Kinds without a file: see LIVE_KNOBS.
 
     `test` checks the whole configuration, `reload` activates it: shell commands for the host.
-    `values` are the allowed values; `min` and `max` a range of numbers, with an optional `unit`.
-    `workers` are the processes that a reload replaces; `log` is the server's error log; `cost` as in Cost.
-    `action` is the profile's action that activates a value that is only written (keyvalue without `reload`).
+    `values`: allowed values; `min` and `max`: range of numbers, with an optional `unit`.
+    `workers`: processes that a reload replaces; `log`: the server's error log; `cost`: see Cost.
+    `action`: the profile's action that activates a value that is only written (keyvalue without `reload`).
     `secret`: its value is never shown or recorded.
     """
 
@@ -77,7 +77,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def in_file(self) -> bool:
-        """Return whether a file holds its value."""
+        """Return whether its value is in a file."""
         return self.kind in GRAMMARS or bool(self.file)
 
     @property
@@ -90,17 +90,17 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def live(self) -> bool:
-        """Return whether its active value is asked of the host itself, beside its file if it has one."""
+        """Return whether its active value is read from the running host, in addition to its file if it has one."""
         return self.kind not in GRAMMARS or bool(self.get)
 
     @property
     def set_by_reload(self) -> bool:
-        """Return whether `reload` makes the value in its file active, and `get` reads that."""
+        """Return whether `reload` activates the value in its file, and `get` reads the active value."""
         return self.kind in GRAMMARS and bool(self.get) and not self.set
 
     @property
     def written_only(self) -> bool:
-        """Return whether a change leaves its value in a file, without making it active."""
+        """Return whether a change writes its value to a file without activating it."""
         return self.in_file and not self.live and (not self.reload or self.needs_restart)
 
     @property
@@ -121,7 +121,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def activation(self) -> str:
-        """The next step that makes a written value active."""
+        """The next step to activate a written value."""
         step = f"run action {self.action}" if self.action else "restart its server"
         if self.needs_restart:
             return f"needs a restart: {step}"
@@ -134,7 +134,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def allowed(self) -> str:
-        """Return the allowed values in words; "" if any value that fits is allowed."""
+        """Return the allowed values as text; "": no restriction is known."""
         unit = self.unit and f" {self.unit.strip()}"
         if self.choices:
             return ", ".join(self.choices)
@@ -148,7 +148,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def price(self) -> str:
-        """Return the cost of a change: by the profile, else by its kind and its reload command."""
+        """Return the cost of a change: from the profile, else from its kind and its reload command."""
         if cost := self.cost or (LIVE_KNOBS[self.kind].cost if self.kind in LIVE_KNOBS else ""):
             return cost
         if _RESTARTS.search(self.reload):
@@ -162,21 +162,21 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def place(self) -> str:
         """Return the place of its value, e.g. `/etc/default/tomcat10: JAVA_OPTS`."""
-        what = self.directive or self.key or self.mount or self.get
-        return f"{self.file}: {what}" if self.file else what
+        name = self.directive or self.key or self.mount or self.get
+        return f"{self.file}: {name}" if self.file else name
 
     def shown(self, value: str, limit: int = 200) -> str:
-        """A value as an error may show it."""
+        """Return a value for an error message, without secrets."""
         return SECRET if self.secret else neutral(value, limit)
 
     def printed(self, value: str) -> str:
-        """Return a value as the running server prints it."""
+        """Return a value in the form in which the running server prints it."""
         if self.kind in LIVE_KNOBS:
             return LIVE_KNOBS[self.kind].printed(value)
         return self.known.printed(value) if self.known else value
 
     def malformed(self, value: str) -> str:
-        """Return why the server cannot take a value of this form; "" if it may."""
+        """Return why the form of a value is invalid for the server; "" if it is valid or unknown."""
         variable = GRAMMARS[self.kind].variable if self.kind in GRAMMARS else None
         if self.known is None or (variable and variable.fullmatch(value)):
             return ""
@@ -185,7 +185,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.directive or self.key} takes {self.known.form.words}, not {self.shown(value, 80)!r}"
 
     def refuses(self, value: str) -> str:
-        """Return why the profile does not allow a value; "" if it does."""
+        """Return why a value is not allowed by the profile; "" if it is allowed."""
         if self.choices:
             choices = "its values" if self.secret else ", ".join(self.choices)
             return "" if value in self.choices else f"is not one of {choices}"
@@ -201,30 +201,30 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def costliest(knobs: tuple[Knob, ...]) -> str:
-    """Return the cost of a change of all of them: the highest of their costs."""
+    """Return the cost of a change of all these knobs: the highest of their costs."""
     return max((knob.price for knob in knobs), key=COSTS.index, default="live")
 
 
 def not_yet_active(knobs: Iterable[Knob]) -> str:
-    """The values that are written but not active, each with its next step; "" without any."""
+    """Return the knobs whose values are written but not active, each with its next step, as text; "" if none."""
     steps = ", ".join(f"{knob.name} ({knob.activation})" for knob in knobs)
     return f"written, not yet active: {steps}" if steps else ""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One knob taken from `old` to `new`; None is: it is not set there."""
+    """The `old` and the `new` value of a knob; None: not set."""
 
     knob: str
     old: str | None
     new: str | None
 
     def hidden(self) -> Setting:
-        """The setting without its values, for a secret knob."""
+        """Return the setting of a secret knob with its values replaced by SECRET."""
         return Setting(knob=self.knob, old=self.old and SECRET, new=self.new and SECRET)
 
 
 class ServerAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A command to run on a host, `times` times one after the other: a restart, an emptied cache."""
+    """A command to run on a host, `times` times in sequence, e.g. a restart, or emptying a cache."""
 
     name: str
     host: str

@@ -1,7 +1,7 @@
-"""Kinds of knobs whose value is read and set by commands, not in a file. From the entry of a kind here follow
-checks of profiles, commands, questions to the user, help and JSON Schema.
+"""Kinds of knobs whose value is read and set by commands, not in a file. Checks of profiles, commands, questions to the
+user, help and JSON Schema are derived from the entry of a kind.
 
-A value never becomes part of a command's text.
+A value is never inserted into the text of a command.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 ATIME_OPTIONS = ("strictatime", "relatime", "noatime")
 _SYSCTL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 
-# $point is the mount point. Sets $flags to the mount's own options without those of the access time, and $atime to the
-# active one of these; the last mount on the point counts. mountinfo writes a space as \040.
+# $point is the mount point. Sets $atime to the active access time option of the mount, and $flags to its other options;
+# the last mount on the point counts. mountinfo writes a space as \040.
 _MOUNT = r"""
 flags= atime= found=
 while read -r _ _ _ _ at options _; do
@@ -39,11 +39,11 @@ while read -r _ _ _ _ at options _; do
         esac
     done
 done </proc/self/mountinfo
-[ "$found" ] || { echo "$point: nothing is mounted there" >&2; exit 1; }
+[ "$found" ] || { echo "$point: not a mount point" >&2; exit 1; }
 """
 
-# mount(8) adds the mount's current options, so the other two have to be removed. `bind` alters the mount alone: without
-# it, the `ro` of a read-only bind mount would make the whole file system read-only.
+# mount(8) keeps the mount's current options, so the other access time options must be removed. `bind` changes only this
+# mount: without `bind`, the `ro` of a read-only bind mount would make the whole file system read-only.
 _REMOUNT = """
 case $1 in
     noatime) atime=norelatime,noatime ;;
@@ -56,14 +56,15 @@ _TRY = 'try() { if sh -c "$1" >/dev/null 2>&1 </dev/null; then printf "%s\\n" "$
 
 
 class LiveKnobKind(NamedTuple):
-    """A kind of knob. `needs` and `may` are its keys in [[knob]]; `setting` and `keys` its row in `cockpit help knobs`.
+    """A kind of knob. `needs` and `may`: its required and optional keys in [[knob]]; `setting` and `keys`: its row in
+    `cockpit help knobs`.
 
-    `get` is the command that prints a knob's value, `set` the one that sets it to "$1"; both raise ChangeRefused for an
-    impossible name in the profile. `place` identifies the value on its host, whatever the knob's name is. `writes`
-    names the thing that a change writes, for the question whether a profile may be used; "": only commands of the
-    profile do, which are listed there anyway.
-    `printed` is a value as `get` prints it, `values` are all values (): any), `cost` that of a change ("": by the
-    reload command), `settings` the known settings by `key`.
+    `get` returns the command that prints a knob's value, `set` the command that sets it to "$1"; both raise
+    ChangeRefused for an invalid name in the profile. `place` identifies the value on its host, independent of the
+    knob's name. `writes` names the target of a change, for the question whether to trust a profile; "": only commands
+    of the profile write, and these are listed anyway.
+    `printed`: a value in the form in which `get` prints it; `values`: all allowed values ((): any); `cost`: cost of a
+    change ("": by the reload command); `settings`: known settings by `key`.
     """
 
     name: str
@@ -82,9 +83,9 @@ class LiveKnobKind(NamedTuple):
 
 
 def _sysctl_file(knob: Knob) -> str:
-    """The file of `net.ipv4.tcp_rmem`, or of a key with slashes (for names with a dot), as in sysctl(8)."""
+    """Return the file of `net.ipv4.tcp_rmem`, or of a key with slashes (for names with a dot), as in sysctl(8)."""
     if not _SYSCTL.fullmatch(knob.key) or ".." in knob.key:
-        raise ChangeRefused(f"{knob.name}: {neutral(knob.key, 80)!r} cannot be the name of a sysctl")
+        raise ChangeRefused(f"{knob.name}: {neutral(knob.key, 80)!r} is not a sysctl name; write it as vm.swappiness")
     return "/proc/sys/" + (knob.key if "/" in knob.key else knob.key.replace(".", "/"))
 
 
@@ -95,11 +96,11 @@ def _point(knob: Knob) -> str:
 
 
 def _options(knob: Knob) -> str:
-    """The command that prints the option that is active."""
+    """Return the command that prints the active option."""
     if knob.get:
         return knob.get
     tries = [f"try {shlex.quote(option.when)} {shlex.quote(option.name)}" for option in knob.option]
-    return "\n".join((_TRY, *tries, "echo 'none of its options is chosen' >&2; exit 1"))
+    return "\n".join((_TRY, *tries, "echo 'none of its options is active' >&2; exit 1"))
 
 
 SYSCTL = LiveKnobKind(

@@ -1,4 +1,4 @@
-"""The load to send, and the names under which failures are counted."""
+"""The load plan, its options, and the kinds of errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ErrorKind = Literal[
 ]
 TakeSource = Literal["header", "json", "regex"]
 
-# Headers whose values may be recorded; any other may hold a secret, whatever it is called.
+# Headers whose values may be recorded; any other header may contain a secret.
 OPEN_HEADERS = frozenset(
     (
         *("accept", "accept-encoding", "accept-language", "cache-control", "connection", "content-type", "expect"),
@@ -36,16 +36,16 @@ OPEN_HEADERS = frozenset(
     )
 )
 REDACTED = "(not recorded)"
-# Seconds after a change under load by which a run is extended at most, unless the plan has another value.
+# Default maximum extension of a run after a change under load (s).
 EXTEND = 180.0
 # The highest speed of a replayed log.
 FASTEST = 1e6
 
 
 class Expect(msgspec.Struct, frozen=True, kw_only=True):
-    """The expected response. Another one is `unexpected`, counted once under the first kind that differs:
-    status, length, contains, too_large, matches, digest. Fields left out are not checked, except `statuses`: left
-    out, any below 400 is good. `matches` needs the whole body, of at most 256 KiB (too_large)."""
+    """The expected response. Other responses are `unexpected`, each counted once, under the first difference: status,
+    length, contains, too_large, matches, digest. Fields that are not set are not checked, except `statuses`: if empty,
+    statuses below 400 are expected. `matches` needs the whole body, of at most 256 KiB (too_large)."""
 
     statuses: tuple[int, ...] = ()
     contains: str | None = None
@@ -55,8 +55,8 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Take(msgspec.Struct, frozen=True, kw_only=True):
-    """A value to take from a response by its `expression`: the name of a header; a path in JSON as `items.0.id`; a
-    regular expression, of whose match the first group is taken, or all without a group."""
+    """A value to extract from a response by an `expression`: a header name; a path in JSON, e.g. `items.0.id`; or a
+    regular expression: its first group, or the whole match if it has no group."""
 
     name: str
     source: TakeSource
@@ -64,9 +64,9 @@ class Take(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several requests of a plan. `url` is absolute; `name` is the group of its metrics;
-    `binary` replaces a `body` that is not text. If one of them takes values, the requests are a chain: each user sends
-    them in order, with `{name}` in path, headers and body replaced by the values taken before."""
+    """One of several requests of a plan. `url` is absolute; `name`: group of its metrics; `binary` replaces a `body`
+    that is not text. If any request has `take`, the requests are a chain: each user sends them in order, with `{name}`
+    in path, headers and body replaced by the extracted values."""
 
     name: str
     url: str
@@ -85,10 +85,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PathList(msgspec.Struct, frozen=True, kw_only=True):
-    """Many paths instead of the plan URL's one: `pattern` (`/img/{00001..15000}.jpg`) or `listed`.
+    """Paths that replace the path of the plan's URL: `pattern` (`/img/{00001..15000}.jpg`) or `listed`.
 
-    `order`: sequence and shuffle repeat for ever; once takes each at most once over all workers, shuffled by `seed`
-    if that is not 0, and the run ends when none is left. Worker w of W takes every W-th from the w-th on.
+    `order`: sequence and shuffle repeat forever; once uses each path at most once over all workers, shuffled by `seed`
+    unless it is 0, and the run ends when no path is left. Worker w of W uses every W-th path, starting at the w-th.
     """
 
     pattern: str = ""
@@ -106,8 +106,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
-    """Pause between a response and the next request of a connection: constant `seconds`; uniform, from `seconds` to
-    `most`; or exponential with the mean `seconds`."""
+    """The pause of a connection between a response and its next request: constant `seconds`; uniform, from `seconds` to
+    `most`; or exponential with mean `seconds`."""
 
     seconds: float
     distribution: Literal["constant", "uniform", "exponential"] = "constant"
@@ -119,14 +119,14 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """`0.5 s`, `0.2 s to 2 s` or `1 s exponential`."""
+        """The think time as text: `0.5 s`, `0.2 s to 2 s` or `1 s exponential`."""
         ends = {"constant": "", "uniform": f" to {self.most:g} s", "exponential": " exponential"}
         return f"{self.seconds:g} s{ends[self.distribution]}"
 
 
 class LogReplay(msgspec.Struct, frozen=True, kw_only=True):
-    """The GET and HEAD requests of an access log, at its intervals divided by `speed`. `seconds` is the duration of the
-    replay, None until the log has been read."""
+    """Replay of the GET and HEAD requests of an access log, at the logged intervals divided by `speed`. `seconds`:
+    duration of the replay; None until the log has been read."""
 
     file: str
     speed: float = 1.0
@@ -134,8 +134,8 @@ class LogReplay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
-    """TLS of an https target: verified by the system's CAs, or by the file `ca`; `cert` and `key` are
-    files of the client; `sni` is the server name to send if it is not the URL's."""
+    """TLS of an https target: verified with the system's CAs, or with the file `ca`; `cert` and `key`: files of the
+    client certificate; `sni`: the server name to send, if it differs from the URL's."""
 
     verify: bool = True
     ca: str = ""
@@ -145,38 +145,38 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of which another `tool` reported totals only, without data per second. Its latencies are interpolated
-    between the `percentiles` (0 to 100, ascending) that it reported; (): it reported none."""
+    """A run of another `tool`, which reported totals without data per second. Its latencies are interpolated between
+    the reported `percentiles` (0 to 100, ascending); (): none were reported."""
 
     tool: str
     percentiles: tuple[float, ...] = ()
 
     def around(self, percent: float) -> tuple[float | None, float | None]:
-        """Return the next reported percentiles below and above; None: there is none. One that was reported is both."""
-        below = [one for one in self.percentiles if one <= percent]
-        above = [one for one in self.percentiles if one >= percent]
+        """Return the nearest reported percentiles that are at most, and at least, `percent`; None: there is none."""
+        below = [reported for reported in self.percentiles if reported <= percent]
+        above = [reported for reported in self.percentiles if reported >= percent]
         return max(below, default=None), min(above, default=None)
 
 
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The load to send.
 
-    Closed (`rate` None): `concurrency` connections, each with one request in flight. Open: `rate` arrivals/s on an
-    absolute schedule, even or Poisson by `seed`, whatever the server does; at most `max_in_flight` are in flight, and
-    further arrivals are queued, counted, and sent in order. It ends after exactly `requests`
-    requests or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. Arrivals still
-    queued then are never sent, and counted. The first `warmup` seconds are sent and not counted.
-    `timeout` (s) is for a whole request from its send, connect included. `workers` processes share it exactly;
-    worker i is pinned to `cpus[i % len(cpus)]` if cpus is not empty.
-    `on_loss` of a worker its load is dealt to the others, where that is possible, or the run stops.
-    `extend` (s) is the maximum extension of a run after a change under load, for the verdict; 0: none.
+    Closed load (`rate` None): `concurrency` connections, each with one request in flight. Open load: `rate` arrivals/s
+    on an absolute schedule, even or Poisson (by `seed`), independent of responses; at most `max_in_flight` requests are
+    in flight, and further arrivals are queued, counted, and sent in order. A run ends after exactly `requests` requests
+    or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. Arrivals that are still
+    queued at the end are counted, but never sent. The first `warmup` seconds of load are not counted.
+    `timeout` (s): for a whole request from its send, connect included. `workers` processes share the load exactly;
+    worker i is pinned to `cpus[i % len(cpus)]` unless `cpus` is empty. `on_loss`: what to do if a worker is lost, deal
+    its load to the others (where possible) or stop the run.
+    `extend`: maximum extension (s) of a run after a change under load, for the verdict; 0: none.
     `binary` replaces a `body` that is not text.
-    `mix` in rotation by weight replaces url, method, headers, body and `expect`; `paths` replaces the URL's path.
-    With `replay` the requests and their instants are those of a log.
-    Sockets close after `requests_per_connection` requests; None: no limit. Under closed load each connection pauses for
-    its `think_time` between a response and its next request.
-    With `cookies`, each virtual user keeps those of its responses; it has `sockets_per_user` of the connections.
-    `connect_to` (host:port) and `unix` (a socket's path) replace the address; `local_addresses` are source addresses.
+    `mix`, in rotation by weight, replaces `url`, `method`, `headers`, `body` and `expect`; `paths` replaces the URL's
+    path. `replay`: requests and their times are those of a log.
+    A connection closes after `requests_per_connection` requests; None: no limit. Under closed load each connection
+    pauses for its `think_time` between a response and its next request.
+    `cookies`: each virtual user keeps the cookies of its responses, and has `sockets_per_user` connections.
+    `connect_to` (host:port) and `unix` (path of a socket) replace the address; `local_addresses`: source addresses.
     """
 
     url: str
@@ -220,7 +220,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def open(self) -> bool:
-        """Return whether arrivals follow a schedule of their own."""
+        """Return whether arrivals follow a schedule, independent of responses."""
         scheduled = self.rate is not None or self.replay is not None
         return scheduled or any(stage.rate is not None for stage in self.stages)
 
@@ -231,30 +231,35 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float | None:
-        """Planned length of a run with its warm-up (s), at most; None: it ends by count, or when it is stopped."""
-        lasts = sum(stage.duration for stage in self.stages) if self.stages else self.duration
+        """Maximum planned length of a run (s), warm-up included; None: it ends by count, or when it is stopped."""
+        duration = sum(stage.duration for stage in self.stages) if self.stages else self.duration
         if self.replay is not None and self.replay.seconds is not None:
-            lasts = min(self.replay.seconds, inf if lasts is None else lasts)
-        return None if lasts is None else self.warmup + lasts
+            duration = min(self.replay.seconds, inf if duration is None else duration)
+        return None if duration is None else self.warmup + duration
 
     @property
     def extendable(self) -> bool:
-        """Return whether more can be sent than planned: load levels change the load, a log ends, paths may be used only
+        """Return whether a run can send more than planned: not with load levels, a log, or paths that are used
         once."""
         return not self.stages and self.replay is None and not (self.paths is not None and self.paths.order == "once")
 
     def adjustable(self, other: LoadPlan) -> bool:
-        """Return whether a run of this plan can follow the load of the other one."""
+        """Return whether an active run of this plan can change its load to that of the other plan."""
         fixed = self.stages or other.stages or self.replay or other.replay
         return self.open == other.open and not fixed
 
     def without_secrets(self) -> LoadPlan:
-        """The plan as it may be recorded and shown: no password, no header that could be one, bodies as a digest."""
+        """Return the plan without secrets, for recordings and the screen: no password, headers that may contain one
+        redacted, bodies as a digest."""
         mix = tuple(
             msgspec.structs.replace(
-                one, url=url_without_password(one.url), headers=_redacted(one.headers), body=_digest(one), binary=None
+                request,
+                url=url_without_password(request.url),
+                headers=_redacted(request.headers),
+                body=_digest(request),
+                binary=None,
             )
-            for one in self.mix
+            for request in self.mix
         )
         return msgspec.structs.replace(
             self,
@@ -266,8 +271,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-# Options that a profile's [load] and a flag set: `# FIELD: KIND FLAGS`, the meaning of the key, and the flag's help if
-# that differs. Keys, flags, checks, help and JSON Schema follow from here.
+# Load options of profiles ([load]) and flags: `# FIELD: KIND FLAGS`, the description of the key, and the flag's help if
+# it differs. Keys, flags, checks, help and JSON Schema are derived from this table.
 LOAD_OPTIONS = options_of(
     LoadPlan,
     """\
@@ -286,22 +291,22 @@ seed of random arrivals (default 1)
 # max_in_flight: positive --max-in-flight N
 open load: maximum in flight (default 8192); further arrivals are queued and counted
 # requests: amount -n --requests N
-number of requests, exact: 10000, or a text such as `10k`; with `duration` the load ends with whichever comes first
+exact number of requests: 10000, or text such as `10k`; with `duration` a run ends at whichever comes first
 requests, exact, e.g. 200, 10k, 1m
 # duration: seconds -z --duration T
 duration of a run (default 10 s)
-duration, e.g. 10s, 3m, 1h (default 10s); with -n the run ends with whichever comes first
+duration, e.g. 10s, 3m, 1h (default 10s); with -n a run ends at whichever comes first
 # warmup: wait --warmup T
 load before the measurement, not counted (default 0)
 # extend: wait --extend T
-after a change under load, extend the run until its verdict, at most by this (default `3m`; 0: never)
+maximum extension of a run until the verdict on a change under load (default `3m`; 0: none)
 # keepalive: switch --disable-keepalive
 false: open a new connection for each request (default true)
 open a new connection for each request
 # requests_per_connection: positive --requests-per-connection N
 open a new connection after this number of requests
 # cookies: switch --cookies
-true: closed load: each connection is a user who keeps the cookies of its responses (default false)
+true: each connection of closed load is a user that keeps the cookies of its responses (default false)
 each connection of closed load keeps the cookies of its responses
 # sockets_per_user: positive --sockets-per-user N
 connections that share the cookies of a user (default 1)
@@ -314,7 +319,7 @@ load processes (default 1)
 # cpus: cpus --cpus LIST
 CPU numbers to pin the load processes to, e.g. 1,2
 # on_loss
-what happens when a load process or generator is lost: `deal` its load to the others (default), or `stop` the run
+if a load process or generator is lost: `deal` its load to the others (default), or `stop` the run
 """,
 )
 
@@ -335,12 +340,12 @@ def _digest(request: Request | LoadPlan) -> str | None:
 
 
 def is_redirect(status: int) -> bool:
-    """Return whether a browser would follow it to another URL."""
+    """Return whether a browser would follow a response with this status to another URL."""
     return 300 <= status < 400 and status != 304
 
 
 def redirect_target(url: str, location: str) -> str:
-    """The URL to which a Location in a response from `url` leads, without a password."""
+    """Return the URL that a Location header in a response from `url` points to, without a password."""
     try:
         return url_without_password(urljoin(url_without_password(url), location))
     except ValueError:
@@ -348,7 +353,7 @@ def redirect_target(url: str, location: str) -> str:
 
 
 def url_without_password(url: str) -> str:
-    """The URL without `user:password@`."""
+    """Return the URL without `user:password@`."""
     parts = urlsplit(url)
     if "@" not in parts.netloc:
         return url

@@ -1,4 +1,4 @@
-"""Checks of a load plan, wherever it comes from: a profile, flags, the screen, a study or another machine. Pure."""
+"""Checks of a load plan from any source: a profile, flags, the screen, a study or another machine. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Request, Stage, Take
 from cockpit.model.load_options import KINDS, LONGEST, METHOD
 
-# A header's name is made of these (RFC 9110, token).
+# A header name (token of RFC 9110).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
@@ -27,11 +27,11 @@ _TYPES = {
     "array": "a list",
     "object": "a table",
 }
-_CLOSED = "found beside a rate or a log; allowed: closed load, with concurrency in place of the rate"
+_CLOSED = "cannot be combined with a rate or a log; use closed load: concurrency instead of a rate"
 
 
 class Invalid(UsageError):
-    """An invalid value: its `key` in a profile, or the flag, and the `problem`."""
+    """An invalid value: its `key` in the profile, or its flag, and the `problem`."""
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(problem, key)
@@ -42,9 +42,9 @@ class Invalid(UsageError):
 
 
 def allowed_values(problem: str) -> str:
-    """Return the allowed values in words, by msgspec's message about another one."""
+    """Return the allowed values as text, from msgspec's message about an invalid value."""
     if repr(METHOD) in problem:
-        return "a word in capitals, as GET or M-SEARCH"
+        return "a word in capitals, e.g. GET or M-SEARCH"
     words = _EXPECTED.sub("", problem).replace(f"<= {LONGEST}", "of seconds, at most 7 days")
     for name, meaning in _TYPES.items():
         words = words.replace(f"`{name}`", meaning)
@@ -52,14 +52,14 @@ def allowed_values(problem: str) -> str:
 
 
 def check_unique(key: str, names: Sequence[str]) -> None:
-    """Raises Invalid for a name that occurs twice."""
+    """Raises Invalid for a duplicate name."""
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
-        raise Invalid(key, f"found {twice[0]!r} twice; allowed: each name once")
+        raise Invalid(key, f"found {twice[0]!r} twice; choose unique names")
 
 
 def check_plan(plan: LoadPlan) -> None:
-    """Raises Invalid for a value out of its limits, and for options that contradict each other."""
+    """Raises Invalid for a value outside its limits, and for options that cannot be combined."""
     for option in LOAD_OPTIONS.values():
         _check_value(f"load.{option.name}", getattr(plan, option.name), option.limits)
     for stage in plan.stages:
@@ -93,7 +93,7 @@ def _check_headers(key: str, headers: Sequence[tuple[str, str]]) -> None:
         if not _TOKEN.fullmatch(name) or any(char in value for char in "\r\n\0"):
             raise Invalid(key, f"found {name!r}; allowed: a header name and a value on one line")
         if name.lower() == "transfer-encoding":
-            raise Invalid(key, f"found {name!r}; a body is sent with its length, never in chunks; leave it out")
+            raise Invalid(key, f"found {name!r}: bodies are sent with a length, never in chunks; remove the header")
         try:
             value.encode("latin-1")
         except UnicodeError:
@@ -137,10 +137,10 @@ def _check_stage(stage: Stage) -> None:
 
 
 def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
-    """Yield each key that contradicts another, with the problem."""
+    """Yield the key and the problem of each option that cannot be combined with another."""
     ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
     if plan.stages and ends:
-        yield "load", f"found {' and '.join(ends)} beside stages; allowed: stages alone"
+        yield "load", f"stages cannot be combined with {' and '.join(ends)}; use stages alone"
     if len({stage.rate is None for stage in plan.stages}) > 1:
         yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
     if plan.requests is not None and not plan.open and plan.requests < plan.concurrency:
@@ -149,27 +149,27 @@ def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     if plan.workers > least and not plan.stages:
         yield "load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}"
     if plan.mix and plan.paths:
-        yield "target.urls", "found beside [[request]] blocks; allowed: one of the two"
+        yield "target.urls", "cannot be combined with [[request]] blocks; use one of the two"
     if plan.paths is not None and plan.paths.order == "once" and plan.warmup:
-        yield "load.warmup", "found with paths that are used once; allowed: one of the two"
+        yield "load.warmup", "cannot be combined with paths that are used once; use one of the two"
     if plan.tls.key and not plan.tls.cert:
-        yield "tls.key", "found without a cert; allowed: both, or a cert that holds its key"
+        yield "tls.key", "requires cert; set both, or a cert file that contains the key"
     if plan.unix and (plan.connect_to or plan.local_addresses):
         yield (
             "target.unix",
-            "found beside connect_to or local_addresses; allowed: without, a Unix socket has no addresses",
+            "cannot be combined with connect_to or local_addresses, since a Unix socket has no addresses; remove them",
         )
     if plan.requests_per_connection and not plan.keepalive:
-        yield "load.requests_per_connection", "found without keep-alive; allowed: one of the two"
+        yield "load.requests_per_connection", "cannot be combined with disabled keep-alive; use one of the two"
     if plan.replay is not None:
-        yield from _beside_log(plan)
+        yield from _log_conflicts(plan)
     if plan.open:
         closed = {"load.think_time": plan.think_time, "load.cookies": plan.cookies, "request.take": plan.chained}
         yield from ((key, _CLOSED) for key, given in closed.items() if given)
-    yield from _of_users(plan)
+    yield from _user_conflicts(plan)
 
 
-def _beside_log(plan: LoadPlan) -> Iterator[tuple[str, str]]:
+def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     named = {
         "rate": plan.rate is not None,
         "stages": plan.stages,
@@ -181,30 +181,30 @@ def _beside_log(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     }
     found = ", ".join(name for name, given in named.items() if given)
     if found:
-        yield "load.replay_log", f"found beside {found}; allowed: without, the log has its requests and times"
+        yield "load.replay_log", f"cannot be combined with {found}, since requests and times are in the log; remove it"
 
 
-def _of_users(plan: LoadPlan) -> Iterator[tuple[str, str]]:
+def _user_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     headers = (*plan.headers, *(header for request in plan.mix for header in request.headers))
     if plan.cookies and any(name.lower() == "cookie" for name, _ in headers):
-        yield "load.cookies", "found beside a header Cookie; allowed: one of the two"
+        yield "load.cookies", "cannot be combined with a Cookie header; use one of the two"
     if plan.sockets_per_user > 1 and (plan.chained or not plan.cookies):
-        yield "load.sockets_per_user", "found without cookies, or beside take; allowed: cookies of independent requests"
+        yield "load.sockets_per_user", "requires cookies, and requests without take; enable cookies, or remove it"
     if plan.chained:
-        yield from _of_chain(plan.mix)
+        yield from _chain_conflicts(plan.mix)
 
 
-def _of_chain(chain: tuple[Request, ...]) -> Iterator[tuple[str, str]]:
+def _chain_conflicts(chain: tuple[Request, ...]) -> Iterator[tuple[str, str]]:
     missing = {take.name for request in chain for take in request.take}
     for request in chain:
         if request.weight != 1:
-            yield f"request {request.name}.weight", "found in a chain, whose requests are sent in order; leave it out"
+            yield f"request {request.name}.weight", "not possible in a chain, which is sent in order; remove it"
         for name in sorted(missing):
-            if _holds(request, f"{{{name}}}"):
-                yield f"request {request.name}", f"found {{{name}}} before a request has taken it"
+            if _uses(request, f"{{{name}}}"):
+                yield f"request {request.name}", f"{{{name}}} is used before it is taken; reorder the requests"
         missing -= {take.name for take in request.take}
 
 
-def _holds(request: Request, text: str) -> bool:
+def _uses(request: Request, text: str) -> bool:
     texts = (request.url, *(value for _, value in request.headers))
-    return any(text in each for each in texts) or text.encode() in request.content
+    return any(text in part for part in texts) or text.encode() in request.content

@@ -1,4 +1,4 @@
-"""Options of a load: values of a plan that a profile's key and a flag set."""
+"""Load options: values of a plan that are set by profile keys and flags."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from msgspec import Meta
 
 # The longest duration (s): 7 days.
 LONGEST = 7 * 86400.0
-# A request method, as GET or M-SEARCH.
+# A request method, e.g. GET or M-SEARCH.
 METHOD = r"^[A-Z]+(-[A-Z]+)*$"
 
 
 class OptionKind(NamedTuple):
-    """The values of an option: their type in a plan, and `key`, that of the profile's key if it may be text to parse.
-    `flag` is the parser of a flag's value in cli.values."""
+    """The values of an option. `limits`: their type in a plan; `key`: their type in a profile, if it may be text to
+    parse; `flag`: parser of a flag's value in cli.values ("": none)."""
 
     limits: Any
     key: Any = None
@@ -36,9 +36,9 @@ KINDS = {
 
 
 class LoadOption(NamedTuple):
-    """An option by the `name` of its field and key. `limits` is the type of its values in a plan, `key` that in a
-    profile, `parser` the parser of a flag's value in cli.values ("": a switch). `meaning` describes the key, `help` the
-    flag; `flags` are its names, () if it has none of its own."""
+    """A load option; `name` is its field of the plan and its profile key. `limits`: type of its values in a plan;
+    `key`: type in a profile; `parser`: parser of the flag's value in cli.values ("": a switch). `meaning` describes the
+    key, `help` the flag; `flags`: names of the flag, () if the option has none in the table."""
 
     name: str
     default: Any
@@ -52,7 +52,7 @@ class LoadOption(NamedTuple):
 
 
 def options_of(plan: type[msgspec.Struct], table: str) -> dict[str, LoadOption]:
-    """Parse the table of a plan's options; those without a kind have the values of their field's type."""
+    """Parse the option table of a plan; options without a kind have the type of their field."""
     fields = {field.name: field for field in msgspec.structs.fields(plan)}
     found = {}
     for entry in table.removeprefix("# ").split("\n# "):

@@ -1,4 +1,4 @@
-"""Seconds of load: those that ticks are counted into, and those that charts, windows and verdicts read."""
+"""Metrics of load per second: open seconds, to which ticks are added, and seconds for charts, windows and verdicts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import msgspec
 from cockpit.model.counts import Counts
 from cockpit.model.histogram import EMPTY, Histogram
 
-# Bucket edges (ns) of LoadSecond.density: eight a decade from 1 µs to 100 s, as a heat map needs them.
+# Bucket edges (ns) of LoadSecond.density, for heat maps: eight per decade from 1 µs to 100 s.
 LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
 
 
 class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
-    """One second of load: `second` is session time rounded down; `start` to `end` is the part that ticks cover.
+    """One second of load. `second`: session time rounded down; `start` to `end`: the part covered by ticks.
 
-    `latency` is response time (under closed load the service time) by coarse buckets, so that seconds can be merged
-    into any window; `p50`, `p99` and `max` are of it. `failed` as in Counts;
-    `errors` of them got no complete response. `saturated`: the generator was the bottleneck for most of it.
-    `in_flight` requests had no complete response at its end.
-    `workers` is CPU of each worker by number, 1.0 is a whole core; `cpu_wait` the largest share of the time that one
-    of them was ready to run and had no CPU; `pause` the longest time (s) that one was away. `other` and `idle` are per
-    cent of the CPUs of the generator's machine that programs other than cockpit took, and nobody; None: not read.
+    `latency`: response time (service time under closed load) in coarse buckets, so that seconds can be merged into any
+    window; `p50`, `p99` and `max` are computed from it. `failed`: as in Counts; `errors`: failed requests without a
+    complete response. `saturated`: the generator was the bottleneck for most of the second. `in_flight`: requests
+    without a complete response at its end. `workers`: CPU of each worker by number, 1.0 is a whole core; `cpu_wait`:
+    largest share of the time in which a worker was runnable and waited for a CPU; `pause`: longest time (s) between
+    two iterations of a worker's event loop. `other` and `idle`: use of the generator machine's CPUs by programs other
+    than cockpit, and idle time, in per cent; None: not read.
     """
 
     second: int
@@ -59,7 +59,7 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def density(self) -> tuple[int, ...]:
-        """Response times counted by LATENCY_EDGES."""
+        """Number of response times between each two LATENCY_EDGES."""
         return tuple(self.latency.between(LATENCY_EDGES))
 
     @property
@@ -78,8 +78,8 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerSecond(msgspec.Struct, frozen=True, kw_only=True):
-    """A second of one load worker: `span` seconds that ticks cover, its CPU time and the time it waited for a CPU (s);
-    `share` and `wait` are these per second of span. `connections` and `in_flight` as in its newest tick."""
+    """One second of a load worker. `span`: seconds covered by ticks; `cpu`: CPU time (s); `waited`: time it waited for
+    a CPU (s); `share` and `wait`: both per second of span. `connections` and `in_flight`: as in its newest tick."""
 
     span: float = 0.0
     cpu: float = 0.0
@@ -91,7 +91,7 @@ class WorkerSecond(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
-    """A second whose ticks still arrive; `span` and `saturated` are worker-seconds. `other` and `idle` as in
+    """An open second, whose ticks still arrive; `span` and `saturated` are worker-seconds, `other` and `idle` as in
     LoadSecond."""
 
     second: int
@@ -106,12 +106,12 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     idle: float | None = None
 
 
-# There may be hundreds of workers.
+# Getters are faster than loops: there may be hundreds of workers.
 _CONNECTIONS, _IN_FLIGHT, _SHARE, _WAIT = map(attrgetter, ("connections", "in_flight", "share", "wait"))
 
 
 def load_second(filling: Filling) -> LoadSecond:
-    """Return the metrics of a second from the ticks that were counted into it."""
+    """Return the metrics of a second from its ticks so far."""
     counts, workers = filling.counts, filling.workers.values()
     return LoadSecond(
         second=filling.second,

@@ -1,4 +1,4 @@
-"""A run as one result, and its metrics by the names that thresholds, tables and JSON use."""
+"""Results of runs, and their metrics by the names in thresholds, tables and JSON."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from cockpit.model.state import Segment, State
 from cockpit.servers.registry import STATUS_PAGES
 
 LATENCIES = ("service", "response", "connect", "first_byte")
-# Latencies that tables show.
+# Latency statistics in tables.
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All segments of one run, without its warm-up. `saturated` is seconds in which the generator was the
-    bottleneck, `stalled` those without any response while requests were in flight, `warmup` seconds that are
-    not counted."""
+    """The sum of all segments of a run, without its warm-up. `saturated`: seconds in which the generator was the
+    bottleneck; `stalled`: seconds without any response while requests were in flight; `warmup`: length of the warm-up
+    (s)."""
 
     run: int
     plan: LoadPlan
@@ -50,12 +50,12 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def totals(self) -> RunTotals | None:
-        """The origin of the metrics if they were imported from a summary; of several runs, the first such origin."""
+        """The source of metrics that were imported from a summary; of several runs, the first such source."""
         return next((segment.totals for segment in self.segments if segment.totals is not None), None)
 
     @property
     def rate(self) -> float:
-        """Responses/s; 0 when nothing was measured."""
+        """Responses/s; 0 if nothing was measured."""
         return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -70,31 +70,32 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_wait(self) -> float:
-        """The largest share of the time that a worker was ready to run and had no CPU."""
+        """The largest share of the time in which a worker was runnable and waited for a CPU."""
         return max(self.worker_wait.values(), default=0.0) / self.seconds if self.seconds > 0 else 0.0
 
 
 def run_result(state: State, run: int) -> RunResult | None:
-    """The result of a run, finished or not; None when there is no such run."""
-    of_run = [segment for segment in state.segments if segment.run == run]
-    if not of_run:
+    """Return the result of a run, finished or not; None if there is no such run."""
+    all_segments = [segment for segment in state.segments if segment.run == run]
+    if not all_segments:
         return None
-    # A run that ended in its warm-up has nothing else to show.
-    segments = [segment for segment in of_run if not segment.warmup] or of_run
+    # A run that ended during its warm-up has no other segment.
+    segments = [segment for segment in all_segments if not segment.warmup] or all_segments
     seconds = segments[-1].last - segments[0].start
-    warmup = sum(segment.seconds for segment in of_run if segment.warmup and segment not in segments)
+    warmup = sum(segment.seconds for segment in all_segments if segment.warmup and segment not in segments)
     result = segments_result(segments, state.plans[run], seconds, warmup)
-    return msgspec.structs.replace(result, warnings=of_run[0].warnings, addresses=of_run[0].addresses)
+    first = all_segments[0]
+    return msgspec.structs.replace(result, warnings=first.warnings, addresses=first.addresses)
 
 
 def all_results(state: State) -> list[RunResult]:
-    """The results of all runs so far."""
-    found = (run_result(state, run) for run in range(1, state.runs + 1))
-    return [result for result in found if result is not None]
+    """Return the results of all runs so far."""
+    results = (run_result(state, run) for run in range(1, state.runs + 1))
+    return [result for result in results if result is not None]
 
 
 def runs_result(results: Sequence[RunResult]) -> RunResult:
-    """Several runs of one load as one result; at least one run."""
+    """Return several runs (at least one) with the same load as one result."""
     if len(results) == 1:
         return results[0]
     segments = [segment for result in results for segment in result.segments]
@@ -112,7 +113,7 @@ def runs_result(results: Sequence[RunResult]) -> RunResult:
 
 
 def segments_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float, warmup: float = 0.0) -> RunResult:
-    """Merge segments into one result, `seconds` long; at least one segment."""
+    """Return segments (at least one) as one result, `seconds` long."""
     counts = Counts()
     for segment in segments:
         counts = add(counts, segment.counts)
@@ -159,7 +160,7 @@ def _merged_windows(segments: Sequence[Segment]) -> dict[str, HostWindow]:
 
 
 def latency(counts: Counts, name: str) -> Histogram:
-    """The histogram of that name; response time under closed load is the service time."""
+    """Return a histogram by name; the response time of closed load is the service time."""
     histogram: Histogram = getattr(counts, name)
     return counts.service if name == "response" and not histogram.count else histogram
 
@@ -183,7 +184,7 @@ def metric_value(result: RunResult, name: str) -> float | None:
 
 
 def is_metric(name: str) -> bool:
-    """Return whether `metric` has the name, for any host."""
+    """Return whether `metric_value` knows the name, for any host."""
     head, _, rest = name.partition(".")
     return name in _PLAIN or is_latency(name) or (head in LATENCIES and is_latency(rest)) or is_host_metric(rest)
 
@@ -194,7 +195,7 @@ def is_latency(name: str) -> bool:
 
 
 def percent_of(name: str) -> float | None:
-    """Return the percentile that a latency statistic is: 99.9 for p99_9 and service.p99.9; None if it is none."""
+    """Return the percentile of a latency statistic: 99.9 for p99_9 and service.p99.9; None: not a percentile."""
     match = _PERCENTILE.fullmatch(name.removeprefix("response.").removeprefix("service."))
     if match:
         return float(match[1].replace("_", "."))
@@ -292,22 +293,21 @@ _SINGLE = re.compile(rf"disk\..+\.(?:{_either(_names('', DiskRates))})|net\..+\.
 
 
 def is_host_metric(name: str) -> bool:
-    """Return whether a host can have a metric of that name; any disk, interface and port is accepted."""
+    """Return whether the name is a host metric, with any disk, interface or port."""
     return name in HOST_METRICS or _SINGLE.fullmatch(name) is not None or sar.is_accept_queue(name)
 
 
 def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
-    """Return a host's means over a window, and its memory and processes; metrics without data are left out.
+    """Return the metrics of a host over a window; metrics without data are left out.
 
-    `cpu.other` is the share that other programs took, neither the watched ones nor cockpit's. `memory.X` is at the end,
-    `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `GROUP.before.X` and `GROUP.after.X` are of the idle
-    host. `io.start` and `io.end` are the first and the last
-    5 s, or halves of a shorter window. `processes.count` is at the end, `spawned`, `exited`, `unseen` over the window,
-    `defunct` the maximum, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` per process,
-    `user`, `system` and their sum `cpu` per cent of one core. `coverage` is the share of the window, or of
-    `seconds` if that is longer, in which the host was sampled at its interval; per cent.
-    All `processes.` are left out if /proc hides processes: a count of the visible ones would mislead. All `memory.` are
-    left out if an imported file has none.
+    `cpu.other`: programs other than the watched processes and cockpit. `memory.X`: at the end, `memory.start.X`: at the
+    start, `memory.mean.X`: mean; bytes. `GROUP.before.X` and `GROUP.after.X`: idle host before and after the run.
+    `io.start` and `io.end`: the first and the last 5 s, or halves of a shorter window. `processes.count`: at the end;
+    `spawned`, `exited`, `unseen`: over the window; `defunct`: maximum; `mean`, `rss`, `unshared` and `pss`: means;
+    `rss_each` and `unshared_each`: per process; `user`, `system` and their sum `cpu`: per cent of one core. `coverage`:
+    per cent of the window, or of `seconds` if that is longer, in which the host was sampled without a gap.
+    All `processes.` metrics are left out if /proc hides processes, because counts of the visible processes would be
+    wrong. All `memory.` metrics are left out if an imported file has none.
     """
     mean = means(window)
     metrics = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
@@ -333,12 +333,12 @@ def _idle(when: str, found: Mapping[str, float]) -> dict[str, float]:
 
 
 def processes_hidden(window: HostWindow) -> bool:
-    """Return whether /proc hid the processes of others from the probe (hidepid)."""
+    """Return whether /proc hid processes of other users from the probe (hidepid)."""
     return window.first.reading.hidden or window.last.reading.hidden
 
 
 def _host_order(metric: tuple[str, float]) -> int:
-    """Sort by the first part of the name only."""
+    """Return the sort key of a metric, by its group only."""
     return _GROUPS.index(metric[0].partition(".")[0])
 
 
@@ -359,7 +359,7 @@ def _processes(window: HostWindow) -> dict[str, float]:
 
 
 def _per_process(metrics: dict[str, float]) -> dict[str, float]:
-    """Return the CPU of the watched processes, and the memory of all and of one of them."""
+    """Return the CPU of the watched processes, and their memory per process."""
     found = {}
     if "processes.user" in metrics:
         found["processes.cpu"] = metrics["processes.user"] + metrics["processes.system"]
@@ -371,5 +371,5 @@ def _per_process(metrics: dict[str, float]) -> dict[str, float]:
 
 def _coverage(window: HostWindow, seconds: float) -> float:
     span = max(seconds, window.last.t - window.first.t)
-    # The clocks of the host and of the cockpit differ by a little, which is no lack.
+    # At most 100: the clocks of the host and of the cockpit differ slightly.
     return min(100.0, round(100 * window.covered / span, 1)) if span > 0 else 0.0

@@ -1,9 +1,9 @@
-"""Restarts of servers as markers, detected by their parent process or their status page. Pure.
+"""Markers for restarts of servers, which are detected by their parent process or their status page. Pure.
 
-A parent is a watched process with watched children whose own parent is not watched. A new parent instead of one
-that is gone is a restart. Workers that are all replaced under the same parent are not: workers that started
-together also reach the end of their requests together. A status page with generations shows that. A restart that
-belongs to a change made from here has that change's marker and no other.
+A parent is a watched process with watched children whose own parent is not watched. A new parent that replaces an
+exited one is a restart. If all workers are replaced under the same parent, that alone is no reload: workers that
+started together also reach their maximum number of requests together. A status page with generations shows a reload.
+A restart caused by a change of this session gets no marker besides the change's.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from cockpit.model.hosts import HostReading, ProcessCounters, identity
 from cockpit.model.state import Marker, State, mark, with_host
 from cockpit.servers.registry import STATUS_PAGES
 
-# Seconds that a parent must have lived: while a server goes to the background, its first process is one for a moment.
-SETTLED = 1.0
-# Parents that are gone and that another may still come for.
+# Minimum age of a parent (s): a server that daemonizes has a short-lived first process with children.
+MIN_AGE = 1.0
+# Maximum number of exited parents that are kept until a successor appears.
 MOST_GONE = 16
 
 
-class _Seen(msgspec.Struct, frozen=True):
+class _ParentUpdate(msgspec.Struct, frozen=True):
+    """The known `parents` after a reading, and the `restarts` since the previous one: (old, new) parent."""
+
     parents: tuple[ParentProcess, ...]
     restarts: tuple[tuple[ParentProcess, ParentProcess], ...]
 
@@ -32,10 +34,10 @@ def mark_restarts(state: State, event: ev.HostSample) -> State:
     host = state.hosts[event.host]
     if host.facts is None:
         return state
-    seen = _follow(host, event.reading, host.facts.hz)
-    if seen.parents != host.parents:
-        state = with_host(state, replace(host, parents=seen.parents))
-    for old, new in seen.restarts:
+    update = _update_parents(host, event.reading, host.facts.hz)
+    if update.parents != host.parents:
+        state = with_host(state, replace(host, parents=update.parents))
+    for old, new in update.restarts:
         began = event.t - (event.reading.uptime - new.start / host.facts.hz)
         if _changed_between(state, event.host, began, began):
             continue
@@ -45,7 +47,7 @@ def mark_restarts(state: State, event: ev.HostSample) -> State:
 
 
 def mark_reload(state: State, event: ev.StatusRead, before: StatusPane) -> State:
-    """Mark a reload if the page says that another generation has begun under the same parent."""
+    """Mark a reload if the page shows a new generation."""
     generation = STATUS_PAGES[before.page.kind].generation
     old, new = before.values.get(generation), event.values.get(generation)
     if old is None or new is None or new <= old or before.t is None:
@@ -57,20 +59,20 @@ def mark_reload(state: State, event: ev.StatusRead, before: StatusPane) -> State
 
 
 def _changed_between(state: State, host: str, since: float, until: float) -> bool:
-    """Return whether one of our own changes was in progress on the host then: its marker covers the restart."""
+    """Return whether a change of this session was in progress on the host: its marker covers the restart."""
     return any(
-        change.host == host and change.begun <= until and (change.ended is None or change.ended >= since - SETTLED)
+        change.host == host and change.begun <= until and (change.ended is None or change.ended >= since - MIN_AGE)
         for change in state.changes
     )
 
 
-def _follow(host: HostState, reading: HostReading, hz: int) -> _Seen:
-    there = set(map(identity, reading.processes))
+def _update_parents(host: HostState, reading: HostReading, hz: int) -> _ParentUpdate:
+    present = set(map(identity, reading.processes))
     known = {(parent.pid, parent.start) for parent in host.parents}
-    parents = [replace(parent, gone=(parent.pid, parent.start) not in there) for parent in host.parents]
+    parents = [replace(parent, gone=(parent.pid, parent.start) not in present) for parent in host.parents]
     restarts = []
     for process in _parents(reading):
-        if (process.pid, process.start) in known or reading.uptime - process.start / hz < SETTLED:
+        if (process.pid, process.start) in known or reading.uptime - process.start / hz < MIN_AGE:
             continue
         new = ParentProcess(pid=process.pid, start=process.start, comm=process.comm)
         old = next((parent for parent in reversed(parents) if parent.gone and parent.comm == new.comm), None)
@@ -80,7 +82,7 @@ def _follow(host: HostState, reading: HostReading, hz: int) -> _Seen:
         parents.append(new)
     gone = [parent for parent in parents if parent.gone]
     forgotten = gone[: max(0, len(gone) - MOST_GONE)]
-    return _Seen(tuple(parent for parent in parents if parent not in forgotten), tuple(restarts))
+    return _ParentUpdate(tuple(parent for parent in parents if parent not in forgotten), tuple(restarts))
 
 
 def _parents(reading: HostReading) -> list[ProcessCounters]:

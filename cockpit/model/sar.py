@@ -1,6 +1,6 @@
-"""The metrics that sar computes from the kernel's named counters, in the groups of sar's options. Pure.
+"""The metrics that sar computes from named kernel counters, grouped by sar's options. Pure.
 
-A metric is absent if a counter that it needs is: unknown, not 0. Names in thresholds are `GROUP.METRIC`.
+A metric is absent (unknown, not 0) if a counter that it needs is absent. Names in thresholds are `GROUP.METRIC`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 from cockpit.model.hosts import HostReading
 
-# A faster rate is no plausible reading: the metric is unknown.
-_MOST_PER_SECOND = 1e12
-# Microseconds per second, over 100 per cent.
-_PRESSURE = 1e4
-# The group of accept queues, of which each is named by its port.
+# Highest plausible rate (1/s); with a higher rate the metric is unknown.
+_MAX_RATE = 1e12
+# Converts microseconds per second to per cent.
+_US_PER_PERCENT = 1e4
+# The group of accept queues; metrics are named by port.
 ACCEPT = "accept"
 
 Counters = Mapping[str, int]
 
 
 class SarGroup(NamedTuple):
-    """`option` is the option of sar (or the program) that prints the group, `metrics` are name -> sar's column."""
+    """`option`: the sar option, or the program, that prints the group; `metrics`: name -> sar's column."""
 
     name: str
     option: str
@@ -29,7 +29,7 @@ class SarGroup(NamedTuple):
 
 
 def _names(columns: str) -> dict[str, str]:
-    """Names of metrics by sar's columns: `pgpgin/s` is `pgpgin`, `%tcp-tw` would be `tcp_tw`."""
+    """Return metric name -> column of sar: `pgpgin` for `pgpgin/s`, `tcp_tw` for `tcp-tw`."""
     return {column.removesuffix("/s").removeprefix("%").replace("-", "_"): column for column in columns.split()}
 
 
@@ -56,7 +56,7 @@ SWAP = SarGroup("swap", "sar -S", _names("kbswpfree kbswpused %swpused kbswpcad 
 
 GROUPS = (PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, RAM, SWAP, CGROUP, SPEED)
 
-# Counters whose sum per second is the metric. Only the first of them must exist.
+# The metric is the rate of the sum of these counters. Only the first one must exist.
 _RATES: Mapping[str, tuple[str, ...]] = {
     "paging.pgpgin": ("pgpgin",),
     "paging.pgpgout": ("pgpgout",),
@@ -82,7 +82,7 @@ _RATES: Mapping[str, tuple[str, ...]] = {
     "listen.ListenOverflows": ("TcpExt.ListenOverflows",),
     "listen.ListenDrops": ("TcpExt.ListenDrops",),
 }
-# Microseconds of pressure (PSI): the share of the time in which some, or all, tasks waited.
+# Pressure stall counters (PSI, µs): time in which some, or all, tasks waited.
 _PRESSURES: Mapping[str, str] = {
     "pressure.scpu": "cpu.some",
     "pressure.sio": "io.some",
@@ -94,12 +94,12 @@ _PRESSURES: Mapping[str, str] = {
     "cgroup.smem": "cgroup.waits_memory",
 }
 
-# Named counters of these metrics. The forks have a field of their own in a reading.
+# The named counters of these metrics, without `processes`, which is the field `forks` of a reading.
 COUNTED = frozenset((*(name for names in _RATES.values() for name in names), *_PRESSURES.values())) - {"processes"}
 
 
 def _limit(of: Counters, name: str) -> int:
-    """Raises KeyError if there is none."""
+    """Return a limit. Raises KeyError if there is none."""
     if not of[name]:
         raise KeyError(name)
     return of[name]
@@ -113,7 +113,7 @@ def _swpused(of: Counters) -> int:
     return of["SwapTotal"] - of["SwapFree"]
 
 
-# Levels of an instant.
+# Gauges.
 _LEVELS: Mapping[str, Callable[[Counters], float]] = {
     "queue.runq_sz": lambda of: max(0, of["runnable"] - 1),
     "queue.plist_sz": lambda of: of["tasks"],
@@ -153,9 +153,9 @@ SHARES = tuple(f"{group.name}.{name}" for group in GROUPS for name, column in gr
 
 
 def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float]:
-    """Return the metrics per second, and shares of pressure in per cent, between two readings of one boot.
+    """Return rates (1/s) and pressure (per cent) between two readings of one boot.
 
-    A counter that fell or jumped beyond what a kernel can count gives none.
+    A metric is left out if a counter decreased, or increased faster than is plausible.
     """
     if seconds <= 0:
         return {}
@@ -168,17 +168,17 @@ def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float
     for metric, counter in _PRESSURES.items():
         rate = _rate(before, after, (counter,), seconds)
         if rate is not None:
-            found[metric] = min(100.0, rate / _PRESSURE)
-    return found | _of_group(before, after, seconds) | _speed(before, after, seconds)
+            found[metric] = min(100.0, rate / _US_PER_PERCENT)
+    return found | _group_rates(before, after, seconds) | _speed(before, after, seconds)
 
 
-def _of_group(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
+def _group_rates(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
     """Return the CPU of the server's control group in per cent of one CPU, and the share of its periods in which the
     quota was used up."""
     found = {}
     used = _rate(before, after, ("cgroup.cpu",), seconds)
     if used is not None:
-        found["cgroup.cpu"] = used / _PRESSURE
+        found["cgroup.cpu"] = used / _US_PER_PERCENT
     periods, throttled = (_rate(before, after, (f"cgroup.{name}",), seconds) for name in ("periods", "throttled"))
     if periods is not None and throttled is not None:
         found["cgroup.throttled"] = min(100.0, 100 * throttled / periods) if periods else 0.0
@@ -186,16 +186,16 @@ def _of_group(before: Counters, after: Counters, seconds: float) -> dict[str, fl
 
 
 def _speed(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
-    """Return how many of the probe's loops, which are always the same, a second of CPU time is enough for.
+    """Return the speed of the CPU: fixed loops of the probe per second of CPU time.
 
-    It falls with the clock rate of the CPU, and while another machine uses the same core or its caches.
+    It decreases with the clock rate of the CPU, and while another virtual machine uses the same core or its caches.
     """
     loops, spent = (_rate(before, after, (name,), seconds) for name in ("loops", "loop_us"))
     return {SPEED_METRIC: 1e6 * loops / spent} if loops and spent else {}
 
 
 def levels(reading: HostReading) -> dict[str, float]:
-    """Return the metrics of an instant: memory in KiB, counts, per cent; and of each port its accept queue."""
+    """Return the gauges of a reading: memory in KiB, counts, per cent, and the accept queue of each port."""
     found = _levels_of(_counters(reading), _LEVELS)
     return found | {f"{ACCEPT}.{port}": queue for port, queue in reading.accept.items()}
 
@@ -211,8 +211,8 @@ def _levels_of(counters: Counters, levels: Mapping[str, Callable[[Counters], flo
 
 
 def group_values(reading: HostReading, rates: Mapping[str, float]) -> dict[str, float]:
-    """Return the metrics of the control group by their names without the group's; `rates` are of the last interval. It
-    is empty if the server has no group of its own."""
+    """Return the metrics of the server's control group, by name without the prefix of the group; `rates` are those of
+    the last interval. Empty if the server has no control group of its own."""
     if not reading.counters.get("cgroup.version"):
         return {}
     names = (f"{CGROUP.name}.{name}" for name in CGROUP.metrics)
@@ -221,12 +221,12 @@ def group_values(reading: HostReading, rates: Mapping[str, float]) -> dict[str, 
 
 
 def mean_levels(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
-    """Return the levels between two instants, interpolated linearly; those that both have."""
+    """Return the means of the gauges that both readings have, interpolated linearly."""
     return {metric: (old[metric] + level) / 2 for metric, level in new.items() if metric in old}
 
 
 def highest(*some: Mapping[str, float]) -> dict[str, float]:
-    """Return the highest value of each metric."""
+    """Return the maximum of each metric."""
     found: dict[str, float] = {}
     for values in some:
         for metric, value in values.items():
@@ -244,13 +244,13 @@ def _rate(before: Counters, after: Counters, counters: Iterable[str], seconds: f
     known = [name for name in counters if name in before and name in after]
     first = next(iter(counters))
     deltas = [after[name] - before[name] for name in known]
-    if first not in known or min(deltas) < 0 or sum(deltas) > _MOST_PER_SECOND * seconds:
+    if first not in known or min(deltas) < 0 or sum(deltas) > _MAX_RATE * seconds:
         return None
     return sum(deltas) / seconds
 
 
 def _counters(reading: HostReading) -> dict[str, int]:
-    """All counters by the kernel's names, those that have fields of their own included. No host has had no fork."""
+    """Return all counters by the kernel's names, including those with a field in the reading. 0 forks: not read."""
     memory = reading.memory
     forks = {"processes": reading.forks} if reading.forks else {}
     if not memory.total:

@@ -1,5 +1,5 @@
-"""A sequence that grows only at its end, shared between the states that hold it: an append costs the same at any
-length. Parts of it may be fetched on first access."""
+"""An append-only sequence that states share: the cost of an append is independent of the length. Parts of it may be
+loaded on first access."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Protocol, TypeVar, overload
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-# Items per chunk; the last few, which may still change, are not in a chunk.
+# Items per chunk, and minimum number of items after the last chunk: these may still be replaced.
 CHUNK = 64
 LOOSE = 8
 
 
 class Chunk(Protocol[T_co]):
-    """Items that do not change any more."""
+    """Items that no longer change."""
 
     def __len__(self) -> int: ...
 
@@ -32,7 +32,7 @@ class Held(tuple[T, ...]):
 
 
 class Deferred(Sequence[T]):
-    """Items that are made on first access. Equal to any sequence of the same items."""
+    """Items that are computed on first access. Equal to any sequence of the same items."""
 
     __slots__ = ("_items", "_make")
 
@@ -68,12 +68,12 @@ class Deferred(Sequence[T]):
 
 
 class Series(Sequence[T]):
-    """Chunks, then the rest. Equal to any sequence of the same items; a slice of it is a tuple."""
+    """Chunks, followed by single items (`rest`). Equal to any sequence of the same items; slices are tuples."""
 
     __slots__ = ("_chunks", "_ends", "_rest")
 
     def __init__(self, chunks: tuple[Chunk[T], ...], rest: tuple[T, ...], ends: tuple[int, ...] | None = None) -> None:
-        """`ends` is the number of items up to the end of each chunk, if known."""
+        """`ends`: number of items up to the end of each chunk; None: compute it."""
         self._chunks = chunks
         self._rest = rest
         if ends is None:
@@ -99,8 +99,8 @@ class Series(Sequence[T]):
     def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
         if isinstance(at, slice):
             first, last, step = at.indices(len(self))
-            found = self._between(min(first, last), max(first, last)) if step == 1 else tuple(self)[at]
-            return found if step != 1 or first < last else ()
+            items = self._between(min(first, last), max(first, last)) if step == 1 else tuple(self)[at]
+            return items if step != 1 or first < last else ()
         place = at + len(self) if at < 0 else at
         if not 0 <= place < len(self):
             raise IndexError(at)
@@ -141,7 +141,7 @@ class Series(Sequence[T]):
         return f"Series({len(self)} items)"
 
     def replaced(self, place: int, items: tuple[T, ...]) -> Series[T]:
-        """Return the series with `items` instead of all from `place` on."""
+        """Return the series with all items from index `place` on replaced by `items`."""
         if place < self._chunked:
             return series((*self[:place], *items))
         rest = (*self._rest[: place - self._chunked], *items)
@@ -158,5 +158,5 @@ def series(items: Sequence[T]) -> Series[T]:
 
 
 def replaced(items: Sequence[T], place: int, more: tuple[T, ...]) -> Sequence[T]:
-    """Return `items` with `more` instead of all from `place` on."""
+    """Return `items` with all items from index `place` on replaced by `more`."""
     return (items if isinstance(items, Series) else series(items)).replaced(place, more)

@@ -1,7 +1,7 @@
-"""The state that the events so far add up to. Frozen: a fold makes a new state, so any state can be kept and shown.
+"""The state of a session after its events so far. Frozen: fold creates a new state, so any state can be kept and shown.
 
-Screen, check, replay and report read only this. Times are session seconds, latencies seconds,
-rates per second, memory bytes unless a name says otherwise.
+Screen, check, replay and report read only the state. Times are session seconds, latencies seconds, rates per second,
+memory bytes unless the name has another unit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun, S
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests of a worker without a complete response, as its last tick has them: see Tick."""
+    """The number of `requests` of a worker without a complete response in its last tick; other fields: see Tick."""
 
     requests: int
     oldest: float
@@ -37,14 +37,13 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A part of one run with unchanged settings: a line of the runs table.
 
-    `label` is `base`, the settings, and the load level if there is one.
-    `changes` are the letters of the changes made since the segment before (`changes_until` says how many the session
-    had by then); `end` is None while it runs. `saturated_worker_seconds`: the generator was the bottleneck in them.
-    `round` is the round that it belongs to with the set-up of the next window, 0: none.
-    `partial` is why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its
-    load level; `altered`: the load was changed during the segment. `warnings` and the target's `addresses` were
-    known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU,
-    `worker_silence` those in which it had requests in flight and no response. `totals` as in RunStarted.
+    `label`: `base` (the settings), and the load level if there is one. `changes`: letters of the changes since the
+    previous segment; `changes_until`: number of changes of the session at its start; `end`: None while it runs.
+    `saturated_worker_seconds`: worker-seconds in which the generator was the bottleneck. `round`: number of its round,
+    to which the set-up of the next window belongs too; 0: none. `partial`: why its metrics are incomplete. `warmup`:
+    not part of the run's result; `stage`: load level; `altered`: the load was changed during the segment. `warnings`
+    and `addresses` of the target: from before the run. By worker: `worker_cpu`: CPU time (s); `worker_wait`: time it
+    waited for a CPU (s); `worker_silence`: time with requests in flight and no response (s). `totals`: see RunStarted.
     """
 
     number: int
@@ -76,7 +75,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """Length of the part that ticks cover."""
+        """Length of the part covered by ticks."""
         return self.last - self.start
 
     @property
@@ -91,7 +90,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_wait(self) -> float:
-        """The largest share of the time that a worker was ready to run and had no CPU."""
+        """The largest share of the time in which a worker was runnable and waited for a CPU."""
         return max(self.worker_wait.values(), default=0.0) / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -101,8 +100,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnobState(msgspec.Struct, frozen=True, kw_only=True):
-    """A knob and its value, as last read. `known` is False before the first reading; not `active`: a change wrote the
-    value to a file that the server has not read since."""
+    """A knob and its last read value. `known`: it was read at least once; not `active`: a change wrote the value to a
+    file that the server has not read since."""
 
     knob: Knob
     value: str | None = None
@@ -112,11 +111,11 @@ class KnobState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A change from its request on. `outcome` is None while it is under way; `ended` is when it was over.
+    """A change, from its request on. `outcome` and `ended` are None while it is in progress.
 
-    `stages` are how far it came, with the instant of each (see ChangeStage). `confirm_by` is until when a person must
-    confirm it, or it undoes itself; None: no confirmation is needed. `diff`, `cost`, `who`, `inactive`, `trial`
-    are as in ChangeBegun; a value that an action makes active leaves `inactive`.
+    `stages`: time of each stage that it reached (see ChangeStage). `confirm_by`: time until which the user must confirm
+    it, else it is rolled back; None: no confirmation needed. `diff`, `cost`, `who`, `inactive`, `trial`: see
+    ChangeBegun; a value that an action activates is removed from `inactive`.
     """
 
     letter: str
@@ -137,18 +136,19 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def active_since(self) -> float | None:
-        """From when on the server worked by it; None: it never did, or not yet."""
+        """The time at which it became active; None: never, or not yet."""
         return self.stages.get("active", self.ended if self.outcome == "applied" else None)
 
     @property
     def label(self) -> str:
         """Return the changed settings, e.g. `A MaxSpareServers 10 → 30`."""
-        what = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in self.settings)
-        return f"{self.letter} {'undo ' + self.undoes + ': ' if self.undoes else ''}{what}"
+        settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in self.settings)
+        return f"{self.letter} {'undo ' + self.undoes + ': ' if self.undoes else ''}{settings}"
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """A point on the timeline. `kind` is change, action, note, gap, restart or worker; `sign` its letter on charts."""
+    """A point on the timeline. `kind`: change, action, load, round, note, gap, restart or worker; `sign`: its letter on
+    charts."""
 
     t: float
     kind: str
@@ -157,7 +157,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
-    """An action from its request on. `done` of `times` runs succeeded; `ended` is None while it runs."""
+    """An action, from its request on. `done` of `times` runs succeeded; `ended`: None while it runs."""
 
     number: int
     action: str
@@ -170,11 +170,10 @@ class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyState(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a study in this session: its rounds, runs, observations, the completed steps, and those that
-    were cut short by the loss of a host (`lost`).
+    """The progress of a study in this session: its rounds, runs, observations, completed steps (`done`), and steps that
+    were interrupted by the loss of a host (`lost`).
 
-    `steps` is the maximum of the whole study, `before` of them were done in earlier sessions. `ended`: the study is
-    over.
+    `steps`: maximum number of steps of the whole study, of which `before` were completed in earlier sessions.
     """
 
     study: Study
@@ -190,7 +189,7 @@ class StudyState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
-    """Run `run` is extended beyond its plan, from `since` until `until` (s) at most: see RunExtended."""
+    """The extension of run `run` beyond its plan, from `since` until at most `until` (s): see RunExtended."""
 
     run: int
     since: float
@@ -200,7 +199,7 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundWindowState(msgspec.Struct, frozen=True, kw_only=True):
-    """A window of a round: `end` is None while it lasts or when it was cut short."""
+    """A window of a round. `end`: None while it runs, or if it was interrupted."""
 
     round: int
     side: Side
@@ -210,7 +209,7 @@ class RoundWindowState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundsState(msgspec.Struct, frozen=True, kw_only=True):
-    """Rounds from their announcement on; `ended` is None while they run."""
+    """Rounds, from their announcement on; `ended`: None while they run."""
 
     begun: RoundsBegun
     windows: tuple[RoundWindowState, ...] = ()
@@ -222,7 +221,7 @@ class RoundsState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> tuple[tuple[RoundWindowState, RoundWindowState], ...]:
-        """The rounds of which both windows have their full length: (before, after) each, in order of time."""
+        """The complete rounds, whose windows both have their full length: (before, after) of each, in order of time."""
         done: dict[int, dict[Side, RoundWindowState]] = {}
         for window in self.windows:
             if window.end is not None:
@@ -231,12 +230,12 @@ class RoundsState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """A session at the instant `t`. The empty State() is before anything happened.
+    """A session at the instant `t`. State() is the state before the first event.
 
-    `extension` is None unless the end of the run in flight is postponed; `rounds` are those of the session;
-    `in_flight` is by worker of the active run, `machines` are its generators by worker; () if all workers run on the
-    cockpit's machine, which is `generator`. `closed_seconds` are the seconds of load that no further tick can change;
-    `filling` are those after them.
+    `running`: number of the active run; `runs`: number of runs so far. `extension`: set if the end of the active run is
+    postponed. `in_flight`: by worker of the active run; `machines`: generator of each of its workers, (): all workers
+    run on the cockpit's machine. `generator`: the cockpit's machine. `closed_seconds`: seconds of load that no later
+    tick can change; `filling`: the open seconds after them.
     """
 
     t: float = 0.0
@@ -270,7 +269,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_changes(self) -> tuple[Change, ...]:
-        """The changes without those that were made only to be measured."""
+        """The changes that were not made only for a measurement."""
         return tuple(change for change in self.changes if not change.trial)
 
     @property
@@ -283,17 +282,17 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def segment(self) -> Segment | None:
-        """The segment that load is counted into, or the last one."""
+        """The current segment, or the last one if no run is active."""
         return self.segments[-1] if self.segments else None
 
 
 def with_host(state: State, host: HostState) -> State:
-    """Return the state with the host in place of the one of its name."""
+    """Return the state with the host of that name replaced by `host`."""
     return replace(state, hosts={**state.hosts, host.config.name: host})
 
 
 def with_last_segment(state: State, segment: Segment) -> State:
-    """Return the state with the segment in place of its last one."""
+    """Return the state with its last segment replaced by `segment`."""
     return replace(state, segments=(*state.segments[:-1], segment))
 
 

@@ -1,4 +1,4 @@
-"""A planned study, its load and its events: variants, load levels and passes, and how many rounds there are at most."""
+"""Studies: the plan (variants, load levels, passes, rounds), the load of a variant, and the events."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from msgspec.structs import replace
 from cockpit.model.event import Event
 from cockpit.model.load import REDACTED, LoadPlan, PathList, url_without_password
 
-# The name of the variant that repeats the first one.
+# Name of the variant that repeats the first variant.
 CONTROL = "A/A control"
-# The levels of the tests are calibrated up to this many rounds.
+# The significance levels of the sequential test are calibrated up to this number of rounds.
 MOST_ROUNDS = 50
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant that a study compares. `set` gives knobs values; every other knob of the study keeps the
-    value it had before the study. `before` are actions after the values are active.
+    """A variant of a study. `set`: values of knobs; other knobs of the study have their values from before the study.
+    `before`: actions to run once the values are active.
 
     `url`, `concurrency`, `rate`, `keepalive`, `paths` and `mix` (names of requests of the plan) replace those of the
-    plan. `control`: the variant repeats the first one, and differences between the two are chance.
+    plan. `control`: an A/A control that repeats the first variant: differences between the two are chance.
     """
 
     name: str
@@ -40,14 +40,15 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several runs that follow each other, as cold and warm. `before` are actions that are done before it."""
+    """One of several consecutive runs of a variant, e.g. cold and warm. `before`: actions to run before it."""
 
     name: str = ""
     before: tuple[str, ...] = ()
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """A command run on a host before and after each run. A `counter` prints a number; its growth is what counts."""
+    """A command that is run on a host before and after each run. `counter`: it prints a number whose increase during
+    the run is reported."""
 
     name: str
     host: str
@@ -56,16 +57,17 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan of `discard_rounds` rounds that are not counted, then at most `rounds` that are; each holds every variant
-    that is not resolved, set up by itself, in an order drawn from `seed` (None: not chosen yet).
+    """The plan of a study: `discard_rounds` rounds that are not counted, then at most `rounds` counted rounds. Each
+    round measures every unresolved variant once, after its own set-up, in an order drawn from `seed` (None: not chosen
+    yet).
 
-    A step is a variant at a load level in a round: `discard` runs that are not counted, then `runs` that are; each run
-    is all `passes`, one after the other. `levels` are connections, or arrivals/s under open load; none: as the plan
-    says. `compare` are pairs of variants to judge, by the metrics `judge`, the headline first (none: the default ones);
-    `margin` is the largest change that counts as equivalent, where a metric's own is no larger (a share; None: as the
-    metric has it). `after` are actions at the end, `watch` metrics for the table. `run_time` is about how long a run
-    lasts (s) if the plan does not say. `warm_up` seconds of load at the highest level follow each set-up and are never
-    counted. `addresses` are those of the names in URLs. `secret` are the knobs whose values must not be recorded.
+    A step is a variant at a load level in a round: `discard` runs that are not counted, then `runs` counted runs; each
+    run consists of all `passes` in sequence. `levels`: connections, or arrivals/s under open load; (): the plan's load.
+    `compare`: pairs of variants to judge, by the metrics `judge`, headline first ((): default metrics). `margin`:
+    equivalence margin (share), unless a metric's own margin is larger; None: the metric's own. `after`: actions at the
+    end; `watch`: metrics for the table. `run_time`: approximate length of a run (s), if the plan has none. `warm_up`:
+    seconds of load at the highest level after each set-up, never counted. `addresses`: addresses of the names in URLs.
+    `secret`: knobs whose values must not be recorded.
     """
 
     plan: LoadPlan
@@ -91,12 +93,13 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def control(self) -> Variant | None:
-        """The variant that repeats the first one; None if there is nothing to compare."""
+        """The A/A control; None if there is none."""
         return next((variant for variant in self.variants if variant.control), None)
 
     @property
     def comparisons(self) -> int:
-        """The comparisons that share the risk: pairs at each load level in each pass, without the A/A control."""
+        """Number of comparisons among which the error probability is split: pairs at each load level in each pass,
+        without the A/A control."""
         return len(self.compare) * max(1, len(self.levels)) * len(self.passes)
 
     @property
@@ -110,12 +113,12 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprint(self) -> str:
-        """A hash that is equal if one study can continue the other; the seed is the journal's."""
+        """A hash of the plan, without seed and addresses: equal if one study can continue the other."""
         encoded = msgspec.json.encode(replace(self.without_secrets(), addresses=(), seed=0))
         return hashlib.sha256(encoded).hexdigest()[:16]
 
     def without_secrets(self) -> Study:
-        """As it may be recorded."""
+        """Return the study without secrets, for recordings."""
         variants = tuple(
             replace(
                 variant,
@@ -128,7 +131,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_of(study: Study, variant: Variant, level: float | None) -> LoadPlan:
-    """Return the load of a variant at a load level (None: that of the plan and the variant)."""
+    """Return the load of a variant at a load level (None: the load of the plan and the variant)."""
     plan = at_target(study.plan, variant.url) if variant.url else study.plan
     given: dict[str, Any] = {
         name: value
@@ -149,16 +152,17 @@ def warm_up_of(study: Study, variant: Variant) -> LoadPlan:
 
 
 def at_target(plan: LoadPlan, url: str) -> LoadPlan:
-    """Return the plan at another target: its URL, and the requests of a mix at that server."""
+    """Return the plan with another target: its URL, and the same server in the requests of its mix."""
     to = urlsplit(url)
     mix = tuple(
-        replace(one, url=urlsplit(one.url)._replace(scheme=to.scheme, netloc=to.netloc).geturl()) for one in plan.mix
+        replace(request, url=urlsplit(request.url)._replace(scheme=to.scheme, netloc=to.netloc).geturl())
+        for request in plan.mix
     )
     return replace(plan, url=url, mix=mix)
 
 
 def located(plan: LoadPlan, addresses: Mapping[str, str]) -> LoadPlan:
-    """Return the plan with its connections made to the address of its URL's name, if that is known."""
+    """Return the plan with `connect_to` set to the address of its URL's host, if the address is known."""
     parts = urlsplit(plan.url)
     address = addresses.get(parts.hostname or "")
     if not address or plan.connect_to or plan.unix:
@@ -173,9 +177,9 @@ def names_of(study: Study) -> tuple[str, ...]:
 
 
 class StudyBegun(Event, frozen=True, tag="study_begun"):
-    """A study begins, or continues: its plan, how many `steps` that is at most, and how many were `done` before.
+    """A study starts or continues. `steps`: maximum number of steps; `done`: steps completed in earlier sessions.
 
-    `fingerprint` is that of the plan before secrets were replaced in it: sessions of one study have the same."""
+    `fingerprint`: of the plan before secrets were replaced; the same in all sessions of a study."""
 
     study: Study
     steps: int
@@ -184,8 +188,8 @@ class StudyBegun(Event, frozen=True, tag="study_begun"):
 
 
 class StudyRound(Event, frozen=True, tag="study_round"):
-    """A round begins: its steps in order, each a variant at a load level, and the comparisons that are still `open`,
-    each a first variant, another one and a load level. Numbers count from 1."""
+    """A round (from 1) starts. `steps`: (variant, load level), in order; `open`: comparisons without a conclusion,
+    (first variant, second variant, load level)."""
 
     round: int
     steps: tuple[tuple[str, float | None], ...]
@@ -193,8 +197,8 @@ class StudyRound(Event, frozen=True, tag="study_round"):
 
 
 class StudyRun(Event, frozen=True, tag="study_run"):
-    """The next run, number `run` of the session, belongs to a `step` (from 0) of the study: the `variant` in a `round`
-    (from 1), at a load `level`, in a pass. `turn` counts the runs of the step in that pass from 1; 0 is a warm-up."""
+    """The next run, number `run` of the session, belongs to `step` (from 0) of the study: `variant` in `round` (from 1)
+    at load `level`, in pass `part`. `turn`: number of the run in the step and pass, from 1; 0: warm-up."""
 
     run: int
     step: int
@@ -206,8 +210,7 @@ class StudyRun(Event, frozen=True, tag="study_run"):
 
 
 class StudyObservation(Event, frozen=True, tag="study_observation"):
-    """What the command of an observation, by its `name`, printed before (`after`: after) a run; `detail`: why it did
-    not."""
+    """The output (`text`) of an observation's command before or `after` a run; `detail`: why there is none."""
 
     run: int
     name: str
@@ -218,21 +221,21 @@ class StudyObservation(Event, frozen=True, tag="study_observation"):
 
 
 class StudyStepEnded(Event, frozen=True, tag="study_step_ended"):
-    """A step is done: the `counted` runs of the session are its result."""
+    """A step is complete; `counted`: the numbers of its counted runs in the session."""
 
     step: int
     counted: tuple[int, ...]
 
 
 class StudyStepLost(Event, frozen=True, tag="study_step_lost"):
-    """A step was cut short because a host was lost (`detail`). It is repeated when the host is back."""
+    """A step was interrupted because a host was lost (`detail`). It is repeated when the host is up again."""
 
     step: int
     detail: str
 
 
 class StudyEnded(Event, frozen=True, tag="study_ended"):
-    """A study is over: every comparison is closed, or the last round is done."""
+    """A study ended: every comparison is concluded, or the last round is complete."""
 
 
 StudyEvent = StudyBegun | StudyRound | StudyRun | StudyObservation | StudyStepEnded | StudyStepLost | StudyEnded

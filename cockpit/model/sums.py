@@ -1,7 +1,7 @@
 """Weighted sums by name, for means over a time range. Pure.
 
-Names that always occur together, with one weight, are a group: hundreds of sums grow with every sample
-of a host, so they are stored per group.
+Metrics with a common weight that always occur together are a group. Each sample of a host adds to hundreds of sums, so
+these are stored per group.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Names = tuple[str, ...]
 
 
 class Weighted(NamedTuple):
-    """A sum of values times weights, and the sum of the weights: seconds, clock ticks or requests."""
+    """The sum of weighted values, and the sum of the weights (seconds, clock ticks or requests)."""
 
     amount: float
     weight: float
 
 
 class MeanGroup(NamedTuple):
-    """The sums of a group, and their common weight."""
+    """The values of a group of metrics over an interval, and their common weight."""
 
     names: Names
     values: tuple[float, ...]
@@ -35,7 +35,7 @@ class _Group(NamedTuple):
 
 
 class Sums:
-    """Sums, frozen. A name may be in several groups, if its group changed."""
+    """Immutable sums. A name may be in several groups if its group changed."""
 
     __slots__ = ("_groups",)
 
@@ -75,9 +75,9 @@ class Sums:
             tuple(map(str, names)): _Group(tuple(map(float, amounts)), float(weight)) for names, amounts, weight in wire
         }
         if any(len(names) != len(group.amounts) for names, group in groups.items()):
-            raise ValueError("sums that do not add up")
+            raise ValueError("names and amounts of a group differ in number")
         if not all(isfinite(number) for group in groups.values() for number in (*group.amounts, group.weight)):
-            raise ValueError("a sum is infinite or none")
+            raise ValueError("a sum is infinite or NaN")
         return cls(groups)
 
     def _with(self, more: Iterable[tuple[Names, _Group]]) -> Sums:

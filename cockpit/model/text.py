@@ -1,27 +1,27 @@
-"""Neutralise text from servers, and shorten numbers, for everything that shows text."""
+"""Formatting for display: neutralise text from servers, and shorten numbers."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
 
-# Direction overrides and isolates: they can make a line read differently.
+# Direction overrides and isolates: they can reorder the visible text.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _HIDDEN = {"Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"}
-# Letters that show as nothing, or as a space.
+# Letters that are invisible, or look like a space.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-# Marks are drawn over the character before them; more of them in a row would reach into the lines above and below.
+# Combining marks are drawn over the character before them; too many in a row would cover the lines above and below.
 _MARKS = {"Mn", "Me"}
-_MARKS_IN_A_ROW = 2
-# Marks that show as nothing but change how the character before them is drawn, and how wide.
+_MAX_MARKS = 2
+# Invisible marks that change the shape and the width of the character before them.
 _SELECTORS = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x180B, 0x1810), range(0x034F, 0x0350)
 
 
 def neutral(text: str, limit: int = 4096) -> str:
     """Return `text` on one line without escape sequences, control or hidden characters, at most `limit` long.
 
-    A tab becomes a space; any other invisible character becomes `·`, so that it can be seen. At most two combining
-    marks per character stay, as languages need.
+    A tab is replaced by a space, any other invisible character by `·`. At most two combining marks per character are
+    kept, enough for real languages.
     """
     cut = text[:limit]
     if cut.isascii() and cut.isprintable():
@@ -31,11 +31,11 @@ def neutral(text: str, limit: int = 4096) -> str:
 
 
 def escaped(json: str) -> str:
-    """Return equivalent JSON with characters that `neutral` would hide as `\\uXXXX`: a terminal may print it."""
+    """Return equivalent JSON that is safe on a terminal: characters that `neutral` replaces are escaped (`\\uXXXX`)."""
     if json.isascii() and "\x7f" not in json:
         return json
-    shown = zip(json, _visible(json), strict=True)
-    return "".join(char if char == seen or char == "\n" else _code(char) for char, seen in shown)
+    pairs = zip(json, _visible(json), strict=True)
+    return "".join(char if char == visible or char == "\n" else _code(char) for char, visible in pairs)
 
 
 def _code(char: str) -> str:
@@ -44,25 +44,25 @@ def _code(char: str) -> str:
 
 
 def _visible(text: str) -> Iterator[str]:
-    # A mark at the beginning would be drawn over the character before the text.
-    marks = _MARKS_IN_A_ROW
+    # No mark at the start: it would be drawn over the character before the text.
+    marks = _MAX_MARKS
     for char in text:
         category = unicodedata.category(char)
         marks = marks + 1 if category in _MARKS else 0
         if char == "\t":
             yield " "
-        elif char in _BIDI or char in _BLANK or category in _HIDDEN or marks > _MARKS_IN_A_ROW or _selects(char):
+        elif char in _BIDI or char in _BLANK or category in _HIDDEN or marks > _MAX_MARKS or _is_selector(char):
             yield "·"
         else:
             yield char
 
 
-def _selects(char: str) -> bool:
+def _is_selector(char: str) -> bool:
     return any(ord(char) in selectors for selectors in _SELECTORS)
 
 
 def si(value: float, digits: int = 3) -> str:
-    """A count or rate in at most `digits` significant digits: 7, 940, 12.4k, 1.35M."""
+    """Return a count or rate with at most `digits` significant digits: 7, 940, 12.4k, 1.35M."""
     for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor * (1 - 0.5 * 10**-digits):
             return _significant(value / factor, digits) + suffix
@@ -76,7 +76,7 @@ def _significant(value: float, digits: int) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """A latency as milliseconds without the unit: 0.08, 1.2, 61, 2658."""
+    """Return a latency in milliseconds, without the unit: 0.08, 1.2, 61, 2658."""
     ms = seconds * 1000
     if ms < 1:
         return f"{ms:.2f}"
@@ -89,7 +89,7 @@ def age(seconds: float) -> str:
 
 
 def share_words(share: float) -> str:
-    """Return a share without hiding a small one, or the rest of a large one: 0.02%, 3.4%, 99.9%, 100%."""
+    """Return a share as a percentage that is 0% or 100% only if that is exact: 0.02%, 3.4%, 99.9%, 100%."""
     if 0 < share < 0.0001:
         return "<0.01%"
     if 0.999 <= share < 1:
@@ -99,7 +99,7 @@ def share_words(share: float) -> str:
 
 
 def size(nbytes: float) -> str:
-    """Bytes in powers of 1024: 512, 61M, 1.4G."""
+    """Return bytes in powers of 1024: 512, 61M, 1.4G."""
     value = float(nbytes)
     for suffix in ("", "K", "M", "G", "T"):
         if abs(value) < 1024 or suffix == "T":
@@ -118,7 +118,7 @@ def mebibytes(nbytes: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Minutes and seconds, e.g. 0:07, 12:30; hours if there are any."""
+    """Return minutes and seconds, e.g. 0:07, 12:30; with hours from one hour on."""
     whole = int(seconds)
     return (
         f"{whole // 60}:{whole % 60:02d}"

@@ -1,4 +1,4 @@
-"""Durations and counts as people write them: 10s 3m 1h 500ms, 10k 1m."""
+"""Parsers of durations, counts and rates: 10s 3m 1h 500ms, 10k 1m."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _DURATION = re.compile(_NUMBER + r"\s*(us|µs|ms|s|m|min|h)?")
-# As 5m20s: every part has a unit.
+# E.g. 5m20s: each part has a unit.
 _PARTS = re.compile(r"(?:[0-9]{1,9}(?:h|min|m|s))+")
 _PART = re.compile(r"([0-9]{1,9})(h|min|m|s)")
 _COUNT = re.compile(_NUMBER + r"\s*([kKmM]?)")
@@ -15,7 +15,7 @@ _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def parse_duration(text: str) -> float:
-    """Return seconds; a bare number is seconds. Raises ValueError with the allowed forms."""
+    """Return seconds; a number without a unit is seconds. Raises ValueError with the allowed forms."""
     text = text.strip()
     if _PARTS.fullmatch(text):
         return sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
@@ -26,7 +26,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_count(text: str) -> int:
-    """Return a whole number; k is a thousand, m a million. Raises ValueError with the allowed forms."""
+    """Return a whole number; k: thousand, m: million. Raises ValueError with the allowed forms."""
     match = _COUNT.fullmatch(text.strip())
     value = float(match[1]) * _FACTORS[match[2].lower()] if match else 0.5
     if not value.is_integer():
@@ -35,7 +35,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Return a number per second; k and m as in counts. Raises ValueError with the allowed forms."""
+    """Return a rate (1/s); k and m as in counts. Raises ValueError with the allowed forms."""
     match = _COUNT.fullmatch(text.strip().removesuffix("/s"))
     if not match:
         raise ValueError(f"{text!r} is not a rate; write it as 500, 2.5 or 2k")

@@ -20,10 +20,10 @@ from cockpit.tuning.tuner import Tuner
 
 
 class ChangeReport(Watch):
-    """Reports one change of `host`: its begin once the diff is known, or once it failed before that.
+    """Emit the events of one change of `host`. It begins once the diff is known, or if it fails before that.
 
-    `letter` is its name from then on, made by `name`; `active` is whether it became active, and then `on_active` is
-    called with the letter. `trial`: it is made only to be measured, and its undo is planned.
+    `letter`: its name, set by `name` when it begins. `active`: it became active; `on_active` is then called with the
+    letter. `trial`: it is made only for a measurement and undone after it.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class ChangeReport(Watch):
                 self._on_active(self.letter)
 
     def end(self, outcome: ChangeOutcome, detail: str) -> None:
-        """Report the end, also of a change that failed before it was worked out."""
+        """Report the end, also of a change that failed before its diff was known."""
         if not self.letter:
             self._begin(self._settings, "", "")
         if outcome == "rolled back" and self.active and self._trial:
-            detail = _PLANNED
+            detail = _PLANNED_UNDO
         self._emit(ChangeEnded(t=self._clock.now(), change=self.letter, outcome=outcome, detail=detail))
 
     def _begin(self, settings: tuple[Setting, ...], diff: str, cost: str, inactive: tuple[str, ...] = ()) -> None:
@@ -86,16 +86,16 @@ class ChangeReport(Watch):
         )
 
 
-# The end of a change that was made only to be measured.
-_PLANNED = "undone as planned"
-# Holds a change while it is active; returns when it is to be undone.
+# Detail of the undo of a trial change.
+_PLANNED_UNDO = "undone as planned"
+# Runs while a change is active; the change is undone when it returns.
 Hold = Callable[[], Awaitable[None]]
 # Knobs of one host with their new values; None: not set.
 Assignments = list[tuple[Knob, str | None]]
 
 
 class KnobValues:
-    """Values of knobs as last read; the event of a knob that cannot be read has the reason."""
+    """The last read values of knobs. If a knob cannot be read, its event has the reason."""
 
     def __init__(
         self,
@@ -124,31 +124,31 @@ class KnobValues:
         return self._knobs[name]
 
     def by_host(self, values: Mapping[str, str | None]) -> dict[str, Assignments]:
-        """Sort new values by the host that they are for. Raises ChangeRefused for an unknown knob."""
-        chosen: dict[str, Assignments] = {}
+        """Group new values by host. Raises ChangeRefused for an unknown knob."""
+        assignments: dict[str, Assignments] = {}
         for name, value in values.items():
             knob = self.knob(name)
-            chosen.setdefault(knob.host, []).append((knob, value))
-        return chosen
+            assignments.setdefault(knob.host, []).append((knob, value))
+        return assignments
 
     async def read(self, names: Collection[str]) -> dict[str, str | None]:
-        """Return the values that the hosts have now. Raises HostError, ChangeRefused for the first that cannot be
-        read.
+        """Read knobs on their hosts and return the values. Raises HostError, ChangeRefused for the first knob that
+        cannot be read.
         """
-        found: dict[str, str | None] = {}
+        values: dict[str, str | None] = {}
         for knob in map(self.knob, names):
-            found[knob.name] = await self._read(knob)
-        return found
+            values[knob.name] = await self._read(knob)
+        return values
 
     async def read_host(self, host: str) -> bool:
-        """Read every knob of the host; return whether it has any."""
+        """Read all knobs of the host; return whether it has any."""
         knobs = [knob for knob in self._knobs.values() if knob.host == host]
         for knob in knobs:
             await self._try_to_read(knob)
         return bool(knobs)
 
     async def settings(self, assignments: Assignments) -> tuple[Setting, ...]:
-        """The settings of a change, with the values that are known before the host is asked."""
+        """Return the settings of a change with the last known old values; unknown values are read."""
         for knob, _ in assignments:
             if knob.name not in self._values:
                 await self._try_to_read(knob)
@@ -164,7 +164,7 @@ class KnobValues:
         return value
 
     async def _try_to_read(self, knob: Knob) -> None:
-        """Read the knob; the event has the reason if it cannot be read."""
+        """Read the knob; if this fails, emit an event with the reason."""
         try:
             await self._read(knob)
         except Exception as error:
@@ -181,7 +181,7 @@ class ActiveChange(NamedTuple):
 
 
 class Changes:
-    """Makes changes on the hosts of a session, one at a time, and reports them. Each kept change has a letter."""
+    """Changes on the hosts of a session, one at a time, and their events. Each permanent change has a letter."""
 
     def __init__(
         self,
@@ -198,8 +198,8 @@ class Changes:
         self._tuner = tuner
         self._clock = clock
         self._emit = emit
-        self._made = 0
-        self._set_ups = 0
+        self._letter_count = 0
+        self._trial_count = 0
 
     async def preview(self, host: str, assignments: Assignments) -> Plan:
         """Plan a change without touching anything. Raises ChangeRefused, HostError."""
@@ -212,7 +212,7 @@ class Changes:
         approval: Approval | None = None,
         on_active: Callable[[str], None] | None = None,
     ) -> tuple[ChangeReport, Applied]:
-        """Make a change under the next letter, to be kept; `on_active` is called with it once the change is active."""
+        """Make a permanent change with the next letter; `on_active` is called with the letter once it is active."""
         settings = await self.knobs.settings(assignments)
         report = ChangeReport(self._clock, self._emit, self._letter, host, settings, on_active=on_active)
         applied = await self._carry_out(
@@ -223,15 +223,15 @@ class Changes:
         return report, applied
 
     async def make_and_undo(self, host: str, assignments: Assignments, longest: float, hold: Hold) -> None:
-        """Make a change that is never confirmed: the host undoes it after `longest` seconds if nobody else does."""
+        """Make a change, undo it when `hold` returns; the host rolls it back by itself after `longest` seconds."""
         settings = await self.knobs.settings(assignments)
-        report = ChangeReport(self._clock, self._emit, self._set_up_name, host, settings, trial=True)
+        report = ChangeReport(self._clock, self._emit, self._trial_name, host, settings, trial=True)
 
-        async def given() -> bool:
+        async def never_confirm() -> bool:
             await hold()
             return False
 
-        approval = Approval(longest, given, asked=False)
+        approval = Approval(longest, never_confirm, asked=False)
         try:
             await self._carry_out(report, self._tuner.apply(self._remotes[host], host, assignments, report, approval))
         except ChangeUndone:
@@ -239,7 +239,7 @@ class Changes:
                 raise
         task = asyncio.current_task()
         if task is not None and task.cancelling():
-            # The undo took place of the cancellation.
+            # The cancellation was consumed by the undo: raise it again.
             raise asyncio.CancelledError
 
     async def preview_undo(self, change: ActiveChange) -> Plan:
@@ -256,11 +256,11 @@ class Changes:
         return await self._undo(host, kept, past.name)
 
     def undoable(self, letter: str) -> ActiveChange:
-        """Return an active change by its letter; without one the newest. Raises ChangeRefused, also if a later change
-        has to be undone first."""
+        """Return an active change by its letter ("": the newest). Raises ChangeRefused, also if a later change must be
+        undone first."""
         if not self.active:
             raise ChangeRefused(
-                "nothing to undo: no change of this session is active; earlier ones: cockpit tune … undo"
+                "nothing to undo: no change of this session is active; for earlier changes: cockpit tune … undo"
             )
         known = [change.letter for change in self.active]
         if letter and letter not in known:
@@ -272,7 +272,7 @@ class Changes:
             others = {setting.knob for setting in later.applied.settings if later.host == change.host}
             if both := knobs & others:
                 raise ChangeRefused(
-                    f"{later.letter} changed {', '.join(sorted(both))} since: undo {later.letter} first"
+                    f"change {later.letter} has set {', '.join(sorted(both))} since; undo {later.letter} first"
                 )
         return change
 
@@ -282,12 +282,12 @@ class Changes:
         return await self._carry_out(report, self._tuner.undo(self._remotes[host], applied, report))
 
     def _letter(self) -> str:
-        self._made += 1
-        return letters(self._made - 1)
+        self._letter_count += 1
+        return letters(self._letter_count - 1)
 
-    def _set_up_name(self) -> str:
-        self._set_ups += 1
-        return f"r{self._set_ups}"
+    def _trial_name(self) -> str:
+        self._trial_count += 1
+        return f"r{self._trial_count}"
 
     async def _carry_out(self, report: ChangeReport, change: Awaitable[Applied]) -> Applied:
         try:
@@ -307,7 +307,7 @@ class Changes:
 
 
 def letters(number: int) -> str:
-    """Return the name of a change by its number: 0 is A, 25 is Z, 26 is AA."""
+    """Return the letter of a change by its number: 0 is A, 25 is Z, 26 is AA."""
     text = ""
     number += 1
     while number:

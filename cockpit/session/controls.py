@@ -1,5 +1,5 @@
-"""Controls of a session: actions, status and tuning. A live source and a replay each have their own; the screen binds
-keys to the available actions."""
+"""Controls of a session: actions, status and tuning. Live sources and replays implement them; the screen binds keys to
+the available actions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from cockpit.model.units import parse_duration
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do: `name` for a key to be bound to, `label` for the footer, `run` with the prompt's answer.
+    """An action of the user: `name` for key bindings, `label` for the footer, `run` to call with the prompt's answer.
 
-    `prompt` is the question to ask first; without one, `run` gets an empty text. `footer` is whether it is worth a
-    place in the footer; help lists all. Raises CockpitError if it cannot be done.
+    `prompt`: question to ask first; "": none, and `run` gets "". `footer`: it is shown in the footer; help lists all.
+    `run` raises CockpitError if the action is not possible.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Action:
 
 
 def immediate(step: Callable[[str], object]) -> Callable[[str], Awaitable[None]]:
-    """The `run` of an action without waiting."""
+    """Return the `run` of an action that calls `step` and does not wait."""
 
     async def run(answer: str) -> None:
         step(answer)
@@ -44,7 +44,7 @@ def immediate(step: Callable[[str], object]) -> Callable[[str], Awaitable[None]]
 
 
 class Mode(Enum):
-    """Kind of a session; LOOKING_BACK: the past of a live one is shown."""
+    """Kind of a session; LOOKING_BACK: the past of a live session is shown."""
 
     LIVE = "live"
     STUDY = "study"
@@ -54,7 +54,7 @@ class Mode(Enum):
 
 
 class LoadPhase(Enum):
-    """STARTING: the target is asked before a run; ROUNDS: two settings are compared under the load."""
+    """Phase of the load. STARTING: the target is checked before a run; ROUNDS: rounds compare two settings."""
 
     IDLE = "idle"
     STARTING = "starting"
@@ -63,7 +63,7 @@ class LoadPhase(Enum):
 
 
 class PlaybackPhase(Enum):
-    """FOLLOWING: at the end of a recording that is still written."""
+    """Phase of a replay. FOLLOWING: at the end of a recording that is still being written."""
 
     PLAYING = "playing"
     FOLLOWING = "following"
@@ -81,7 +81,7 @@ class LoadStatus:
 
 @dataclass(frozen=True)
 class PlaybackStatus:
-    """Status of a replay; `damaged`: parts of the recording are left out."""
+    """Status of a replay; `damaged`: damaged parts of the recording are left out."""
 
     phase: PlaybackPhase
     speed: float = 1.0
@@ -93,8 +93,8 @@ SessionStatus = LoadStatus | PlaybackStatus
 
 @dataclass(frozen=True)
 class Preview:
-    """Effects of a change on a host: its diff, as `diff -U0` prints it, its cost (see Cost), notes, the settings that
-    differ, and the knobs whose value would be written without becoming active."""
+    """The effects of a change on a host: `diff` as of `diff -U0`, `cost` (see Cost), `notes`, changed `settings`, and
+    the knobs whose values would be written without becoming active (`inactive`)."""
 
     host: str
     diff: str
@@ -106,21 +106,21 @@ class Preview:
 
 @dataclass(frozen=True)
 class UndoPreview:
-    """Effects of the undo of the change `letter`."""
+    """The effects of undoing the change `letter`."""
 
     letter: str
     effect: Preview
 
 
 class Afterwards(Enum):
-    """Which side is active after rounds."""
+    """The side to activate after rounds."""
 
     CHOSEN = "the new values, unless they are worse"
     RESTORED = "the values of before the rounds"
 
     def side(self, active: Side, outcome: RoundsOutcome, verdict: Verdict | None) -> Side:
-        """Return the side to make active after rounds at whose start `active` was. Rounds that were interrupted, or are
-        invalid, change nothing."""
+        """Return the side to activate after rounds; `active`: the active side at their start, which stays active if the
+        rounds were interrupted or are invalid."""
         if self is Afterwards.RESTORED or outcome not in ("verdict", "budget") or verdict is None:
             return active
         if verdict.outcome is Outcome.INVALID:
@@ -130,8 +130,8 @@ class Afterwards(Enum):
 
 @dataclass(frozen=True)
 class Proven:
-    """Rounds `number` ended. `active` is the side that is active now, made so by the change `letter` if not "". `why`
-    the chosen side could not be made active."""
+    """The result of rounds `number`. `active`: the side that is active now; `letter`: the change that activated it, "":
+    none was needed; `why`: why the chosen side could not be activated."""
 
     number: int
     outcome: RoundsOutcome
@@ -142,28 +142,28 @@ class Proven:
 
 
 def rounds_plan(text: str, seed: int = 1) -> RoundsPlan:
-    """Read `12 x 15s`: rounds and counted seconds per window; empty: the usual ones. Raises UsageError."""
+    """Parse `12 x 15s`: rounds and counted seconds per window; empty: defaults. Raises UsageError."""
     if not text.strip():
         return RoundsPlan(seed=seed)
     rounds, sign, window = text.replace("×", "x").partition("x")
     try:
-        found = int(rounds), parse_duration(window.strip()) if sign else WINDOW
+        parsed = int(rounds), parse_duration(window.strip()) if sign else WINDOW
     except ValueError:
         raise UsageError(f"{text.strip()!r}: write rounds x time, e.g. 12 x 15s") from None
-    check_rounds(*found)
-    return RoundsPlan(*found, seed=seed)
+    check_rounds(*parsed)
+    return RoundsPlan(*parsed, seed=seed)
 
 
 def check_rounds(rounds: int, seconds: float) -> None:
-    """Raises UsageError for rounds that cannot conclude."""
+    """Raises UsageError if such rounds cannot reach a verdict."""
     if not FEWEST <= rounds <= MOST:
         raise UsageError(f"{rounds} rounds: must be {FEWEST} to {MOST}")
     if seconds < SHORTEST:
-        raise UsageError(f"{seconds:g} s: a window must have {SHORTEST:.0f} s or more")
+        raise UsageError(f"{seconds:g} s: a window must last {SHORTEST:.0f} s or more")
 
 
 class Tuning(Protocol):
-    """Reading and changing knobs. The outcome arrives as events; the error, if any, is raised as well."""
+    """Reading and changing knobs. Outcomes are emitted as events; errors are also raised."""
 
     @property
     def running_rounds(self) -> bool:
@@ -178,24 +178,24 @@ class Tuning(Protocol):
     async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> object:
         """Apply values (knob name -> value), one change per host. Raises ChangeUndone, ChangeRefused, HostError.
 
-        With `confirm_within` (s) a change is rolled back unless `confirm` is called within that time after it became
+        With `confirm_within` (s), a change is rolled back unless `confirm` is called within that time after it becomes
         active.
         """
 
     def confirm(self) -> None:
-        """Keep the change that waits to be confirmed. Raises ChangeRefused if none does."""
+        """Confirm the change that waits for confirmation. Raises ChangeRefused if there is none."""
 
     async def undo(self, letter: str = "") -> None:
-        """Undo a change of this session by its letter; without one the newest active one, or the one that waits to be
-        confirmed. Raises ChangeRefused, also if a later change has to be undone first.
+        """Undo a change of this session by its letter ("": the newest active change), or the change that waits for
+        confirmation. Raises ChangeRefused, also if a later change must be undone first.
         """
 
     async def preview_undo(self, letter: str = "") -> UndoPreview | None:
-        """Return the effects of `undo`, without a change; None: the change waits to be confirmed. Raises ChangeRefused,
+        """Return the effects of `undo`, without a change; None: a change waits for confirmation. Raises ChangeRefused,
         HostError."""
 
     def await_baseline(self, seconds: float) -> None:
-        """Extend the run by at least these seconds, for a change that is about to be applied."""
+        """Extend the run by at least `seconds`, for the baseline of a change that is about to be applied."""
 
     def release(self) -> None:
         """End the extension: the run ends as planned."""
@@ -203,14 +203,14 @@ class Tuning(Protocol):
     async def prove(
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
     ) -> Proven:
-        """Measure the active values and these in rounds; without any, the last active change.
+        """Compare the active values with `values` in rounds; without values, the two sides of the last active change.
 
-        The current run continues, or a new one starts. Whatever interrupts it, the values of the start become active.
-        Raises ChangeUndone, ChangeRefused, HostError, TargetError.
+        The current run continues, or a new run starts. If the rounds are interrupted, the values from their start are
+        activated again. Raises ChangeUndone, ChangeRefused, HostError, TargetError.
         """
 
     def stop_rounds(self) -> None:
-        """End the rounds; the values that were active at their start are active again."""
+        """Stop the rounds; the values that were active at their start are activated again."""
 
     async def act(self, name: str) -> None:
         """Run an action of the profile. Raises ChangeRefused, HostError."""
@@ -243,16 +243,16 @@ class Controls(Protocol):
 
     @property
     def extent(self) -> tuple[float, float] | None:
-        """First and last time (s) that can be shown, for a position bar; None if it still grows."""
+        """First and last time (s) that can be shown, for a position bar; None: the session is live."""
         return None
 
     @property
     def position(self) -> float | None:
-        """The time shown (s), which the state's own time may lag; None: they are equal."""
+        """The shown time (s), which may be ahead of the state's time; None: both are equal."""
         return None
 
     def end_state(self) -> State | None:
-        """Return the state at the end of everything that can be shown; None: the present one."""
+        """Return the state at the end of the recording; None: the current state."""
         return None
 
     @property
@@ -272,5 +272,5 @@ class Controls(Protocol):
 
     @property
     def question(self) -> Question | None:
-        """The question of a host that waits for an answer; None: there is none."""
+        """The question of a host that waits for an answer; None: no question."""
         return None

@@ -1,4 +1,4 @@
-"""The live source: load engine, host feeds and tuner, their events on one queue and one clock."""
+"""The live source of events: load engine, host feeds and tuner, on one queue and one clock."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ from cockpit.tuning.unfinished import described
 
 
 class LiveSource:
-    """Events of a session as they happen. Hosts are watched from `batches()` on; load starts on request.
+    """Source of the events of a live session. `batches()` starts to watch the hosts; load starts on request.
 
-    `questions` puts the questions of hosts to a person; None: nobody is there, so they are refused.
-    `check_target`: changes ask the target for a good response before and after. `crew` starts the load workers; None:
-    on this machine.
+    `questions` passes questions of hosts to the user; None: no user, questions are refused. `check_target`: changes
+    require a good response of the target before and after. `crew` starts the load workers; None: on this machine.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class LiveSource:
         self.controls: Controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
-        """Take an event; called from the event loop's thread only."""
+        """Queue an event; only for the thread of the event loop."""
         event = self._secrets.without(rounded(event))
         self._events.append(event)
         self._woken.set()
@@ -129,7 +128,7 @@ class LiveSource:
         return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """End the session with an internal error of a task, rather than leave a pane frozen."""
+        """Fail the session if a task ended with an internal error; otherwise a pane would freeze silently."""
         self._tasks.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
             self._failure = failure
@@ -137,7 +136,7 @@ class LiveSource:
 
 
 class LiveControls(Controls):
-    """The Controls of a live session. `look_back` are the actions that show its past, if it can be shown."""
+    """The controls of a live session. `look_back`: actions that show its past, if it can be shown."""
 
     mode = Mode.LIVE
 
@@ -145,22 +144,22 @@ class LiveControls(Controls):
         self.look_back: tuple[Action, ...] = ()
         self._source = source
         load = source.load
-        self._always = (
+        self._permanent = (
             Action("toggle", "start/stop", self._toggle),
             Action("more", "more load", immediate(lambda _: load.change(more=True))),
             Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
             Action("mark", "mark", immediate(source.mark), prompt="Note for the timeline"),
         )
-        self._answering = Action("answer", "answer hosts", immediate(self._answer))
-        self._keeping = Action("keep", "keep change", immediate(lambda _: self.tuning.confirm()))
+        self._answer_hosts = Action("answer", "answer hosts", immediate(self._answer))
+        self._confirm = Action("keep", "keep change", immediate(lambda _: self.tuning.confirm()))
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """The actions that are possible now; some only while a host or a change waits."""
+        """The actions that are possible now; some only while a host or a change waits for the user."""
         questions = self._source.questions
-        answering = (self._answering,) if questions and questions.awaited else ()
-        keeping = (self._keeping,) if self.tuning.awaited else ()
-        return (self._always[0], *answering, *keeping, *self._unfinished(), *self._always[1:], *self.look_back)
+        answer = (self._answer_hosts,) if questions and questions.awaited else ()
+        confirm = (self._confirm,) if self.tuning.awaited else ()
+        return (self._permanent[0], *answer, *confirm, *self._unfinished(), *self._permanent[1:], *self.look_back)
 
     @property
     def tuning(self) -> LiveTuning:
@@ -170,7 +169,7 @@ class LiveControls(Controls):
         if not self.tuning.unfinished:
             return ()
         question = f"{described(*self.tuning.unfinished[0])}: undo or finish"
-        return (Action("unfinished", "unfinished change", self._settle, prompt=question),)
+        return (Action("unfinished", "unfinished change", self._undo_or_finish, prompt=question),)
 
     @property
     def load(self) -> LoadControl | None:
@@ -203,7 +202,7 @@ class LiveControls(Controls):
         else:
             await load.start()
 
-    async def _settle(self, answer: str) -> None:
+    async def _undo_or_finish(self, answer: str) -> None:
         """Undo or finish the first interrupted change."""
         host, past = self.tuning.unfinished[0]
         match answer.strip().lower():

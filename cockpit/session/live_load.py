@@ -1,4 +1,4 @@
-"""Runs of a live session: started, stopped, adjusted, and extended until a verdict is in."""
+"""Runs of a live session: start, stop, adjustment of the load, and extension until a verdict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cockpit.session.loop import Latest
 
 
 class LiveLoad:
-    """One run at a time of `plan`, whose load can be changed while it runs."""
+    """Runs of `plan`, one at a time; the load of the active run can be changed."""
 
     def __init__(
         self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None], crew: Crew | None = None
@@ -36,8 +36,8 @@ class LiveLoad:
         self._crew = crew or LocalCrew()
         self._crew.attach(clock, emit)
         self._run: LoadRun | None = None
-        self._beginning = asyncio.Lock()
-        self._asking: asyncio.Task[Preflight] | None = None
+        self._start_lock = asyncio.Lock()
+        self._preflight: asyncio.Task[Preflight] | None = None
 
     @property
     def running(self) -> bool:
@@ -55,50 +55,50 @@ class LiveLoad:
     @property
     def starting(self) -> bool:
         """Whether the target is being checked before a run."""
-        return self._asking is not None
+        return self._preflight is not None
 
     async def start(self, plan: LoadPlan | None = None) -> None:
-        """Start a run of `plan`, or of the session's own, once the target has answered; do nothing if one is running,
-        or if it is stopped before that. Raises TargetError.
+        """Start a run of `plan` (None: the session's plan) once the target has responded; do nothing if a run is active
+        or starting. `stop` cancels the start. Raises TargetError.
         """
         plan = plan or self.plan
-        if self._run is not None or self._asking is not None:
+        if self._run is not None or self._preflight is not None:
             return
-        async with self._beginning:
-            self._asking = asyncio.get_running_loop().create_task(preflight(plan, self._crew.capacity))
+        async with self._start_lock:
+            self._preflight = asyncio.get_running_loop().create_task(preflight(plan, self._crew.capacity))
             try:
-                await asyncio.wait([self._asking])
-                if self._asking.cancelled():
+                await asyncio.wait([self._preflight])
+                if self._preflight.cancelled():
                     return
-                found = self._asking.result()
-                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, found, self._crew)
+                checked = self._preflight.result()
+                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, checked, self._crew)
             finally:
-                self._asking.cancel()
-                self._asking = None
+                self._preflight.cancel()
+                self._preflight = None
             self.runs += 1
-            self._waiting = asyncio.get_running_loop().create_task(self._wait(self._run))
+            self._run_task = asyncio.get_running_loop().create_task(self._wait(self._run))
 
     async def stop(self) -> None:
         """Stop the run, or its start, and wait for its last tick."""
-        if self._asking is not None:
-            self._asking.cancel()
-        async with self._beginning:
+        if self._preflight is not None:
+            self._preflight.cancel()
+        async with self._start_lock:
             if self._run is not None:
                 self._run.stop()
-                await self._waiting
+                await self._run_task
 
     async def over(self) -> None:
-        """Wait until no run is active and another can start. Cancelling this does not stop the run."""
+        """Wait until no run is active, so that another can start. Cancelling this does not stop the run."""
         if self._run is not None:
-            await asyncio.wait([self._waiting])
+            await asyncio.wait([self._run_task])
 
     def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
-        """Let the run, if there is one, end no sooner than `until` (session time); see LoadRun.extend."""
+        """Postpone the end of the active run, if any, to `until` (session time, s) or later; see LoadRun.extend."""
         if self._run is not None:
             self._run.extend(until, awaited, change)
 
     def change(self, more: bool) -> None:
-        """Change the load by a tenth, at least one connection: at once, or for the next run if none is active."""
+        """Change the load by 10%, at least one connection: of the active run, else of the next run."""
         if self.plan.replay is not None:
             raise UsageError("a replayed log sets the load; start it again with another --speed")
         if self.plan.rate is not None:
@@ -136,19 +136,19 @@ class _Amount(TypedDict):
 
 
 def _amount(plan: LoadPlan) -> _Amount:
-    """Return the load of a plan without load levels, as a run is adjusted to it."""
+    """Return the load of a plan without load levels, in the form for LoadRun.adjust."""
     return {"concurrency": plan.concurrency if plan.rate is None else None, "rate": plan.rate}
 
 
-# Seconds between two judgements: a growing segment gains a block in this time.
+# Seconds between two verdicts on a running segment: it gains one block in this time.
 JUDGE_EVERY = float(BLOCK)
 Spawn = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
 
 
 class RunExtension:
-    """Extends the run until the verdict on a change is in, or until the cap of its plan.
+    """Extends the run until there is a verdict on a change, or until the maximum extension of its plan.
 
-    One change at a time: a later one, or an undo, replaces the one before.
+    Only one change is awaited: a later change, or an undo, replaces the previous one.
     """
 
     def __init__(self, load: LiveLoad, clock: Clock, latest: Latest, spawn: Spawn) -> None:
@@ -158,55 +158,55 @@ class RunExtension:
         self._spawn = spawn
         self._awaited: Awaited = "verdict"
         self._change = ""
-        self._watching: asyncio.Task[None] | None = None
+        self._verdict_task: asyncio.Task[None] | None = None
 
     def hold(self, awaited: Awaited, seconds: float, change: str = "") -> None:
-        """Extend the run by at least these seconds, without waiting for a verdict."""
+        """Extend the run by at least `seconds`, without waiting for a verdict."""
         self._cancel()
         self._extend(awaited, seconds, change)
 
     def prepare(self) -> None:
-        """Let the run go on while a change is made."""
+        """Extend the run while a change is made."""
         if self._load.plan.extend > 0:
             self.hold("verdict", self._load.plan.extend)
 
     def await_verdict(self, change: str) -> None:
-        """Let the run go on until the verdict on the change that is active from now on is in, or the cap is reached."""
-        cap = self._load.plan.extend
-        if not self._load.running or cap <= 0:
+        """Extend the run until the verdict on a change that just became active, or until the maximum extension."""
+        limit = self._load.plan.extend
+        if not self._load.running or limit <= 0:
             self.release()
             return
-        self.hold("verdict", cap, change)
-        self._watching = self._spawn(self._watch(change))
+        self.hold("verdict", limit, change)
+        self._verdict_task = self._spawn(self._watch(change))
 
     def release(self) -> None:
-        """Nothing is awaited: the end of the plan takes effect."""
+        """End the extension: the run ends as planned."""
         self._cancel()
         self._extend(self._awaited, 0.0, self._change)
 
     def _cancel(self) -> None:
-        if self._watching is not None and self._watching is not asyncio.current_task():
-            self._watching.cancel()
-        self._watching = None
+        if self._verdict_task is not None and self._verdict_task is not asyncio.current_task():
+            self._verdict_task.cancel()
+        self._verdict_task = None
 
     def _extend(self, awaited: Awaited, seconds: float, change: str) -> None:
         self._awaited, self._change = awaited, change
         self._load.extend(self._clock.now() + seconds, awaited, change)
 
     async def _watch(self, change: str) -> None:
-        """Release the run once no further second can change the verdict."""
+        """Release the run once further seconds cannot change the verdict."""
         run = self._load.runs
 
-        def row_known(state: State) -> bool:
+        def segment_started(state: State) -> bool:
             return segment_of_change(state, change) is not None or state.running != run
 
-        state = await self._latest.until(row_known)
+        state = await self._latest.until(segment_started)
         while state.running == run:
             if not awaits_verdict(state, change):
                 self.release()
                 return
-            state = await self._observed(run, state.t + JUDGE_EVERY)
+            state = await self._state_at(run, state.t + JUDGE_EVERY)
 
-    async def _observed(self, run: int, due: float) -> State:
+    async def _state_at(self, run: int, due: float) -> State:
         """Return the state at `due`, or at the end of the run."""
         return await self._latest.until(lambda state: state.t >= due or state.running != run)

@@ -1,4 +1,4 @@
-"""The past of a live session: a replay of its own recording, while load, recording and state go on."""
+"""The past of a live session: a replay of its recording, while load and recording continue."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from cockpit.session.live import LiveControls
 from cockpit.session.loop import Session
 from cockpit.session.replay import JUMP, Playback, ReplaySource
 
-# Actions of a replay that switch to the past.
-_BEGIN = (
+# Actions of a replay with which looking back starts.
+_LOOK_BACK = (
     ("back", "look back 1 s"),
     ("back_10", "look back 10 s"),
-    ("back_tenth", "look back 10 %"),
+    ("back_tenth", "look back 10%"),
     ("previous", "look back to a marker"),
-    ("home", "look at the beginning"),
+    ("home", "look back to the start"),
     ("jump", "look back to", JUMP),
 )
 
 
 def can_look_back(session: Session) -> Session:
-    """Return the live session, whose past can be shown while it is recorded."""
+    """Enable looking back in a live session, while it is recorded, and return it."""
     session.look_back = LiveReplay(session)
     return session
 
 
 class LiveReplay:
-    """The LookBack of a live session: a replay of its own recording."""
+    """Looks back in a live session by a replay of its recording."""
 
     def __init__(self, session: Session) -> None:
         live = session.source.controls
         assert isinstance(live, LiveControls)
-        live.look_back = tuple(self._beginning(*action) for action in _BEGIN)
+        live.look_back = tuple(self._make_action(*action) for action in _LOOK_BACK)
         self._live = live
         self._recorder = session.recorder
         self._past: _Past | None = None
-        # A key may be pressed again before the past is shown.
-        self._turn = asyncio.Lock()
+        # One action at a time: a key may be pressed again before the past is shown.
+        self._lock = asyncio.Lock()
         self._notes: tuple[Note, ...] = ()
         self._present = State(), State()
 
@@ -54,7 +54,7 @@ class LiveReplay:
         return self._past.session if self._past else None
 
     def present(self, state: State) -> State:
-        """Add the notes that were made in the past: they are in the file, not among the events."""
+        """Add the notes that were made while looking back: they are in the file, not among the live events."""
         if not self._notes:
             return state
         if self._present[0] is not state:
@@ -62,22 +62,22 @@ class LiveReplay:
         return self._present[1]
 
     async def close(self) -> None:
-        async with self._turn:
+        async with self._lock:
             past, self._past = self._past, None
             if past is not None:
                 self._notes, self._present = past.notes, (State(), State())
                 await past.close()
 
-    def _beginning(self, name: str, label: str, prompt: str = "") -> Action:
+    def _make_action(self, name: str, label: str, prompt: str = "") -> Action:
         async def run(answer: str) -> None:
-            await self._begin(name, answer)
+            await self._look_back(name, answer)
 
         return Action(name, label, run, prompt, footer=False)
 
-    async def _begin(self, name: str, answer: str) -> None:
+    async def _look_back(self, name: str, answer: str) -> None:
         if self._recorder is None or not self._recorder.path:
-            raise UsageError("nothing is recorded, so there is no past to show: start without --no-record")
-        async with self._turn:
+            raise UsageError("looking back needs a recording; start without --no-record")
+        async with self._lock:
             if self._past is not None:
                 await self._past.do(name, answer)
                 return
@@ -91,7 +91,7 @@ class LiveReplay:
 
 
 class _PastControls(Playback):
-    """The Controls of a replay that leads back to the live session."""
+    """The controls of a replay from which the user returns to the live session."""
 
     mode = Mode.LOOKING_BACK
 
@@ -111,7 +111,7 @@ class _PastControls(Playback):
 
 
 class _Past:
-    """A paused replay of a recording that is still written."""
+    """A paused replay of a recording that is still being written."""
 
     def __init__(self, recording: Recording, live: Controls, leave: Callable[[], Awaitable[None]]) -> None:
         self._recording = recording
@@ -122,7 +122,7 @@ class _Past:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes that are in the file, not among the events."""
+        """Notes that are in the file, not among the live events."""
         return tuple(self._recording.notes)
 
     async def do(self, name: str, answer: str) -> None:

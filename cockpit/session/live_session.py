@@ -1,4 +1,4 @@
-"""A live session of a profile with its recorder: the same for a run, a change, a study and the screen."""
+"""A live session of a profile with its recorder, for runs, changes, studies and the screen."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Listener, Recorder, Session
 
-# Seconds that a host may take until its first reading, and until its last one after a run.
+# Maximum wait (s) for the first reading of a host, and for its last reading after a run.
 HOST_READY = 20.0
 LAST_READING = 3.0
 
 
 class LiveSession:
-    """`source` makes the events, `session` records and folds them. As a context manager it runs until the block is
-    left; then the run is stopped, changes that wait to be confirmed are undone, and the recording is completed.
+    """`source` emits the events, `session` records and folds them. As a context manager, the session runs until the end
+    of the block; then the run is stopped, unconfirmed changes are undone, and the recording is completed.
 
-    A screen runs `session` itself. See LiveSource for the options.
+    A screen runs `session` itself. For the options see LiveSource.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LiveSession:
     async def run_once(
         self, limit: float | None = None, stop_when: Callable[[State], bool] = lambda state: False
     ) -> State:
-        """Run the plan once: at most `limit` seconds, and until `stop_when`. Raises HostError, TargetError."""
+        """Run the plan once, at most `limit` seconds and until `stop_when` is true. Raises HostError, TargetError."""
         await self.hosts_read()
         await self.load.over()
         await self.load.start()
@@ -77,7 +77,7 @@ class LiveSession:
         return self.state
 
     async def hosts_idle(self) -> None:
-        """Wait for a reading of each host without load, after the last run."""
+        """Wait for an idle reading of each host after the last run."""
 
         def read(state: State) -> bool:
             windows = state.segment.hosts if state.segment else {}
@@ -88,15 +88,15 @@ class LiveSession:
             await asyncio.wait_for(self.session.until(read), LAST_READING)
 
     async def hosts_up(self, names: Iterable[str]) -> None:
-        """Wait until these hosts can be used. Raises HostError, UsageError for one that cannot be reached."""
+        """Wait until these hosts are connected. Raises HostError, UsageError if a host cannot be reached."""
         await self._hosts(names, lambda state, name: state.hosts[name].condition in ("up", "slow"))
 
     async def knobs_read(self) -> None:
-        """Wait until every knob has been read once, or cannot be."""
+        """Wait until every knob has been read, or failed to be read."""
         await self.session.until(lambda state: all(knob.known or knob.detail for knob in state.knobs.values()))
 
     async def hosts_read(self) -> None:
-        """Wait until every host has been read. Raises HostError, UsageError for one that cannot be reached."""
+        """Wait for a reading of every host. Raises HostError, UsageError if a host cannot be reached."""
         names = [config.name for config in self.profile.hosts]
         await self._hosts(names, lambda state, name: bool(state.hosts[name].points))
 
@@ -118,7 +118,7 @@ class LiveSession:
         return self.state.hosts[name].condition in ("lost", "refused")
 
     async def _hosts_read_after_run(self) -> None:
-        """Wait for one more reading of each host, so that its averages cover the whole run."""
+        """Wait for a reading of each host after the run, so that its averages cover the whole run."""
         segment = self.state.segment
         if segment is None or segment.end is None:
             return

@@ -1,4 +1,4 @@
-"""Changes and actions of a live session: requested by a person or a command, made by the tuner, reported as events."""
+"""Changes and actions of a live session: requested by the user or a command, made by the tuner, reported as events."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from cockpit.tuning.remote import Following, Remote, privileged
 from cockpit.tuning.tuner import Tuner
 from cockpit.tuning.unfinished import described, finish
 
-# Bytes that an observation of a study may print: each is recorded whole.
+# Maximum output of an observation of a study (bytes): the output is recorded completely.
 OBSERVATION_LIMIT = 256 * 1024
-# Seconds that its command may take.
-_PATIENCE = 30.0
+# Timeout of its command (s).
+_COMMAND_TIMEOUT = 30.0
 
 
 def _preview(plan: Plan) -> Preview:
@@ -44,10 +44,10 @@ def _preview(plan: Plan) -> Preview:
 
 
 class LiveTuning:
-    """The Tuning of a live session: one change at a time, each with a letter, and rounds under `load`.
+    """Tuning in a live session: one change at a time, each with a letter, and rounds under `load`.
 
-    `probe` asks the target for a good reply before and after a change; None: it is not asked. `spawn` starts background
-    work of the session.
+    `probe` checks the target's response before and after a change; None: no check. `spawn` starts a background task of
+    the session.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class LiveTuning:
         }
         self._changes = Changes(profile, self._remotes, self._tuner, clock, emit)
         self._knobs = self._changes.knobs
-        # Interrupted changes of the hosts that nobody has undone or finished yet.
+        # Interrupted changes that are neither undone nor finished yet, with their hosts.
         self.unfinished: list[tuple[str, Past]] = []
-        self._acted = 0
+        self._action_count = 0
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
         self._extension = RunExtension(load, clock, latest, spawn)
@@ -82,7 +82,7 @@ class LiveTuning:
 
     @property
     def awaited(self) -> bool:
-        """Whether a change waits for a person to confirm it."""
+        """Whether a change waits for the user's confirmation."""
         return self._awaited is not None and not self._awaited.done()
 
     @property
@@ -92,19 +92,19 @@ class LiveTuning:
     async def run_command(self, host: str, command: str) -> str:
         """Return the output of a command on the host, at most OBSERVATION_LIMIT bytes.
 
-        Raises HostError, or ChangeRefused with the command's own words when it fails.
+        Raises HostError; ChangeRefused with the command's error message if it fails.
         """
-        done = await self._inside[host].run(command, timeout=_PATIENCE)
+        done = await self._inside[host].run(command, timeout=_COMMAND_TIMEOUT)
         if done.exit_status != 0:
-            silent = f"it failed without a message (exit status {done.exit_status})"
-            raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or silent}")
+            no_message = f"the command failed without a message (exit status {done.exit_status})"
+            raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or no_message}")
         if len(done.stdout) > OBSERVATION_LIMIT:
             limit = OBSERVATION_LIMIT // 1024
-            raise ChangeRefused(f"{host}: the command printed more than {limit} KiB; have it print less")
+            raise ChangeRefused(f"{host}: the command printed more than {limit} KiB; limit its output, e.g. with head")
         return done.stdout.decode("utf-8", "replace").rstrip("\n")
 
     async def read(self, names: Collection[str]) -> dict[str, str | None]:
-        """Return the values of these knobs that the hosts have now. Raises HostError, ChangeRefused for the first that
+        """Read knobs on their hosts and return the values. Raises HostError, ChangeRefused for the first knob that
         cannot be read."""
         return await self._knobs.read(names)
 
@@ -113,21 +113,21 @@ class LiveTuning:
             await self.read_host(host)
 
     async def read_host(self, host: str) -> None:
-        """Read every knob of the host, and find its unfinished changes; a knob that cannot be read has the reason in
-        its event."""
+        """Read all knobs of the host and find its unfinished changes; if a knob cannot be read, its event has the
+        reason."""
         if not await self._knobs.read_host(host):
             return
         try:
             await self.find_unfinished(host)
         except CockpitError:
-            return  # reading the knobs has shown why
+            return  # the events of the knobs have the reason
 
     async def history(self, host: str) -> list[Past]:
         """Return the changes of this user on the host, newest first. Raises HostError, ChangeRefused."""
         return await self._tuner.history(self._remotes[host], host)
 
     async def find_unfinished(self, host: str) -> None:
-        """Look for interrupted changes of the host, and put a new one on the timeline. Raises HostError,
+        """Find the interrupted changes of the host; new ones get a note on the timeline. Raises HostError,
         ChangeRefused."""
         found = [past for past in await self.history(host) if past.state == PastState.HALF_DONE]
         known = {past.change for _, past in self.unfinished}
@@ -137,19 +137,19 @@ class LiveTuning:
             self._emit(Note(t=self._clock.now(), text=described(host, past)))
 
     async def undo_unfinished(self, host: str, past: Past) -> None:
-        """Have the host roll back an interrupted change, or one that is under way. Raises HostError, ChangeRefused."""
+        """Let the host roll back a change that was interrupted or is in progress. Raises HostError, ChangeRefused."""
         async with self._turn():
             await self._tuner.give_up(self._remotes[host], host, past)
-        await self._settled_unfinished(host, past, "rolled back")
+        await self._remove_unfinished(host, past, "rolled back")
 
     async def finish_unfinished(self, host: str, past: Past) -> None:
-        """Make an interrupted change again. Raises CockpitError."""
+        """Roll back an interrupted change and apply it again. Raises CockpitError."""
         async with self._turn():
             await finish(self._tuner, self._remotes[host], host, past, self._knobs.all)
-        await self._settled_unfinished(host, past, "finished")
+        await self._remove_unfinished(host, past, "finished")
 
-    async def _settled_unfinished(self, host: str, past: Past, how: str) -> None:
-        self._emit(Note(t=self._clock.now(), text=f"{host}: change {past.name} is {how}"))
+    async def _remove_unfinished(self, host: str, past: Past, outcome: str) -> None:
+        self._emit(Note(t=self._clock.now(), text=f"{host}: change {past.name} is {outcome}"))
         self.unfinished = [each for each in self.unfinished if each != (host, past)]
         await self.read_host(host)
 
@@ -171,7 +171,7 @@ class LiveTuning:
         confirm_within: float | None = None,
         ask: Callable[[], Awaitable[bool]] | None = None,
     ) -> tuple[Applied, ...]:
-        """See Tuning. `ask` returns whether a person confirms the change; None: `confirm` and `undo` answer."""
+        """See Tuning. `ask` returns whether the user confirms the change; None: wait for `confirm` or `undo`."""
         approval = Approval(confirm_within, ask or self._confirmed) if confirm_within else None
         async with self._turn():
             return tuple(
@@ -183,7 +183,7 @@ class LiveTuning:
 
     def confirm(self) -> None:
         if self._awaited is None or not self.awaited:
-            raise ChangeRefused("no change waits to be confirmed")
+            raise ChangeRefused("no change waits for confirmation")
         self._awaited.set_result(True)
 
     async def undo(self, letter: str = "") -> None:
@@ -212,28 +212,28 @@ class LiveTuning:
         async with self._turn():
             self._rounds.check()
             subject = await self._subject(values)
-            away = self._knobs.by_host(subject.values(other(subject.active)))[subject.host]
-            prepared = await self._changes.preview(subject.host, away)
+            other_values = self._knobs.by_host(subject.values(other(subject.active)))[subject.host]
+            prepared = await self._changes.preview(subject.host, other_values)
             if not prepared.diff:
-                raise ChangeRefused("nothing to compare: the host has these values already")
+                raise ChangeRefused("nothing to compare: these values are already active")
             if prepared.inactive:
                 names = ", ".join(knob.name for knob in prepared.inactive)
-                raise ChangeRefused(f"{names}: only written, never active: rounds need a reload command in the knob")
+                raise ChangeRefused(f"{names}: only written, never active; rounds need a reload command in the knob")
 
             async def change(longest: float, hold: Hold) -> None:
-                await self._changes.make_and_undo(subject.host, away, longest, hold)
+                await self._changes.make_and_undo(subject.host, other_values, longest, hold)
 
-            found = await self._rounds.run(subject, plan, change)
+            conclusion = await self._rounds.run(subject, plan, change)
             try:
-                return await self._keep_chosen(subject, found, afterwards)
+                return await self._activate_chosen(subject, conclusion, afterwards)
             except BaseException as error:
                 self._rounds.interrupted(subject, error)
                 raise
 
     async def try_out(self, values: Mapping[str, str], longest: float, hold: Hold) -> None:
-        """Have these values active during `hold`, then undo them; the hosts do it themselves after `longest` seconds.
+        """Activate values while `hold` runs, then undo them; the hosts roll back by themselves after `longest` seconds.
 
-        Raises CockpitError if a host or its server refuses them, and what `hold` raises.
+        Raises CockpitError if a host or its server refuses the values, and any exception of `hold`.
         """
 
         async def within(hosts: list[tuple[str, Assignments]]) -> None:
@@ -254,22 +254,22 @@ class LiveTuning:
         self._rounds.stop()
 
     async def _subject(self, values: Mapping[str, str]) -> Subject:
-        """The comparison of values that are not active yet, or (none given) the last active change. Raises
-        ChangeRefused."""
+        """Return the settings to compare: `values` that are not active yet, or the last active change if `values` is
+        empty. Raises ChangeRefused."""
         if not values:
             if not self._changes.active:
-                raise ChangeRefused("no change to prove: apply one first; then rounds can compare it")
+                raise ChangeRefused("no change to prove; apply a change first")
             letter, host, applied = self._changes.active[-1]
             return Subject(host, applied.settings, "after", letter)
         by_host = self._knobs.by_host(values)
         if len(by_host) != 1:
-            raise ChangeRefused("rounds change one host at a time")
+            raise ChangeRefused("rounds can change only one host; choose knobs of one host")
         ((host, assignments),) = by_host.items()
         return Subject(host, await self._knobs.settings(assignments), "before")
 
-    async def _keep_chosen(self, subject: Subject, found: Conclusion, afterwards: Afterwards) -> Proven:
-        """Make the chosen side active after the rounds, and report their end."""
-        chosen = afterwards.side(subject.active, found.outcome, found.verdict)
+    async def _activate_chosen(self, subject: Subject, conclusion: Conclusion, afterwards: Afterwards) -> Proven:
+        """Activate the chosen side after the rounds, and report their end."""
+        chosen = afterwards.side(subject.active, conclusion.outcome, conclusion.verdict)
         letter, why = "", ""
         if chosen != subject.active:
             try:
@@ -277,11 +277,12 @@ class LiveTuning:
                 letter = (await self._changes.apply(subject.host, values))[0].letter
             except CockpitError as error:
                 chosen, why = subject.active, str(error)
-        self._rounds.end(found.outcome, chosen, why)
-        return Proven(self._rounds.number, found.outcome, found.verdict, chosen, letter, why)
+        self._rounds.end(conclusion.outcome, chosen, why)
+        return Proven(self._rounds.number, conclusion.outcome, conclusion.verdict, chosen, letter, why)
 
     def _turn(self) -> asyncio.Lock:
-        """One change at a time. Raises ChangeRefused while rounds run: it would only be queued."""
+        """Return the lock for one change at a time. Raises ChangeRefused while rounds run: a change would wait for
+        their end."""
         if self.running_rounds:
             raise ChangeRefused("rounds are running; stop them first")
         return self._changing
@@ -292,15 +293,15 @@ class LiveTuning:
         await self._do(self._actions[name])
 
     async def reload(self, names: Sequence[str]) -> None:
-        """Run the reload commands of knobs without a change, each once per host. Raises HostError, ChangeRefused."""
+        """Run the reload commands of knobs, each once per host, without a change. Raises HostError, ChangeRefused."""
         knobs = [self._knobs.knob(name) for name in names]
         for (host, command), name in {(knob.host, knob.reload): knob.name for knob in knobs if knob.reload}.items():
             await self._do(ServerAction(name=f"reload {name}", host=host, command=command))
 
     async def _do(self, action: ServerAction) -> None:
         async with self._turn():
-            self._acted += 1
-            number = self._acted
+            self._action_count += 1
+            number = self._action_count
             begun = self._clock.now()
             self._emit(ActionBegun(t=begun, number=number, action=action.name, host=action.host, times=action.times))
             done, detail = 0, "interrupted"
@@ -316,7 +317,7 @@ class LiveTuning:
                 self._emit(ActionEnded(t=self._clock.now(), number=number, done=done, detail=detail))
 
     async def close(self) -> None:
-        """Stop rounds, undo a change that waits to be confirmed, and return once no change is under way."""
+        """Stop rounds, undo a change that waits for confirmation, and return once no change is in progress."""
         self.stop_rounds()
         if self._awaited is not None and self.awaited:
             self._awaited.set_result(False)
@@ -324,7 +325,7 @@ class LiveTuning:
             return
 
     async def _apply(self, host: str, assignments: Assignments, approval: Approval | None) -> Applied:
-        """Apply, and let the run in flight go on until the verdict is in."""
+        """Apply a change, and extend the active run until its verdict."""
         self._extension.prepare()
         try:
             report, applied = await self._changes.apply(host, assignments, approval, self._extension.await_verdict)

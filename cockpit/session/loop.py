@@ -1,4 +1,4 @@
-"""The session loop: source -> recorder -> fold -> readers. The same for a live session and for a replay."""
+"""The session loop of live sessions and replays: source -> recorder -> fold -> readers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cockpit.session.controls import Controls
 
 @dataclass(frozen=True)
 class EventBatch:
-    """Events to fold in order, onto `base` if the source jumped, onto the present state if it is None.
+    """Events to fold in order, starting from `base`, or from the current state if it is None (no jump).
 
-    `reached` is called after each with the number of folded events and the state.
+    `reached` is called after each event with the number of folded events and the state.
     """
 
     events: Sequence[AnyEvent]
@@ -35,16 +35,16 @@ class EventSource(Protocol):
     def controls(self) -> Controls: ...
 
     def batches(self) -> AsyncIterator[EventBatch]:
-        """Yield batches as they come, until the session ends."""
+        """Yield batches of events until the session ends."""
 
     async def close(self) -> None:
-        """End the run and the connections; `batches` then yields the last events and ends."""
+        """Stop the run and disconnect; `batches` then yields the last events and ends."""
 
 
 class Recorder(Protocol):
-    """Keeps events. It never raises once open and never waits for the disk: an error is in `trouble`.
+    """Records events. An open recorder never raises and never waits for the disk: errors are in `trouble`.
 
-    `gaps` are the time ranges, in words, whose events were dropped because the disk was too slow.
+    `gaps`: time ranges (as text) whose events were dropped because the disk was too slow.
     """
 
     @property
@@ -59,7 +59,7 @@ class Recorder(Protocol):
     def record(self, events: Sequence[AnyEvent]) -> None: ...
 
     def settle(self, state: State) -> None:
-        """Keep the state after all events so far."""
+        """Record the state after all events so far."""
 
     def close(self) -> None: ...
 
@@ -72,20 +72,20 @@ class LookBack(Protocol):
         """The replay that is shown; None: the present is shown."""
 
     def present(self, state: State) -> State:
-        """The present state with the notes that were made in the past."""
+        """Return the present state with the notes that were made while looking back."""
 
     async def close(self) -> None:
         """Return to the present."""
 
 
 class EndOfSession(Exception):
-    """The source ended while a state was still waited for."""
+    """The source ended before the awaited state was reached."""
 
 
 class Session:
-    """Holds the newest state. Readers poll `state`; `revision` grows with every batch.
+    """A session and its newest state. Readers poll `state`; `revision` increases with every batch.
 
-    `listen` is called with all events. `look_back` is None if the past cannot be shown.
+    `listen` is called with each batch of events. `look_back`: None if the past cannot be shown.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Session:
         self.state = State()
         self.revision = 0
         self._changed = asyncio.Event()
-        self._begun = self._over = False
+        self._started = self._over = False
 
     @property
     def past(self) -> Session | None:
@@ -114,27 +114,27 @@ class Session:
 
     @property
     def shown(self) -> State:
-        """The state to show: the present one, or a past one."""
+        """The state to show: the present state, or the state of the replay."""
         if self.past is not None:
             return self.past.state
         return self.look_back.present(self.state) if self.look_back else self.state
 
     @property
     def shown_revision(self) -> tuple[int, int]:
-        """Differs whenever the shown state does."""
+        """A value that changes with every change of the shown state."""
         return (self.revision, 0) if self.past is None else (0, self.past.revision)
 
     async def run(self) -> None:
-        """Run until the source ends, once. If cancelled, close the source and take its last events first."""
-        if self._begun:
+        """Run until the source ends; only once. If cancelled, close the source and fold its last events first."""
+        if self._started:
             raise RuntimeError("this session was run before")
-        self._begun = True
-        taking = asyncio.create_task(self._take_all())
+        self._started = True
+        folding = asyncio.create_task(self._fold_all())
         try:
-            await asyncio.shield(taking)
+            await asyncio.shield(folding)
         except asyncio.CancelledError:
             await self.source.close()
-            await taking
+            await folding
             raise
         except BaseException:
             await self.source.close()
@@ -146,7 +146,7 @@ class Session:
                 await asyncio.to_thread(self.recorder.close)
 
     async def until(self, holds: Callable[[State], bool]) -> State:
-        """Wait for a state for which `holds` is true, and return it. Raises EndOfSession if none can come."""
+        """Wait for a state for which `holds` is true, and return it. Raises EndOfSession if the source ends before."""
         while not holds(self.state):
             if self._over:
                 raise EndOfSession
@@ -154,16 +154,16 @@ class Session:
             await self._changed.wait()
         return self.state
 
-    async def _take_all(self) -> None:
+    async def _fold_all(self) -> None:
         try:
             async for batch in self.source.batches():
-                self._take(batch)
+                self._fold(batch)
                 self._changed.set()
         finally:
             self._over = True
             self._changed.set()
 
-    def _take(self, batch: EventBatch) -> None:
+    def _fold(self, batch: EventBatch) -> None:
         if self.recorder:
             self.recorder.record(batch.events)
         if self._listen:
@@ -180,7 +180,7 @@ class Session:
 
 
 class Latest:
-    """`state` is the state after the newest event that was folded."""
+    """The `state` after the newest folded event, within a batch too."""
 
     def __init__(self) -> None:
         self.state = State()

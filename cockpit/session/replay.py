@@ -1,4 +1,4 @@
-"""A recording as a source of events, played at any speed from any position, and its controls."""
+"""Replay of a recording at any speed from any position: source of events and controls."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from cockpit.session.loop import EventBatch
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 FRAME = 0.05
-# Seconds between two reads of a recording that another process writes.
+# Seconds between two reads of a recording that is still being written.
 REFRESH_EVERY = 0.25
-# Events between states that are kept here if the recording has none near, and their maximum number.
+# Minimum number of events between cached states (none if the recording has a state nearby), and their maximum number.
 CHECKPOINT_EVERY = 500
 CHECKPOINTS = 128
 LANDMARKS = ("run_started", "change_ended", "action_begun", "note", "load_adjusted", "worker_lost")
 
 
 class ReplaySource:
-    """Plays `recording` from `start` (s) on, and pauses at the end. One that is still written is followed."""
+    """Plays `recording` from `start` (s) and pauses at the end; a recording that is still being written is followed."""
 
     def __init__(self, recording: Recording, start: float = 0.0, playing: bool = True) -> None:
         self.recording = recording
         self._position = max(0.0, min(start, recording.end))
         self._reached = BEGINNING
-        self._kept: list[Anchor] = []
+        self._cached: list[Anchor] = []
         self._woken = asyncio.Event()
         self._closed = False
         self._refreshed = time.monotonic()
@@ -43,7 +43,7 @@ class ReplaySource:
 
     @property
     def position(self) -> float:
-        """The instant under the cursor, session seconds."""
+        """The session time (s) at the cursor."""
         return self._position
 
     @property
@@ -105,8 +105,8 @@ class ReplaySource:
     def annotate(self, text: str) -> None:
         """Add a note to the recording at the cursor. Raises RecordingError if it cannot be written."""
         self.recording.annotate(self._position, text.strip() or "mark")
-        # The state at the cursor is folded again, with the note.
-        self._kept = [anchor for anchor in self._kept if anchor.instant < self._position]
+        # Recompute the state at the cursor, with the note.
+        self._cached = [anchor for anchor in self._cached if anchor.instant < self._position]
         self._reached = BEGINNING
         self._woken.set()
 
@@ -122,53 +122,53 @@ class ReplaySource:
             self._refreshed = now
             before = self.recording.packed
             self.recording.refresh()
-            # States between the ends of a new page do not fit its compacted ticks.
+            # Cached states within a new page do not match its compacted ticks.
             within = range(before + 1, self.recording.packed)
-            self._kept = [anchor for anchor in self._kept if anchor.number not in within]
+            self._cached = [anchor for anchor in self._cached if anchor.number not in within]
             if self._reached.number in within:
                 self._reached = BEGINNING
             self.growing = not self.recording.ended
 
     def _advance(self) -> EventBatch:
-        """Return the events between the reader and the cursor, from a kept state if that is nearer."""
+        """Return the events up to the cursor, starting from a cached state if that is nearer than the last one."""
         here = self._position
         anchor = self._nearest(here)
         jumped = self._reached.number == 0 or here < self._reached.instant or anchor.number > self._reached.number
         start = anchor if jumped else self._reached
-        found = self.recording.following(start.number, start.instant, here)
-        number = found[-1].number if found else start.number
+        following = self.recording.following(start.number, start.instant, here)
+        number = following[-1].number if following else start.number
         self._reached = Anchor(BEGINNING.state, number, here)
-        events = [known.event for known in found]
+        events = [known.event for known in following]
         return EventBatch(
-            events, start.state if jumped else None, lambda count, state: self._keep(found[count - 1], state)
+            events, start.state if jumped else None, lambda count, state: self._cache(following[count - 1], state)
         )
 
     def _nearest(self, t: float) -> Anchor:
-        """Return the latest state that is kept for a time not after `t`."""
+        """Return the latest cached or recorded state at or before `t`; BEGINNING: continue from the current state."""
         forwards = self._reached.number > 0 and self._reached.instant <= t
-        # A short way ahead is faster than a kept state.
+        # Folding up to 10 s of events is faster than loading a state.
         if forwards and t - self._reached.instant < 10:
             return BEGINNING
-        kept = self.recording.anchor(t)
-        place = bisect_right(self._kept, t, key=lambda anchor: anchor.instant) - 1
-        own = self._kept[place] if place >= 0 else BEGINNING
-        return own if own.number > kept.number else kept
+        recorded = self.recording.anchor(t)
+        place = bisect_right(self._cached, t, key=lambda anchor: anchor.instant) - 1
+        cached = self._cached[place] if place >= 0 else BEGINNING
+        return cached if cached.number > recorded.number else recorded
 
-    def _keep(self, known: Known, state: State) -> None:
-        place = bisect_right(self._kept, known.number, key=lambda anchor: anchor.number)
-        before = self._kept[place - 1].number if place else 0
+    def _cache(self, known: Known, state: State) -> None:
+        place = bisect_right(self._cached, known.number, key=lambda anchor: anchor.number)
+        before = self._cached[place - 1].number if place else 0
         if known.number - before < CHECKPOINT_EVERY or self.recording.kept_near(known.number, CHECKPOINT_EVERY):
             return
-        insort(self._kept, Anchor(state, known.number, known.instant), key=lambda anchor: anchor.number)
-        if len(self._kept) > CHECKPOINTS:
-            self._kept = self._kept[::2]
+        insort(self._cached, Anchor(state, known.number, known.instant), key=lambda anchor: anchor.number)
+        if len(self._cached) > CHECKPOINTS:
+            self._cached = self._cached[::2]
 
 
 JUMP = "Jump to (5:20, 5m20s, -30s, +2m, or a time of day: 14:05)"
 
 
 class Playback(Controls):
-    """The Controls of a replay."""
+    """The controls of a replay."""
 
     mode = Mode.REPLAY
     actions: tuple[Action, ...] = ()
@@ -222,9 +222,9 @@ class Playback(Controls):
             Action("forward", "step 1 s", by(1)),
             Action("back_10", "back 10 s", by(-10), footer=False),
             Action("forward_10", "forward 10 s", by(10), footer=False),
-            Action("back_tenth", "back 10 %", share(-0.1), footer=False),
-            Action("forward_tenth", "forward 10 %", share(0.1), footer=False),
-            Action("home", "to the beginning", do(lambda: source.seek(0.0)), footer=False),
+            Action("back_tenth", "back 10%", share(-0.1), footer=False),
+            Action("forward_tenth", "forward 10%", share(0.1), footer=False),
+            Action("home", "to the start", do(lambda: source.seek(0.0)), footer=False),
             Action("end", "to the end", do(lambda: source.seek(source.end)), footer=False),
             Action("previous", "previous marker", do(lambda: source.seek_landmark(-1)), footer=False),
             Action("next", "next marker", do(lambda: source.seek_landmark(1))),
@@ -236,10 +236,12 @@ class Playback(Controls):
 
 
 def parse_jump(text: str, position: float, wall: float, end: float | None = None) -> float:
-    """Session seconds for `-30s` and `+2m` (from the cursor), `90s`, `5m20s`, `00:01:30` (as the screen's clock shows
-    it), and `14:05` (time of day; minutes and seconds of the session if they are at most `end`).
+    """Parse a position and return session seconds.
 
-    `wall` is the epoch time of session second 0. Raises UsageError.
+    Forms: `-30s` and `+2m` (from the cursor), `90s`, `5m20s`, `00:01:30` (as on the screen's clock), and `14:05`
+    (minutes and seconds of the session if that is at most `end`, else a time of day).
+
+    `wall`: epoch time of session second 0. Raises UsageError.
     """
     text = text.strip()
     try:
@@ -252,7 +254,7 @@ def parse_jump(text: str, position: float, wall: float, end: float | None = None
             return position + (seconds_away if text[0] == "+" else -seconds_away)
         return parse_duration(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no time; write 5:20, 5m20s, -30s, +2m or a time of day as 14:05") from None
+        raise UsageError(f"invalid time {text!r}; write 5:20, 5m20s, -30s, +2m or a time of day, e.g. 14:05") from None
 
 
 def _clock_seconds(text: str) -> float:
@@ -264,13 +266,12 @@ def _clock_seconds(text: str) -> float:
 
 
 def parse_instant(text: str, end: float, wall: float, begin: float = 0.0) -> float:
-    """As `parse_jump`, of a whole recording: `+2m` counts from its beginning, or from `begin`, and `-30s` from its
-    end."""
+    """Parse a position in a whole recording, as `parse_jump`: `+2m` is relative to `begin` (s), `-30s` to its end."""
     return parse_jump(text, end if text.strip().startswith("-") else begin, wall)
 
 
 def _time_of_day(text: str, wall: float) -> float:
-    """The first such time of day that is not before the minute in which the session began."""
+    """Return session seconds of the first such time of day since the minute in which the session started."""
     began = dt.datetime.fromtimestamp(wall)
     when = dt.datetime.combine(began.date(), dt.time.fromisoformat(text.zfill(5)))
     if when < began.replace(second=0, microsecond=0):

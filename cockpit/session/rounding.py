@@ -1,4 +1,4 @@
-"""Rounds instants of events to microseconds, and rejects NaN and infinity."""
+"""Rounding of event times to microseconds; events with NaN or infinity are rejected."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 
-# Digits of a time (s).
+# Decimal places of a time (s).
 _DIGITS = 6
 
 
 def rounded(event: ev.AnyEvent) -> ev.AnyEvent:
-    """Round the instants of an event. Raises ValueError if a number of it is NaN or infinite."""
+    """Return the event with rounded times. Raises ValueError if one of its numbers is NaN or infinite."""
     if not all(map(math.isfinite, _floats(event))):
-        raise ValueError(f"a number of {ev.kind(event)} is not finite")
+        raise ValueError(f"{ev.kind(event)}: a number is NaN or infinite")
     t = round(event.t, _DIGITS)
     if isinstance(event, ev.Tick):
         return replace(event, t=t, start=round(event.start, _DIGITS))
@@ -26,7 +26,7 @@ def rounded(event: ev.AnyEvent) -> ev.AnyEvent:
 
 
 def _floats(event: ev.AnyEvent) -> Iterable[float]:
-    """The time of an event, and its floats from a host."""
+    """Return the time of an event, and its floats that come from a host."""
     if isinstance(event, ev.HostSample):
         reading = event.reading
         return (event.t, event.round_trip, reading.uptime, reading.wall, reading.probe_cpu, *reading.load)

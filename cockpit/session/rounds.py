@@ -1,8 +1,8 @@
-"""Rounds under load: both settings of a change, each window after its own set-up, until the verdict is in.
+"""Rounds under load: windows of both sides of a change, each after its own set-up, until the verdict.
 
-The side that is active at the start is the base. Windows of the other side lie within a change that is never confirmed,
-so that the host rolls it back by itself if this process or the connection is lost. A base window follows such a
-rollback, which is its set-up: a side that follows itself is left and entered again.
+The base is the side that is active at the start. The other side is measured within a change that is never confirmed, so
+that the host rolls it back by itself if this process or the connection is lost. The set-up of a base window is such a
+rollback; between two consecutive base windows, a change is made and undone.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from cockpit.session.changes import Hold
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.loop import Latest
 
-# Seconds that a set-up may take, for the length of the run alone.
+# Time (s) allowed for a set-up when the length of the run is computed.
 _SET_UP = 180.0
-# Seconds beyond a window after which the host rolls the change back by itself.
-_SPARE = 30.0
-# Seconds after the end of a window until its last metrics have arrived.
-_ARRIVED = 2.0
+# Time (s) after the end of a window at which the host rolls the change back by itself.
+_ROLLBACK_DELAY = 30.0
+# Time (s) after the end of a window at which its last metrics have arrived.
+_METRICS_DELAY = 2.0
 MakeAndUndo = Callable[[float, Hold], Awaitable[None]]
 
 
 class Subject(NamedTuple):
-    """The compared settings of a host, from old (before) to new (after). `active` is the currently active side,
-    `change` the letter of the change that made the new values active ("": none did)."""
+    """The compared settings of a host, old (before) and new (after). `active`: the currently active side; `change`: the
+    letter of the change that activated the new values ("": none)."""
 
     host: str
     settings: tuple[Setting, ...]
@@ -43,18 +43,18 @@ class Subject(NamedTuple):
     change: str = ""
 
     def values(self, side: Side) -> dict[str, str | None]:
-        return {one.knob: one.old if side == "before" else one.new for one in self.settings}
+        return {setting.knob: setting.old if side == "before" else setting.new for setting in self.settings}
 
 
 class Conclusion(NamedTuple):
-    """How rounds ended, and their verdict (None: no round was complete)."""
+    """The outcome of rounds, and their verdict (None: no round was complete)."""
 
     outcome: RoundsOutcome
     verdict: Verdict | None
 
 
 class Rounds:
-    """Rounds one at a time, under the current run or their own."""
+    """Runs rounds, one at a time, under the active run or a run of their own."""
 
     def __init__(
         self,
@@ -75,23 +75,23 @@ class Rounds:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """End them and undo the current change at once."""
+        """Stop the rounds and undo the current change at once."""
         self._stopping.set()
 
     def check(self) -> None:
-        """Raises ChangeRefused if this load cannot be used for rounds."""
+        """Raises ChangeRefused if the load is not suitable for rounds."""
         if self._load.starting:
             raise ChangeRefused("the load is starting; press the key again once it runs")
         plan = self._load.active or self._load.plan
         if plan.stages:
-            raise ChangeRefused("this load has load levels: rounds need one load that stays")
+            raise ChangeRefused("rounds need a constant load; remove the load levels")
         if not plan.extendable:
-            raise ChangeRefused("this load uses each path once: rounds need one that can go on")
+            raise ChangeRefused("rounds need a load that can be extended, not a log or paths that are used once")
 
     async def run(self, subject: Subject, plan: RoundsPlan, change: MakeAndUndo) -> Conclusion:
-        """Measure until the verdict is in; the base is active again then. `end` has to follow.
+        """Measure until the verdict; the base is active afterwards. The caller must then call `end`.
 
-        Raises what `change` and the load raise, the rounds ended.
+        Exceptions of `change` and of the load end the rounds and are raised.
         """
         self.check()
         self.running = True
@@ -115,12 +115,12 @@ class Rounds:
                 self._extension.release()
 
     def interrupted(self, subject: Subject, error: BaseException) -> None:
-        """Report that an error or a cancellation ended them: the side of the start is active."""
+        """Report that an error or a cancellation ended the rounds; the base is active."""
         failed = isinstance(error, CockpitError)
         self.end("failed" if failed else "stopped", subject.active, str(error) if failed else "interrupted")
 
     def end(self, outcome: RoundsOutcome, active: Side, detail: str = "") -> None:
-        """Report their end, and which side is active; once, and only if they began."""
+        """Report the end of the rounds and the active side; once, and only if they began."""
         self.running = False
         if self._begun:
             self._begun = False
@@ -154,18 +154,18 @@ class Rounds:
         )
 
     async def _measure(self, subject: Subject, plan: RoundsPlan, change: MakeAndUndo) -> RoundsOutcome:
-        whole = plan.seconds + UNCOUNTED
+        window = plan.seconds + UNCOUNTED
         before = subject.active
         for number, side in enumerate(sequence(plan.first)):
             if not self._load.running:
                 return "load ended"
-            self._extension.hold("rounds", whole + 2 * _SET_UP)
+            self._extension.hold("rounds", window + 2 * _SET_UP)
             if side != subject.active:
-                complete = await self._within(change, number // 2 + 1, side, whole)
+                complete = await self._window_in_change(change, number // 2 + 1, side, window)
             else:
                 if before == subject.active:
-                    await change(_SPARE, _nothing)
-                complete = await self._window(number // 2 + 1, side, whole)
+                    await change(_ROLLBACK_DELAY, _nothing)
+                complete = await self._window(number // 2 + 1, side, window)
             if not complete:
                 return "stopped" if self._stopping.is_set() else "load ended"
             before = side
@@ -173,19 +173,19 @@ class Rounds:
                 return "verdict"
         return "budget"
 
-    async def _within(self, change: MakeAndUndo, number: int, side: Side, seconds: float) -> bool:
-        """Measure a window within a change; return whether it has its full length."""
+    async def _window_in_change(self, change: MakeAndUndo, number: int, side: Side, seconds: float) -> bool:
+        """Measure a window within a change; return whether it reached its full length."""
         complete = False
 
         async def hold() -> None:
             nonlocal complete
             complete = await self._window(number, side, seconds)
 
-        await change(seconds + _SPARE, hold)
+        await change(seconds + _ROLLBACK_DELAY, hold)
         return complete
 
     async def _window(self, number: int, side: Side, seconds: float) -> bool:
-        """Measure; return whether the window has its full length: nobody stopped it, and the load went on."""
+        """Measure a window; return whether it reached its full length, without a stop or the end of the load."""
         t = self._clock.now()
         self._emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
         ends = [asyncio.ensure_future(self._load.over()), asyncio.ensure_future(self._stopping.wait())]
@@ -199,11 +199,11 @@ class Rounds:
         return not done
 
     async def _is_concluded(self, number: int, plan: RoundsPlan) -> bool:
-        """Judge after a round, once its metrics have arrived."""
+        """Return whether the sequential test concludes after a round, once its metrics have arrived."""
         if number < FIRST_TEST:
             return False
-        arrived = self._clock.now() + _ARRIVED
-        state = await self._latest.until(lambda state: state.t >= arrived or state.running is None)
+        due = self._clock.now() + _METRICS_DELAY
+        state = await self._latest.until(lambda state: state.t >= due or state.running is None)
         verdict = rounds_verdict(state, state.rounds[-1])
         return verdict is not None and plan.concluded(verdict)
 
@@ -213,4 +213,4 @@ class Rounds:
 
 
 async def _nothing() -> None:
-    """The set-up is all that the change was made for."""
+    """Hold a change for no time: making and undoing it is the set-up."""

@@ -16,7 +16,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module, values in (
         (runner, {"GUARD": 0, "UNCOUNTED": 0.0, "WINDOW": 0.6, "FIRST_TEST": 2, "ROUNDS": 2, "_SET_UP": 0.1}),
         (thresholds, {"_FIRST": 0.1}),
-        (session_rounds, {"UNCOUNTED": 0.0, "_ARRIVED": 0.0}),
+        (session_rounds, {"UNCOUNTED": 0.0, "_METRICS_DELAY": 0.0}),
     ):
         for name, value in values.items():
             monkeypatch.setattr(module, name, value)

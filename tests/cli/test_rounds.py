@@ -64,7 +64,7 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("Other=1",), "unknown knob 'Other'; the profile has: Level"),
         (("Level=7", "--dry-run"), "unrecognized arguments: --dry-run"),
         (("Level=7", "--rounds", "3"), "3 rounds: must be 4 to 50"),
-        (("Level=7", "--seconds", "5s"), "5 s: a window must have 15 s or more"),
+        (("Level=7", "--seconds", "5s"), "5 s: a window must last 15 s or more"),
     ],
 )
 def test_invalid_rounds_are_refused(profile: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -74,7 +74,7 @@ def test_invalid_rounds_are_refused(profile: Path, arguments: tuple[str, ...], m
 
 def test_unchanged_value_is_refused(profile: Path) -> None:
     done = cockpit("tune", "--trust", str(profile), "rounds", "Level=5")
-    assert done.returncode == 5 and "the host has these values already" in done.stderr
+    assert done.returncode == 5 and "these values are already active" in done.stderr
 
 
 def test_interrupted_rounds_restore_old_values(profile: Path, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ URL = "http://127.0.0.1:9/"
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"mix": (Request(name="a", url=URL), Request(name="a", url=URL))}, "each name once"),
+        ({"mix": (Request(name="a", url=URL), Request(name="a", url=URL))}, "choose unique names"),
         ({"mix": (Request(name="a", url=URL), Request(name="b", url="http://web2/"))}, "use the same target"),
         ({"mix": (Request(name="a", url=URL, weight=0),)}, "weight: found 0"),
         ({"mix": (Request(name="a", url=URL),), "paths": PathList(pattern="/a")}, "one of the two"),

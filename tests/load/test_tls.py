@@ -156,7 +156,7 @@ async def test_unusable_certificate_files_are_refused(authority: Authority, web:
         (Tls(ca=str(none)), "none.pem: no such file"),
         (Tls(ca=str(junk)), "junk.pem: contains no PEM certificates"),
         (Tls(cert=str(web.cert), key=str(junk)), "not a PEM certificate with its key"),
-        (Tls(key=str(web.key)), "found without a cert"),
+        (Tls(key=str(web.key)), "requires cert"),
     ):
         with pytest.raises(UsageError, match=message) as caught:
             await preflight(plan("https://127.0.0.1:9/", tls=tls))

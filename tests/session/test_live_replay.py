@@ -129,7 +129,7 @@ async def test_looking_back_shows_past_while_session_continues(live: Session, tm
 
 async def test_looking_back_requires_a_recording(url: str) -> None:
     session = session_of(url, None)
-    with pytest.raises(UsageError, match="nothing is recorded"):
+    with pytest.raises(UsageError, match="looking back needs a recording"):
         await do(session, "back")
     assert session.controls.mode is Mode.LIVE
 

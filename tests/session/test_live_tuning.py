@@ -119,7 +119,7 @@ async def test_undo_of_chosen_change_requires_no_later_change_of_knob(live: Live
     session, source = live
     for values in ({"Level": "7"}, {"Other": "2"}, {"Level": "8"}):
         await source.tuning.apply(values)
-    with pytest.raises(ChangeRefused, match="C changed Level since: undo C first"):
+    with pytest.raises(ChangeRefused, match="change C has set Level since; undo C first"):
         await source.tuning.undo("A")
     with pytest.raises(ChangeRefused, match="X is not active; changes that can be undone: A, B, C"):
         await source.tuning.undo("X")

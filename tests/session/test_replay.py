@@ -202,9 +202,9 @@ def test_jump_targets_are_parsed() -> None:
     day = parse_jump("5:20", 100, wall, end=300)
     assert day == parse_jump("5:20", 100, wall) != 320
     assert dt.datetime.fromtimestamp(wall + day).strftime("%H:%M:%S") == "05:20:00" and -60 <= day < 86_400
-    with pytest.raises(UsageError, match="is no time"):
+    with pytest.raises(UsageError, match="invalid time"):
         parse_jump("soon", 0, wall)
-    with pytest.raises(UsageError, match="is no time"):
+    with pytest.raises(UsageError, match="invalid time"):
         parse_jump("1:75", 0, wall, end=400)
-    with pytest.raises(UsageError, match="is no time"):
+    with pytest.raises(UsageError, match="invalid time"):
         parse_jump("25:00", 0, wall)

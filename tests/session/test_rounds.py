@@ -42,7 +42,7 @@ def url() -> Iterator[str]:
 async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Live]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(session_rounds, "UNCOUNTED", 0.0)
-    monkeypatch.setattr(session_rounds, "_ARRIVED", 0.0)
+    monkeypatch.setattr(session_rounds, "_METRICS_DELAY", 0.0)
     async with live_session(url, tmp_path) as live:
         yield live
 
@@ -224,7 +224,7 @@ async def test_loss_of_host_ends_rounds(live: Live, tmp_path: Path, monkeypatch:
 
 async def test_impossible_rounds_are_refused(live: Live, tmp_path: Path) -> None:
     session, source = live
-    with pytest.raises(ChangeRefused, match="the host has these values already"):
+    with pytest.raises(ChangeRefused, match="these values are already active"):
         await source.tuning.prove({"Level": "5"}, SHORT)
     with pytest.raises(ChangeRefused, match="one line of text"):
         await source.tuning.prove({"Level": "7\n8"}, SHORT)

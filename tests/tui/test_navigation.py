@@ -187,7 +187,7 @@ async def test_page_keys_run_session_actions_outside_detail() -> None:
     async with running_app(EVENTS) as (pilot, source):
         controls = source.controls
         back = next(action for action in controls.actions if action.name == "back")
-        controls.actions = (*controls.actions, type(back)("back_tenth", "back 10 %", back.run, footer=False))
+        controls.actions = (*controls.actions, type(back)("back_tenth", "back 10%", back.run, footer=False))
         await press(pilot, "pageup")
         await until(pilot, lambda: controls.done == [("back", "")])
         await press(pilot, "enter", "G")

@@ -211,7 +211,7 @@ async def test_too_short_rounds_are_refused() -> None:
         await press(pilot, *"30", "ctrl+f")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         await press(pilot, *"8 x 5s", "enter")
-        await until(pilot, lambda: "a window must have 15 s or more" in status(pilot))
+        await until(pilot, lambda: "a window must last 15 s or more" in status(pilot))
         assert [name for name, _ in tuning.calls] == ["refresh"]
 
 

@@ -153,7 +153,7 @@ async def test_value_outside_profile_limits_is_refused(
 
 async def test_unreadable_value_is_not_changed(host_values: HostValues, shell: FaultyShell) -> None:
     (host_values.modes / "prefork").unlink()
-    with pytest.raises(ChangeRefused, match="Mode: web1: none of its options is chosen"):
+    with pytest.raises(ChangeRefused, match="Mode: web1: none of its options is active"):
         await Tuner().apply(shell, "web1", [(host_values.choice(), "event")])
     host_values.level.write_text("5\n6\n")
     with pytest.raises(ChangeRefused, match="Level: web1: the command prints 2 lines"):
@@ -263,7 +263,7 @@ def test_sysctl_is_read_from_proc(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["../../etc/passwd", "a b", "$(rm)", "-x", ""])
 def test_invalid_sysctl_name_is_refused(key: str) -> None:
-    with pytest.raises(ChangeRefused, match="cannot be the name of a sysctl"):
+    with pytest.raises(ChangeRefused, match="is not a sysctl name"):
         live.getter(Knob(name="s", host="web1", kind="sysctl", key=key))
 
 
@@ -280,7 +280,7 @@ def test_mount_option_is_read(busybox: bool) -> None:
     assert message == next((option for option in ("noatime", "relatime") if option in options), "strictatime")
     nowhere = Knob(name="m", host="web1", kind="mount", mount="/nowhere at all")
     done = subprocess.run([*shell, "-c", live.getter(nowhere)], capture_output=True)
-    assert done.returncode == 1 and b"nothing is mounted there" in done.stderr
+    assert done.returncode == 1 and b"not a mount point" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
