@@ -1,4 +1,4 @@
-"""Apache's httpd, as Debian and Red Hat package it."""
+"""Apache httpd, as packaged by Debian and Red Hat."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODULES = "/etc/apache2/mods-enabled"
 _MPMS = ("prefork", "worker", "event")
 _DEBIAN_LOG, _RED_HAT_LOG = "/var/log/apache2/error.log", "/var/log/httpd/error_log"
 _DEBIAN, _RED_HAT = "/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"
-# As Debian's envvars are part of the configuration, its programs are run by apachectl.
+# A further instance on Debian. Its programs are run by apachectl, because envvars is part of the configuration.
 _INSTANCE = re.compile(r"/etc/apache2-[\w.-]+")
 _BUILT = re.compile(r'-D (HTTPD_ROOT|SERVER_CONFIG_FILE)="([^"]*)"')
 _TAKING = "DCcdfEk"
@@ -52,7 +52,7 @@ _CACHED = re.compile(r"(?im)^[ \t]*CacheEnable[ \t]")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -d and -f, else by the defaults that `apache2 -V` prints."""
+    """Find the configuration by -d and -f, else by the defaults that `apache2 -V` prints."""
     given = options(process.command[1:], _TAKING)
     build = inventory.builds.get(process.program)
     built = dict(_BUILT.findall(build or ""))
@@ -103,7 +103,7 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningS
 
 
 def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
-    """Debian's modules of which one is chosen; a cache if its file enables it for some URLs."""
+    """Yield knobs that switch Debian's modules. mod_cache is offered if a file enables a cache for some URLs."""
     caches = [name for name in _CACHES if _CACHED.search(inventory.text(_CACHE_FILE.format(name)))]
     yield _module("MPM", [_option(mpm, f"mpm_{mpm}", *(f"mpm_{other}" for other in _MPMS)) for mpm in _MPMS], test)
     yield _module("mod_deflate", [_option("on", "deflate"), _option("off", "", "deflate")], test)
@@ -114,7 +114,7 @@ def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
 
 
 def _option(name: str, module: str, *others: str) -> CandidateOption:
-    """The option with the module instead of the others; without one, if none of them is enabled."""
+    """Return the option that enables the module and disables the others. Without a module it disables all others."""
     off = [f"a2dismod -q -f {' '.join(other for other in others if other != module)}"] if others else []
     on = [f"a2enmod -q {module}"] if module else []
     enabled = " || ".join(f"[ -e {MODULES}/{one}.load ]" for one in ([module] if module else others))
@@ -134,7 +134,7 @@ def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
 
 def _other(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
     main = ConfigFile("apache", startup.file, startup.test, startup.reload)
-    # Its program prints the MPM of its default configuration.
+    # The compiled default, if the loaded library is unknown.
     built = _MPM.search(inventory.builds.get(master.program, ""))
     mpm = master.fact("library").removeprefix(_LOADED) or (built[1] if built else "")
     candidates = (
@@ -163,7 +163,7 @@ KIND = ServerKind(
     grammar=ApacheGrammar(),
     status=(STATUS,),
     error_logs=(_DEBIAN_LOG, _RED_HAT_LOG),
-    # AH02155: a user without a name; the server serves.
+    # AH02155 (a user without a name) is no failure: the server runs.
     failure=r"\[\w*:(?:emerg|alert|crit)\](?>\s*(?:\[[^\]]*\]\s*)*)(?!AH02155:)(.*)",
     correction=r"AH\d{5}: .*",
     chatter=r"AH00558|AH00112|fully qualified domain name|Action '.*' failed|The Apache error log may",
@@ -177,6 +177,6 @@ KIND = ServerKind(
     library=f"{_LOADED}[a-z]*",
     upstream=_UPSTREAM,
     own_log=_OWN_LOG,
-    # The workers of mod_jk are in a file of their own.
+    # The workers of mod_jk are in a separate file.
     include=r"(?i)^\s*(?:Include(?:Optional)?|JkWorkersFile)\s+(.+?)\s*$",
 )

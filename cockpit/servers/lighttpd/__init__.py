@@ -1,4 +1,4 @@
-"""lighttpd, as Debian packages it."""
+"""lighttpd, as packaged by Debian."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OWN_LOG = re.compile(r'(?m)^[ \t]*server\.errorlog[ \t]*=[ \t]*"([^"|]+)"')
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -f, without which it does not start."""
+    """Find the configuration by -f, which lighttpd requires."""
     given = options(process.command[1:], "fmi")
     file = absolute(last(given, "f") or _CONFIG, process.directory)
     reload = signal_command("USR1", process) if last(given, "f").startswith("/") else ""

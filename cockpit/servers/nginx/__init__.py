@@ -1,4 +1,4 @@
-"""nginx: its running masters, by the configuration that each was started with."""
+"""nginx: running masters, each with the configuration with which it was started."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _LOG = "/var/log/nginx/error.log"
 _CONFIG = "/etc/nginx/nginx.conf"
 _HTTP = "keepalive_requests sendfile tcp_nopush tcp_nodelay gzip gzip_comp_level open_file_cache access_log"
 _TITLE = "nginx: master process "
-# nginx joins its arguments with spaces in the title of its master: a value ends before the next option.
+# The title of the master contains the arguments, joined with spaces: a value ends before the next option.
 _OPTION = re.compile(r"(?:^|(?<= ))-([cpgetTqsVvh?])\s*(.*?)(?= -[a-zA-Z?]|$)")
 _BUILT = re.compile(r"--(prefix|conf-path)=(\S+)")
-# Global directives that say nothing about which server it is.
+# Directives on the command line that do not distinguish servers.
 _DAEMON = ("daemon", "master_process")
 _UPSTREAM = re.compile(r"(?m)(?:^|[;{}\s])(?:(?:proxy|fastcgi|uwsgi|scgi|grpc)_pass|server)\s+([^\s;{}]+)")
 _OWN_LOG = re.compile(r"(?:^|[;{}\s])error_log\s+([^\s;]+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -c and -p, else by the defaults that `nginx -V` prints."""
+    """Find the configuration by -c and -p, else by the defaults that `nginx -V` prints."""
     title = " ".join(process.command).removeprefix(_TITLE)
     given = {letter: value.strip() for letter, value in _OPTION.findall(title)}
     build = inventory.builds.get(process.program)
@@ -49,7 +49,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
             why = "another user started it, with directives on its command line: log in as that user"
             return Startup("nginx", (), "", doubt=why)
         own += ["-g", directives]
-    # Debian's program is in every PATH.
+    # Debian's program is always in the PATH.
     program = process.program if process.program not in ("", "/usr/sbin/nginx") else "nginx"
     needs_build = not given.get("c", "").startswith("/")
     certain = process if build is not None else process._replace(is_certain=False)
@@ -65,7 +65,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
 
 
 def _choices(text: str) -> dict[str, tuple[str, ...]]:
-    """The caches that a configuration has."""
+    """Return the cache zones of the configuration, the valid values of proxy_cache."""
     zones = tuple(dict.fromkeys(_ZONE.findall(text)))
     return {"proxy_cache": ("off", *zones) if zones else ()}
 

@@ -1,4 +1,4 @@
-"""squid, as Debian packages it."""
+"""squid, as packaged by Debian."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OWN_LOG = re.compile(r"(?m)^[ \t]*cache_log[ \t]+(\S+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -f, else by the directory that `squid -v` prints; -n names its service."""
+    """Find the configuration by -f, else in the directory that `squid -v` prints. -n names the service."""
     given = options(process.command[1:], "adfhkmnuz")
     build = inventory.builds.get(process.program)
     directory = next(reversed(_BUILT.findall(build or "")), "/etc/squid")
