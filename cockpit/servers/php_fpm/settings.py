@@ -24,7 +24,7 @@ SETTINGS = {
     "listen.backlog": KnownSetting(
         "length of the listen queue; matters when all processes are busy", integer(1), Impact.RESTART
     ),
-    "request_terminate_timeout": KnownSetting("time after which a request's process is killed, 0: never", _TIME),
+    "request_terminate_timeout": KnownSetting("maximum time of a request, 0: no limit; its process is killed", _TIME),
     "request_slowlog_timeout": KnownSetting(
         "time after which a request is logged in the slow log, 0: never; shows where slow scripts wait", _TIME
     ),
