@@ -130,7 +130,7 @@ class Grammar(ABC):
             except ConfigError:
                 continue
             found += [(statement.shown.strip("\"'"), statement.line) for statement in statements]
-        return sorted(found, key=lambda one: one[1])
+        return sorted(found, key=lambda include: include[1])
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         """Map the sections of a text to the settings among `names` that they contain. Raises ConfigError."""

@@ -71,14 +71,16 @@ class IniGrammar(Grammar):
         found = tuple(_statement(text, line) for line in named if self.counts(line.section, name, wanted))
         if wanted not in parsed.ends:
             if not found:
-                known = ", ".join(f"[{excerpt(each, 80)}]" for each in parsed.ends if each) or "none"
+                known = ", ".join(f"[{excerpt(header, 80)}]" for header in parsed.ends if header) or "none"
                 raise ConfigError(f"no section [{excerpt(wanted, 80)}]; its sections: {known}")
             return Location(found, lambda: new_line(text, len(text), b""))
         return Location(found, lambda: new_line(text, parsed.ends[wanted], name.encode() + b" = "))
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
         lines = [line for line in _parsed(text, self.comments).lines if line.key in self.including]
-        return [(one.shown.strip("\"'"), one.line) for one in (_statement(text, line) for line in lines)]
+        return [
+            (statement.shown.strip("\"'"), statement.line) for statement in (_statement(text, line) for line in lines)
+        ]
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)

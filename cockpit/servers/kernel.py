@@ -47,12 +47,14 @@ SETTINGS = {
 }
 CANDIDATES = tuple(CandidateKnob(name=key.rpartition(".")[2], kind="sysctl", key=key) for key in SETTINGS)
 # Maximum number of listeners in a note.
-_MOST = 8
+_MAX_LISTENERS = 8
 
 
 def accept_queues(inventory: Inventory) -> str:
     """Return a note for a change of `net.core.somaxconn`: the limits of the current accept queues; "" if unknown."""
-    known = {(one.port, one.name, one.queue) for one in inventory.listening if one.queue is not None}
+    known = {
+        (listener.port, listener.name, listener.queue) for listener in inventory.listening if listener.queue is not None
+    }
     rows = [f"port {port} ({name}) {queue}" for port, name, queue in sorted(known)]
-    listed = ", ".join((*rows[:_MOST], *(["…"] if len(rows) > _MOST else ())))
+    listed = ", ".join((*rows[:_MAX_LISTENERS], *(["…"] if len(rows) > _MAX_LISTENERS else ())))
     return f"accept queues now: {listed}; restart a server to apply the change to its queue" if rows else ""

@@ -249,6 +249,6 @@ def running(
     tree, names = inventory.tree(master.pid), {process.pid: process.name for process in inventory.processes}
     count = sum(fnmatchcase(names.get(pid, ""), pattern) for pid in tree)
     known = startup.file and master.origin != "container"
-    usable = tuple(one for one in candidates if known and (one.reload or one.set))
+    usable = tuple(candidate for candidate in candidates if known and (candidate.reload or candidate.set))
     ports = inventory.ports_of(master.pid)
     return RunningServer(title, pattern, count, ports, usable, tail, status, master, startup)

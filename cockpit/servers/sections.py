@@ -23,7 +23,7 @@ def in_sections(server: RunningServer, texts: Mapping[str, str]) -> tuple[Candid
 
 
 def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[CandidateKnob]:
-    like = next((one for one in server.candidates if one.directive), None)
+    like = next((candidate for candidate in server.candidates if candidate.directive), None)
     kind = next((kind for kind in KINDS if like and kind.name == like.kind), None)
     if like is None or kind is None:
         return

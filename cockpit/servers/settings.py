@@ -62,7 +62,7 @@ def integer(least: int = 0, most: int | None = None) -> ValueForm:
 
 
 def quantity(what: str, example: str, units: str = "") -> ValueForm:
-    """Numbers with an optional unit; several are separated by spaces, e.g. `1h 30m` of nginx."""
+    """Accept numbers with an optional unit; several are separated by spaces, e.g. `1h 30m` of nginx."""
     known = frozenset(("", *units.lower().split()))
 
     def takes(value: str) -> bool:
@@ -73,7 +73,7 @@ def quantity(what: str, example: str, units: str = "") -> ValueForm:
 
 
 def whole_size(example: str, units: str) -> ValueForm:
-    """A whole number with an optional unit letter."""
+    """Accept a whole number with an optional unit letter."""
 
     def takes(value: str) -> bool:
         return bool(_WHOLE.fullmatch(value[:-1] if value[-1:].upper() in units else value))
@@ -82,7 +82,7 @@ def whole_size(example: str, units: str) -> ValueForm:
 
 
 def word(what: str, pattern: str = r"\S+") -> ValueForm:
-    """A value that matches the pattern, by default any without spaces."""
+    """Accept a value that matches the pattern, by default any value without spaces."""
     known = re.compile(pattern)
     return ValueForm(what, lambda value: known.fullmatch(value) is not None)
 
@@ -93,13 +93,13 @@ def choice(*values: str) -> ValueForm:
 
 
 def leading(*names: str) -> ValueForm:
-    """One of these words with optional arguments, e.g. `hdr(host)` (HAProxy), `rock /var/spool/squid 300` (squid)."""
+    """Accept one of these words with optional arguments, e.g. `hdr(host)` of HAProxy."""
     known = frozenset(map(str.lower, names))
     return ValueForm(f"one of {', '.join(names)}", lambda value: (_FIRST.match(value) or [""])[0].lower() in known)
 
 
 def parameters(words: str, *, others: bool = False, **forms: ValueForm) -> ValueForm:
-    """Words NAME=VALUE, each value in the form of its name. `others`: other words are allowed."""
+    """Accept words NAME=VALUE, each value in the form of its name. `others`: also other words."""
 
     def takes(value: str) -> bool:
         pairs = [word.partition("=") for word in value.split()]

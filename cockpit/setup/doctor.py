@@ -148,7 +148,7 @@ async def other_load() -> list[Finding]:
 async def target(profile: Profile) -> AsyncIterator[Finding]:
     """Check whether the target answers a request of the load."""
     shown = url_without_password(profile.plan.url)
-    own = (*limits.fitted(profile.plan)[1], *limits.warnings(profile.plan))
+    reported = (*limits.fitted(profile.plan)[1], *limits.warnings(profile.plan))
     try:
         found = await preflight(profile.plan)
     except CockpitError as error:
@@ -157,5 +157,5 @@ async def target(profile: Profile) -> AsyncIterator[Finding]:
     answer = "accepts connections" if found.status is None else f"answers {found.status}"
     yield good(TARGET, f"{shown} {answer} at {', '.join(found.addresses)}")
     for line in found.warnings:
-        if line not in own:
+        if line not in reported:
             yield note(TARGET, line, "fix the URL, or set the expected status in [target] expect")

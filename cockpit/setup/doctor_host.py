@@ -328,11 +328,11 @@ async def examine_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
     except ChangeRefused as error:
         yield wrong(name, str(error), "changes need a directory for their backups")
         return
-    unfinished = [one for one in past if one.state == PastState.HALF_DONE]
-    for one in unfinished:
-        knobs = ", ".join(setting.knob for setting in one.about.settings)
-        todo = f"cockpit tune PROFILE undo {one.name} rolls it back"
-        yield wrong(name, f"change {one.name} of {one.about.who} ({knobs}) was left half done", todo)
+    unfinished = [change for change in past if change.state == PastState.HALF_DONE]
+    for change in unfinished:
+        knobs = ", ".join(setting.knob for setting in change.about.settings)
+        todo = f"cockpit tune PROFILE undo {change.name} rolls it back"
+        yield wrong(name, f"change {change.name} of {change.about.who} ({knobs}) was left half done", todo)
     if not unfinished:
         yield good(name, "no unfinished changes")
 

@@ -86,13 +86,13 @@ def _commands(process: Process, file: str, admin: str, needs_environment: bool) 
     """Return the commands that print the file as JSON, test it and reload it. If the configuration contains variables,
     they run in the environment of the server (`needs_environment`)."""
     program = process.program if process.program not in ("", _PROGRAM) else "caddy"
-    own = ("--config", file, "--adapter", "caddyfile")
+    flags = ("--config", file, "--adapter", "caddyfile")
     address = ("--address", admin) if admin != _DEFAULT_ADMIN and _VARIABLE not in admin else ()
     shell = partial(in_its_environment, process) if needs_environment else command
-    adapt, test = (shell(program, verb, *own) for verb in ("adapt", "validate"))
+    adapt, test = (shell(program, verb, *flags) for verb in ("adapt", "validate"))
     if process.unit:
         return adapt, test, command("systemctl", "reload", process.unit)
-    return adapt, test, shell(program, "reload", *own, *address)
+    return adapt, test, shell(program, "reload", *flags, *address)
 
 
 def _fixed(given: dict[str, str], file: str, admin: str) -> str:

@@ -36,11 +36,11 @@ class CaddyGrammar(Grammar):
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         path = path_of(section)
-        every = list(items(text))
-        ends = [item.begin for item in every if item.closes == path]
+        block_items = list(items(text))
+        ends = [item.begin for item in block_items if item.closes == path]
         if path in _CREATED and not ends:
-            return Location((), lambda: _with_blocks(text, name, path, every))
-        location = blocks.locate(text, name, path, every, _STYLE)
+            return Location((), lambda: _with_blocks(text, name, path, block_items))
+        location = blocks.locate(text, name, path, block_items, _STYLE)
         if len(location.found) > 1 and name not in self.including:
             times = len(location.found)
             raise ConfigError(
@@ -48,7 +48,7 @@ class CaddyGrammar(Grammar):
             )
         if not path:
             return location._replace(insertion=_no_section)
-        if any(item.closes == path and not item.name for item in every):
+        if any(item.closes == path and not item.name for item in block_items):
             return location._replace(insertion=lambda: _at_the_end(text, name))
         return location
 
@@ -97,10 +97,10 @@ def _at_the_end(text: bytes, name: str) -> Insertion:
     return new_line(text, len(text), f"{name} ".encode())
 
 
-def _with_blocks(text: bytes, name: str, path: BlockPath, every: Sequence[BlockItem]) -> Insertion:
+def _with_blocks(text: bytes, name: str, path: BlockPath, block_items: Sequence[BlockItem]) -> Insertion:
     """Return the insertion of a global option together with its missing blocks. Global options are at the start of the
     file."""
-    ends = {item.closes: item.begin for item in every if item.closes}
+    ends = {item.closes: item.begin for item in block_items if item.closes}
     known = max(depth for depth in range(len(path)) if depth == 0 or path[:depth] in ends)
     at, indent = 0, b""
     if known:

@@ -33,7 +33,7 @@ class GunicornGrammar(Grammar):
         if section is not None:
             raise ConfigError("a Python file has no sections")
         module = _module(text)
-        found = tuple(_statement(text, name, one) for one in _assignments(module, name))
+        found = tuple(_statement(text, name, node) for node in _assignments(module, name))
         inside = next((node for node in ast.walk(module) if _assigns(node, name) and node not in module.body), None)
         if isinstance(inside, ast.stmt):
             raise ConfigError(f"{name} is assigned inside another statement; change it by hand", inside.lineno)
@@ -71,7 +71,7 @@ def _assigns(node: ast.AST, name: str) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.AnnAssign | ast.AugAssign):
         targets = [node.target]
-    return any(isinstance(one, ast.Name) and one.id == name for target in targets for one in ast.walk(target))
+    return any(isinstance(part, ast.Name) and part.id == name for target in targets for part in ast.walk(target))
 
 
 def _assignments(module: ast.Module, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:

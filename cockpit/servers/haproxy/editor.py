@@ -66,8 +66,8 @@ class HaproxyGrammar(Grammar):
         found: dict[str, set[str]] = {}
         for length in {len(name.split()) for name in names}:
             items = (item for item in _items(text, length) if item.within[-1:] != (_CONDITION,))
-            for section, own in blocks.sections_of(items, names, _STYLE).items():
-                found[section] = found.get(section, set()) | own
+            for section, contained in blocks.sections_of(items, names, _STYLE).items():
+                found[section] = found.get(section, set()) | contained
         return found
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
@@ -130,7 +130,8 @@ def _as_flag(text: bytes, name: str, location: Location) -> Location:
         return place._replace(before=place.before.removesuffix(name.encode() + _STYLE.assign))
 
     found = (
-        one._replace(shown="off" if text.startswith(_NO, one.value[0]) else "on", bare=False) for one in location.found
+        statement._replace(shown="off" if text.startswith(_NO, statement.value[0]) else "on", bare=False)
+        for statement in location.found
     )
     return Location(tuple(found), insertion)
 

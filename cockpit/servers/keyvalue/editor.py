@@ -46,7 +46,7 @@ class KeyValueGrammar(Grammar):
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         parsed = _parsed(text, name, section)
-        statements = tuple(_statement(text, name, one, parsed) for one in parsed.found)
+        statements = tuple(_statement(text, name, line, parsed) for line in parsed.found)
         return Location(statements, lambda: _insertion(text, name, section, parsed))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
@@ -124,7 +124,7 @@ def _parsed(text: bytes, key: str, section: str | None) -> _Text:
     if shell:
         if section is not None:
             raise ConfigError(f"no section [{excerpt(section, 80)}]: the file has no sections")
-        found = [_in_shell(text, one) for one in shell.assignments if one.name == key.encode()]
+        found = [_in_shell(text, assignment) for assignment in shell.assignments if assignment.name == key.encode()]
         return _Text(_effective(text, key, found), shell, None)
     plain = plain_grammar.parse(text)
     found = _in_section(text, key, section, plain, _in_plain(text, key, plain))
@@ -145,13 +145,13 @@ def _as_shell(text: bytes) -> ShellText | None:
     return None if spaced else shell
 
 
-def _in_shell(text: bytes, one: shell_grammar.ShellAssignment) -> _KeyLine:
-    start = text.rfind(b"\n", 0, one.start) + 1
-    feed = text.find(b"\n", one.value[1])
-    refused = "its value is an array or the output of a command" if one.made_up else ""
-    if one.one_command:
+def _in_shell(text: bytes, assignment: shell_grammar.ShellAssignment) -> _KeyLine:
+    start = text.rfind(b"\n", 0, assignment.start) + 1
+    feed = text.find(b"\n", assignment.value[1])
+    refused = "its value is an array or the output of a command" if assignment.made_up else ""
+    if assignment.one_command:
         refused = "it is set for one command only"
-    return _KeyLine(start, len(text) if feed < 0 else feed + 1, one.value, None, one.append, refused)
+    return _KeyLine(start, len(text) if feed < 0 else feed + 1, assignment.value, None, assignment.append, refused)
 
 
 def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_KeyLine]:
@@ -169,7 +169,7 @@ def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_KeyLine]:
 def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, found: list[_KeyLine]) -> list[_KeyLine]:
     """Return the lines in the section. Raises ConfigError if it does not exist, or if the section is None and several
     sections contain the key."""
-    places = {one.section: f"{_header(one.section)} (line {line_number(text, one.value[0])})" for one in found}
+    places = {line.section: f"{_header(line.section)} (line {line_number(text, line.value[0])})" for line in found}
     if section is None:
         if len(places) > 1:
             each = " and ".join(places.values())
@@ -179,7 +179,7 @@ def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, fo
     if wanted is not None and wanted not in plain.sections:
         known = ", ".join(_header(name) for name in plain.sections) or "none"
         raise ConfigError(f"no section {_header(wanted)}; its sections: {known}")
-    return [one for one in found if one.section == wanted]
+    return [line for line in found if line.section == wanted]
 
 
 def _header(section: str | None) -> str:

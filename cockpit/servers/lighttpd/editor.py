@@ -35,7 +35,9 @@ class LighttpdGrammar(Grammar):
             if item.name == name.encode() + _APPENDED and item.within == path:
                 raise ConfigError(f"{name} += adds to its value; change it by hand", line_number(text, item.begin))
         location = blocks.locate(text, name, path, items, _STYLE)
-        return location._replace(found=tuple(one._replace(shown=_shown(one.shown)) for one in location.found))
+        return location._replace(
+            found=tuple(statement._replace(shown=_shown(statement.shown)) for statement in location.found)
+        )
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         return blocks.sections_of(_items(text), names, _STYLE)
@@ -60,7 +62,7 @@ class LighttpdGrammar(Grammar):
     def coerced(self, text: bytes, name: str, section: str | None) -> str:
         if section or name not in (_CONNECTIONS, _FILES):
             return ""
-        connections, most = (self.number(text, one, section) for one in (_CONNECTIONS, _FILES))
+        connections, most = (self.number(text, setting, section) for setting in (_CONNECTIONS, _FILES))
         if connections is None or most is None or connections <= most // 2:
             return ""
         return f"lighttpd silently lowers {_CONNECTIONS} {connections} to {most // 2}: at most {_FILES} / 2"

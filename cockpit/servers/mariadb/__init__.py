@@ -42,12 +42,12 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     extra = absolute(given.get("defaults_extra_file", ""), process.directory)
     known = tuple(name for name in _CONFIGS if name in inventory.files)
     files = () if "no_defaults" in given else (file,) if file else (*known, *([extra] if extra else []))
-    own = [f"--defaults-file={file}"] if file else [f"--defaults-extra-file={extra}"] if extra else []
-    test = _TEST.format(command(process.program or process.name, *own, "--help", "--verbose"))
+    flags = [f"--defaults-file={file}"] if file else [f"--defaults-extra-file={extra}"] if extra else []
+    test = _TEST.format(command(process.program or process.name, *flags, "--help", "--verbose"))
     restart = command("systemctl", "restart", process.unit) if process.unit else "service mariadb restart"
     root = posixpath.dirname(files[0]) if files else ""
     reason = doubt(process, files[0] if files else "", False)
-    return Startup("mariadb", files, root, test, "" if own and not process.unit else restart, reason)
+    return Startup("mariadb", files, root, test, "" if flags and not process.unit else restart, reason)
 
 
 def _socket(process: Process, inventory: Inventory) -> str:

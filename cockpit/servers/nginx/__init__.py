@@ -23,11 +23,11 @@ _HTTP = "keepalive_requests sendfile tcp_nopush tcp_nodelay gzip gzip_comp_level
 _TITLE = "nginx: master process "
 # The title of the master contains the arguments, joined with spaces: a value ends before the next option.
 _OPTION = re.compile(r"(?:^|(?<= ))-([cpgetTqsVvh?])\s*(.*?)(?= -[a-zA-Z?]|$)")
-_BUILT = re.compile(r"--(prefix|conf-path)=(\S+)")
+_BUILD_OPTION = re.compile(r"--(prefix|conf-path)=(\S+)")
 # Directives on the command line that do not distinguish servers.
 _DAEMON = ("daemon", "master_process")
 _UPSTREAM = re.compile(r"(?m)(?:^|[;{}\s])(?:(?:proxy|fastcgi|uwsgi|scgi|grpc)_pass|server)\s+([^\s;{}]+)")
-_OWN_LOG = re.compile(r"(?:^|[;{}\s])error_log\s+([^\s;]+)")
+_ERROR_LOG = re.compile(r"(?:^|[;{}\s])error_log\s+([^\s;]+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -35,20 +35,20 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     title = " ".join(process.command).removeprefix(_TITLE)
     given = {letter: value.strip() for letter, value in _OPTION.findall(title)}
     build = inventory.builds.get(process.program)
-    built = {"prefix": "/usr/local/nginx", "conf-path": "conf/nginx.conf"} | dict(_BUILT.findall(build or ""))
+    built = {"prefix": "/usr/local/nginx", "conf-path": "conf/nginx.conf"} | dict(_BUILD_OPTION.findall(build or ""))
     if build is None:
         built["conf-path"] = _CONFIG
     prefix = absolute(given.get("p") or built["prefix"], process.directory)
     file = absolute(given.get("c") or built["conf-path"], prefix)
-    own = ["-p", prefix] if "p" in given else []
-    own += ["-c", file] if "c" in given else []
+    flags = ["-p", prefix] if "p" in given else []
+    flags += ["-c", file] if "c" in given else []
     directives = given.get("g", "")
     names = [name for directive in directives.split(";") for name in directive.split()[:1]]
     if set(names).difference(_DAEMON):
         if process.origin == "user":
             why = "another user started it, with directives on its command line: log in as that user"
             return Startup("nginx", (), "", doubt=why)
-        own += ["-g", directives]
+        flags += ["-g", directives]
     # Debian's program is always in the PATH.
     program = process.program if process.program not in ("", "/usr/sbin/nginx") else "nginx"
     needs_build = not given.get("c", "").startswith("/")
@@ -57,8 +57,8 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         kind="nginx",
         files=(file,) if file else (),
         root=posixpath.dirname(file),
-        test=command(program, "-t", *own),
-        reload=command(program, "-s", "reload", *own),
+        test=command(program, "-t", *flags),
+        reload=command(program, "-s", "reload", *flags),
         doubt=doubt(certain, file, needs_build),
         prefix=prefix,
     )
@@ -102,7 +102,7 @@ KIND = ServerKind(
     startup=_startup,
     version="-V",
     upstream=_UPSTREAM,
-    own_log=_OWN_LOG,
+    own_log=_ERROR_LOG,
     in_sections={"upstream": ("keepalive",), "http": ("proxy_cache",)},
     choices=_choices,
     include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",

@@ -28,11 +28,11 @@ _TEXTS = (
 _MASTER = re.compile(r"php-fpm: master process \((/[^()]{1,1000})\)")
 _WORKER = re.compile(r"php-fpm: pool ([\w.-]{1,100})")
 _POOL = re.compile(r"(?m)^[ \t]*\[([\w.-]{1,100})\]")
-_LOGGED = re.compile(r"(?m)^[ \t]*(error_log|slowlog)[ \t]*=[ \t]*([^\s;]{1,1000})")
+_LOG_SETTING = re.compile(r"(?m)^[ \t]*(error_log|slowlog)[ \t]*=[ \t]*([^\s;]{1,1000})")
 _INI = re.compile(r"(?m)^(?:Loaded Configuration File|Additional .ini files parsed) => (/.*)$|^(/[^,\s]+\.ini),?$")
 _INI_PATH = re.compile(r"(?m)^Configuration File \(php\.ini\) Path => (/.*)$")
 _USUAL = "pm pm.max_children pm.start_servers pm.min_spare_servers pm.max_spare_servers pm.max_requests"
-_MORE = "pm.process_idle_timeout listen.backlog request_terminate_timeout request_slowlog_timeout"
+_OPTIONAL = "pm.process_idle_timeout listen.backlog request_terminate_timeout request_slowlog_timeout"
 _OPCACHE = "enable memory_consumption interned_strings_buffer max_accelerated_files validate_timestamps revalidate_freq"
 
 
@@ -83,7 +83,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
     pools = [_pools(master, startup, inventory) for master, startup in started]
     is_single = sum(map(len, pools)) == 1
     for (master, startup), names in zip(started, pools, strict=True):
-        logged = [(key, safe_path(path)) for key, path in _LOGGED.findall(_texts(startup, inventory))]
+        logged = [(key, safe_path(path)) for key, path in _LOG_SETTING.findall(_texts(startup, inventory))]
         log = next((path for key, path in logged if key == "error_log" and path), "")
         main = ConfigFile("php-fpm", startup.file, startup.test, startup.reload, log=log)
         tails = tuple(f"tail -n 3 -F {shlex.quote(path)}" for _, path in logged if path)
@@ -95,7 +95,7 @@ def _candidates(main: ConfigFile, startup: Startup, pools: list[str], is_single:
     for pool in pools:
         label = "" if is_single else pool
         yield from main.candidates(_USUAL, usual=True, section=pool, label=label)
-        yield from main.candidates(_MORE, usual=False, section=pool, label=label)
+        yield from main.candidates(_OPTIONAL, usual=False, section=pool, label=label)
     if len(startup.files) > 1:
         names = " ".join(f"opcache.{name}" for name in _OPCACHE.split())
         yield from main._replace(file=startup.files[1]).candidates(names, usual=False)

@@ -26,7 +26,7 @@ _SHARE = re.compile(r"[1-9][0-9]{0,5}%")
 _LIMIT = re.compile(r"(infinity|[0-9]{1,18})(?::(infinity|[0-9]{1,18}))?")
 _NICE = re.compile(r"-(?:20|1[0-9]|[1-9])|1?[0-9]")
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
-_MOST = 2**63
+_MAX_LIMIT = 2**63
 
 
 def is_drop_in(file: str) -> bool:
@@ -48,7 +48,7 @@ def _bytes(value: str) -> str:
 
 
 def _is_size(value: str) -> bool:
-    return _SIZE.fullmatch(value) is not None and 0 < int(_bytes(value)) < _MOST
+    return _SIZE.fullmatch(value) is not None and 0 < int(_bytes(value)) < _MAX_LIMIT
 
 
 def _is_limit(value: str) -> bool:
@@ -56,8 +56,8 @@ def _is_limit(value: str) -> bool:
     found = _LIMIT.fullmatch(value)
     if not found:
         return False
-    soft, hard = (_MOST if part == UNLIMITED else int(part) for part in (found[1], found[2] or found[1]))
-    return 0 < soft <= hard <= _MOST
+    soft, hard = (_MAX_LIMIT if part == UNLIMITED else int(part) for part in (found[1], found[2] or found[1]))
+    return 0 < soft <= hard <= _MAX_LIMIT
 
 
 def _printed_limit(value: str) -> str:

@@ -71,7 +71,7 @@ class UnitGrammar(IniGrammar):
         lines = self._property(text, _ASSIGNMENTS)
         # An empty assignment discards the previous ones.
         last = max((at for at, line in enumerate(lines.found) if line.bare), default=-1)
-        found = tuple(one for line in lines.found[last + 1 :] for one in _assignments(text, line, name))
+        found = tuple(statement for line in lines.found[last + 1 :] for statement in _assignments(text, line, name))
 
         def insertion() -> Insertion:
             at, before, after = lines.insertion()

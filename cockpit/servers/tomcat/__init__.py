@@ -78,8 +78,8 @@ def _candidates(
         kind, _, name = element.section.partition(" ")
         if kind == "Connector" and name not in map(str, ports):
             continue
-        own = OF_EXECUTOR if kind == "Executor" else SETTINGS.keys() - _in_executor(element)
-        for setting in (setting for setting in SETTINGS if setting in own):
+        relevant = OF_EXECUTOR if kind == "Executor" else SETTINGS.keys() - _in_executor(element)
+        for setting in (known for known in SETTINGS if known in relevant):
             usual = setting in ("maxThreads", "acceptCount")
             yield from main.candidates(setting, usual=usual, section=element.section, label=name)
 

@@ -24,15 +24,15 @@ def parse(page: str) -> PageMetrics:
     if not connectors:
         raise NotThePageError("no connector on the page: the URL must end in /manager/status?XML=true")
     for connector in connectors:
-        own: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         for group in _GROUPS:
-            own |= _metrics(connector.find(group))
-        for name, value in own.items():
+            metrics |= _metrics(connector.find(group))
+        for name, value in metrics.items():
             before = values.get(name, 0.0)
             values[name] = max(before, value) if name in _MAXIMA else before + value
         if len(connectors) > 1:
             label = connector.get("name", "").strip('"')[:NAME_CHARS]
-            values |= {f"{label} {name}": value for name, value in own.items()}
+            values |= {f"{label} {name}": value for name, value in metrics.items()}
     return PageMetrics(values, {})
 
 

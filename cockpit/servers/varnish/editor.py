@@ -80,7 +80,7 @@ def _command_line(text: bytes) -> Span:
         if not text[slice(*program)].lstrip(b"@-:+!").endswith(b"varnishd"):
             raise ConfigError("ExecStart does not start varnishd directly", line_number(text, line[0]))
         return program[1], line[1]
-    found = [one for one in shell_grammar.parse(text).assignments if one.name == _VARIABLE]
+    found = [assignment for assignment in shell_grammar.parse(text).assignments if assignment.name == _VARIABLE]
     if not found or found[-1].append or found[-1].made_up or found[-1].one_command:
         raise ConfigError("the file has neither ExecStart nor a DAEMON_OPTS with all options")
     start, end = found[-1].value
