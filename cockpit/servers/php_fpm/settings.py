@@ -14,7 +14,7 @@ SETTINGS = {
         "maximum concurrent requests; more wait in the listen queue, each process takes memory", integer(1)
     ),
     "pm.start_servers": KnownSetting("processes at startup (dynamic); matters for the first seconds", integer(1)),
-    "pm.min_spare_servers": KnownSetting("idle processes kept ready (dynamic); more absorb bursts", integer(1)),
+    "pm.min_spare_servers": KnownSetting("minimum idle processes (dynamic); more absorb bursts", integer(1)),
     "pm.max_spare_servers": KnownSetting("maximum idle processes (dynamic); too low means forks", integer(1)),
     "pm.max_requests": KnownSetting("requests after which a process is replaced, 0: never; bounds leaks", integer()),
     "pm.process_idle_timeout": KnownSetting(
