@@ -104,7 +104,7 @@ def test_flag_is_on_or_off() -> None:
     added = HAPROXY.change(FLAGS, close, HAPROXY.spell_in(FLAGS, close, "defaults", "off", None), "defaults")
     assert added == FLAGS.replace(b"GET /up\n", b"GET /up\n\tno option http-server-close\n")
     assert HAPROXY.change(added, close, None, "defaults") == FLAGS
-    with pytest.raises(ConfigError, match="it is on or off"):
+    with pytest.raises(ConfigError, match="the value must be on or off"):
         HAPROXY.spell_in(FLAGS, alive, "defaults", "GET /", None)
 
 

@@ -10,7 +10,7 @@ import re
 from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
 
-_HINT = "use a URL such as http://localhost:2019/metrics, or unix:/run/admin.sock for a socket"
+_HINT = "the URL must end in /metrics, e.g. http://localhost:2019/metrics, or in a socket, e.g. unix:/run/admin.sock"
 # Maximum number of lines that are parsed.
 _MAX_LINES = 20_000
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]{0,199})(?:\{([^\n]{0,4000})\})? ([^ \n]{1,40})(?: -?\d{1,20})?")
