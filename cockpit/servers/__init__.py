@@ -1,1 +1,1 @@
-"""Kinds of servers, a folder each: discovery, grammar, status page, logs, knobs worth offering. Pure."""
+"""Kinds of servers, one folder per kind: discovery, grammar, status page, logs, offered knobs. Pure."""

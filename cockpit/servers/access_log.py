@@ -1,4 +1,4 @@
-"""Lines of access logs, as the kinds of servers parse them. Pure."""
+"""Lines of access logs: common parsers of the kinds of servers, and their results. Pure."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-# Bytes of a line that are parsed; a request line may have 8 KiB, and what follows it is lost with the rest.
+# Maximum bytes of a line that are parsed. A request line can have 8 KiB.
 MOST_BYTES = 16384
 _QUOTED = rb'"(?:[^"\\]|\\.)*"'
-# Common and combined format, also behind a virtual host: client, identity, user, [time], "request", status, bytes, then
-# "referer" and "user agent", which the client chooses, then the fields of the server's own format.
-# A client on a Unix socket has no name in gunicorn's log.
+# Common and combined format, optionally after a virtual host: client, identity, user, [time], "request", status, bytes,
+# "referer" and "user agent" (text sent by the client), then additional fields of the server's format.
+# gunicorn logs no name for a client on a Unix socket.
 _CLIENT = rb"[^\s\[\"]* (?:[^\s\[\"]+ ){2,3}"
 _COMBINED = re.compile(
     _CLIENT + rb"\[[^\]]{1,64}\] " + _QUOTED + rb" (\d{3}) (?:\d+|-)(?: " + _QUOTED + rb" " + _QUOTED + rb")?"
 )
 _REQUEST = re.compile(_CLIENT + rb"\[([^\]]{1,64})\] \"((?:[^\"\\]|\\.)*)\" \d{3} ")
-# The end of a syslog daemon's or journalctl's prefix: `Nov 23 04:57:52 web1 gunicorn[12]: `.
-_TAGGED = re.compile(rb"[\w./-]\[\d{1,10}$")
-# 23/Nov/2026:06:51:03 +0100, also with a fraction of the second, and without a zone.
+# The end of the prefix of a syslog daemon or journalctl: `Nov 23 04:57:52 web1 gunicorn[12]: `.
+_TAG = re.compile(rb"[\w./-]\[\d{1,10}$")
+# 23/Nov/2026:06:51:03 +0100; the fraction of the second and the zone are optional.
 _STAMP = re.compile(rb"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)(?: ([+-])(\d\d)(\d\d))?")
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 
 
 class AccessLine(NamedTuple):
-    """One request: its `status`, its duration (`seconds`) and whether it was a `hit` of the cache; None: not logged."""
+    """A request: its `status`, its duration in `seconds`, and whether it was a cache `hit`; None: not logged."""
 
     status: int
     seconds: float | None = None
@@ -34,7 +34,8 @@ class AccessLine(NamedTuple):
 
 
 class PartialLog(NamedTuple):
-    """A log of requests that cannot be replayed: a `pattern` of its lines, what it `lacks`, and another log to use."""
+    """A log format that cannot be replayed: the `pattern` of its lines, the missing data (`lacks`), and the log to use
+    `instead`."""
 
     pattern: re.Pattern[bytes]
     lacks: str
@@ -42,21 +43,21 @@ class PartialLog(NamedTuple):
 
 
 def without_prefix(line: bytes) -> bytes:
-    """The line without the prefix of a syslog daemon or of journalctl, up to MOST_BYTES."""
+    """Return the first MOST_BYTES of a line, without the prefix of a syslog daemon or of journalctl."""
     line = line[:MOST_BYTES]
     head, _, body = line.partition(b"]: ")
-    return body if b'"' not in head and _TAGGED.search(head) else line
+    return body if b'"' not in head and _TAG.search(head) else line
 
 
 def combined(line: bytes) -> tuple[int, bytes] | None:
-    """The status of a line in common or combined format, and the fields behind it; None: another format."""
+    """Return the status of a line in common or combined format, and the fields after it; None: another format."""
     line = without_prefix(line)
     found = _COMBINED.match(line)
     return (int(found[1]), line[found.end() :].strip()) if found else None
 
 
 class LoggedRequest(NamedTuple):
-    """The request of a line: the instant (s since the epoch), the method, and the target as the client sent it."""
+    """A logged request: its time (s since the epoch), method, and target as sent by the client."""
 
     at: float
     method: bytes
@@ -65,21 +66,21 @@ class LoggedRequest(NamedTuple):
 
 @lru_cache(maxsize=256)
 def instant(stamp: bytes) -> float | None:
-    """Seconds since the epoch of a stamp in common log format; a stamp without a zone is taken for UTC."""
+    """Return the seconds since the epoch of a time in common log format; without a zone it is UTC. None: malformed."""
     found = _STAMP.fullmatch(stamp)
     if found is None or found[2] not in _MONTHS:
         return None
     day, month, year, hour, minute, second, sign, zone_hours, zone_minutes = found.groups()
     try:
-        begun = datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC)
+        moment = datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC)
     except ValueError:
         return None
     zone = 60 * int(zone_hours or 0) + int(zone_minutes or 0)
-    return begun.timestamp() + float(second) - 60 * (-zone if sign == b"-" else zone)
+    return moment.timestamp() + float(second) - 60 * (-zone if sign == b"-" else zone)
 
 
 def logged_request(stamp: bytes, request: bytes) -> LoggedRequest | None:
-    """The request of a stamp and a request line (`GET /x HTTP/1.1`); None: one of them is malformed."""
+    """Return the request of a time and a request line (`GET /x HTTP/1.1`); None: one of them is malformed."""
     words, at = request.split(b" "), instant(stamp)
     if at is None or len(words) != 3 or not words[2].startswith(b"HTTP/"):
         return None
@@ -87,6 +88,6 @@ def logged_request(stamp: bytes, request: bytes) -> LoggedRequest | None:
 
 
 def combined_request(line: bytes) -> LoggedRequest | None:
-    """The request of a line in common or combined format; None: another format, or no request."""
+    """Return the request of a line in common or combined format; None: another format, or no request."""
     found = _REQUEST.match(without_prefix(line))
     return logged_request(found[1], found[2]) if found else None

@@ -1,6 +1,6 @@
-"""Directives in named blocks (`http { server {`, `frontend web`): located, and the place of a missing one. Pure.
+"""Locate directives in named blocks (`http { server {`, `frontend web`), and the place of a missing directive. Pure.
 
-A grammar gives the directives and the ends of blocks in the order of the text.
+A grammar yields the directives and the ends of blocks in file order.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from cockpit.servers.editing import (
     whole_lines,
 )
 
-_PART = re.compile(r'(?:"[^"]*"|[^"{])+')
+_HEADER = re.compile(r'(?:"[^"]*"|[^"{])+')
 # The names of blocks, outermost first.
 BlockPath = tuple[str, ...]
 
 
 class BlockItem(NamedTuple):
-    """A directive from `begin` to `end`, with its value and the blocks around it; or the end of the block `closes`."""
+    """A directive from `begin` to `end`, with the span of its value and its enclosing blocks (`within`). If `closes` is
+    set, the item is the end of that block instead."""
 
     name: bytes
     begin: int
@@ -42,8 +43,8 @@ class BlockItem(NamedTuple):
 
 
 class BlockStyle(NamedTuple):
-    """How a grammar writes: `opener` after a block's name, `assign` and `terminator` around a value; `inline`: several
-    directives may be on one line."""
+    """Syntax of a new directive: `opener` follows a block's name, `assign` and `terminator` enclose a value. `inline`:
+    several directives can share a line."""
 
     opener: str = " {"
     assign: bytes = b" "
@@ -52,19 +53,19 @@ class BlockStyle(NamedTuple):
 
 
 def path_of(section: str | None) -> BlockPath:
-    """The blocks of `http { server {`; braces in double quotes are part of a name."""
-    parts = (" ".join(part.split()) for part in _PART.findall(section or ""))
-    return tuple(part for part in parts if part)
+    """Split a section such as `http { server {` into its blocks. Braces in double quotes are part of a name."""
+    headers = (" ".join(header.split()) for header in _HEADER.findall(section or ""))
+    return tuple(header for header in headers if header)
 
 
 def header_of(section: str) -> Sequence[str]:
-    """The words of the innermost header of a section."""
+    """Return the words of the innermost header of a section."""
     return " ".join(path_of(section)[-1:]).split()
 
 
 def locate(text: bytes, name: str, path: BlockPath, items: Iterable[BlockItem], style: BlockStyle) -> Location:
-    """The directive in the block of this path; (): outside of all blocks. Raises ConfigError: no such block, or
-    several."""
+    """Locate the directive in the block `path`; (): outside of all blocks. Raises ConfigError if the text has no such
+    block, or several."""
     found: list[BlockItem] = []
     elsewhere: list[BlockItem] = []
     closes: list[int] = []
@@ -85,11 +86,11 @@ def locate(text: bytes, name: str, path: BlockPath, items: Iterable[BlockItem], 
 
 
 def sections_of(items: Iterable[BlockItem], names: Collection[str], style: BlockStyle) -> dict[str, set[str]]:
-    """The blocks, each with those of the directives that it has."""
+    """Map the blocks to the directives among `names` that they contain."""
     found: dict[str, set[str]] = {}
     for item in items:
         if path := item.closes or item.within:
-            found.setdefault(_written(path, style), set()).update({item.name.decode("utf-8", "replace")} & set(names))
+            found.setdefault(_section(path, style), set()).update({item.name.decode("utf-8", "replace")} & set(names))
     return found
 
 
@@ -101,33 +102,34 @@ def _check_place(
     elsewhere: Sequence[BlockItem],
     style: BlockStyle,
 ) -> None:
-    hint = f"; {name} is {_place(elsewhere[-1].within, style)}" if elsewhere else ""
+    hint = f"; {_fix(name, elsewhere[-1].within, style)}" if elsewhere else ""
     if path and not closes:
-        raise ConfigError(f"it has no section {_written(path, style)}{hint}")
+        raise ConfigError(f"no section {_section(path, style)}{hint}")
     if len(closes) > 1:
-        raise ConfigError(f"it has {len(closes)} sections {_written(path, style)}; one of them cannot be chosen")
+        raise ConfigError(f"{len(closes)} sections {_section(path, style)}: cannot tell which; edit the file by hand")
     if not path and not found and elsewhere:
-        raise ConfigError(f"{name} is not outside of all blocks{hint}")
+        raise ConfigError(f"{name} is not at the top level{hint}")
 
 
-def _written(path: BlockPath, style: BlockStyle) -> str:
-    return " ".join(f"{excerpt(part)}{style.opener}".lstrip() for part in path)
+def _section(path: BlockPath, style: BlockStyle) -> str:
+    return " ".join(f"{excerpt(header)}{style.opener}".lstrip() for header in path)
 
 
-def _place(path: BlockPath, style: BlockStyle) -> str:
+def _fix(name: str, path: BlockPath, style: BlockStyle) -> str:
+    """Return the change to the knob by which it finds the directive."""
     if not path:
-        return "outside of all blocks: leave the knob's section out"
-    return f"elsewhere: give the knob section = '{_written(path, style)}'"
+        return f"{name} is at the top level: remove section from the knob"
+    return f"{name} is in another section: set section = '{_section(path, style)}' in the knob"
 
 
 def _statement(text: bytes, item: BlockItem) -> Statement:
     start, end = item.value
     shown = text[start:end].decode("utf-8", "backslashreplace")
-    return Statement(shown, item.value, _whole(text, item.begin, item.end), line_number(text, start), start == end)
+    return Statement(shown, item.value, _removal(text, item.begin, item.end), line_number(text, start), start == end)
 
 
-def _whole(text: bytes, begin: int, end: int) -> Span:
-    """Its lines if nothing else is on them."""
+def _removal(text: bytes, begin: int, end: int) -> Span:
+    """Return the span to delete: whole lines if the directive is alone on them."""
     line, stop = text.rfind(b"\n", 0, begin) + 1, line_end(text, end)
     if text[line:begin].strip() or text[end:stop].strip():
         return begin, end + (text[end : end + 1] == b" ")
@@ -145,5 +147,5 @@ def _insertion(text: bytes, name: str, close: int | None, indent: bytes, style: 
     if not outer.strip() and start:
         return Insertion(start, (indent or deeper(outer)) + before, style.terminator + line_ending(text))
     if not style.inline:
-        raise ConfigError("the section is on one line; add it by hand")
+        raise ConfigError(f"the section is on one line; add {name} by hand")
     return Insertion(close, before, style.terminator + b" ")

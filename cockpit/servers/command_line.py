@@ -1,4 +1,4 @@
-"""The command line of a unit: the words of its last ExecStart. Pure."""
+"""The command line in a systemd unit: the words of its last ExecStart. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PLAIN = re.compile(rb"[\w.,:/=+@~\[\]-]+")
 
 
 def command_line(text: bytes) -> Span | None:
-    """The span of the last command, with the lines that backslashes join to it; None without one."""
+    """Return the span of the last ExecStart command with its continuation lines; None if there is none."""
     commands = list(_EXEC_START.finditer(text))
     return commands[-1].span(1) if commands else None
 
 
 def words(text: bytes, start: int, end: int) -> list[Span]:
-    """The spans of the words in a part of a text, separated by spaces alone: quotes stay in them."""
+    """Return the spans of the words between `start` and `end`. Only spaces separate words; quotes have no effect."""
     return [found.span() for found in _WORD.finditer(text, start, end)]

@@ -1,7 +1,7 @@
-"""Reads, replaces, inserts and removes settings of a configuration text in any grammar. Pure.
+"""Read, replace, insert and remove settings of a configuration text in any grammar. Pure.
 
-A grammar locates the statements of a setting and spells values; everything else is done here. Of several statements of
-one setting the last counts. All functions raise ConfigError.
+A grammar locates the statements of a setting and encodes values; this module does the rest. If a setting has several
+statements, the last one counts. All functions raise ConfigError.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-# A UTF-8 text may begin with it. It is kept, and is not part of the first word.
+# It may precede a UTF-8 text. Edits keep it; the grammars do not see it.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SPACE = b" \t\r\n\v\f"
-# Characters of a value.
+# Maximum characters of a value.
 VALUE_LIMIT = 4096
 
 Span = tuple[int, int]
 
 
 class ConfigError(Exception):
-    """A configuration text, or a value for it, that cannot be worked with; one line without the file's name. `line` is
-    the line of the text, 0 if none. It may quote the text, whose characters are not neutralised yet."""
+    """An invalid configuration text or value, described in one line without the file's name. `line` is the line of the
+    text, 0 if none. The message may quote the text unescaped: neutralise it before printing."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(f"line {line}: {reason}" if line else reason)
@@ -31,12 +31,13 @@ class ConfigError(Exception):
 
 
 class UndecidedValue(ConfigError):
-    """A setting whose value in the text depends on more than the text: the version of the server, the host that is
-    requested."""
+    """A setting whose value does not depend on the text alone, but also on the server's version or the requested
+    host."""
 
 
 class ConfigValue(NamedTuple):
-    """A setting in a text: `value` (None: not set), its bytes `raw`, the `line`, and the number of its statements."""
+    """A setting in a text: its `value` (None: not set) as bytes in `raw`, its `line`, and `times`, the number of
+    statements that set it."""
 
     value: str | None
     raw: bytes | None
@@ -48,10 +49,10 @@ NOT_SET = ConfigValue(None, None, 0, 0)
 
 
 class Statement(NamedTuple):
-    """One statement of a setting: its value as text and its span, the span to delete for its removal (None: something
-    else is on its line), its line.
+    """One statement of a setting: its value as text, the span of the value, and its line. `whole` is the span to delete
+    when the setting is removed; None: other text shares the line.
 
-    `bare`: a directive without arguments, so that a value has no place there.
+    `bare`: a directive without arguments, whose value cannot be replaced.
     """
 
     shown: str
@@ -70,43 +71,46 @@ class Insertion(NamedTuple):
 
 
 class Location(NamedTuple):
-    """The statements of a setting in their order, and the place of the first one in a text without any."""
+    """The statements of a setting in file order. `insertion` returns the place of a first statement."""
 
     found: tuple[Statement, ...]
     insertion: Callable[[], Insertion]
 
 
 class Grammar(ABC):
-    """The configuration language of a kind of server. `sections`: a setting may be in a named section; `keeps_section`:
-    an included file has sections of its own, instead of belonging to the section that includes it."""
+    """The configuration language of a kind of server.
+
+    `sections`: settings can be in named sections. `keeps_section`: an included file starts outside of all sections;
+    otherwise its content belongs to the section that includes it.
+    """
 
     sections = True
     keeps_section = False
-    # Names that a setting can have.
+    # Valid names of settings.
     names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
     # Directives that include files.
     including: tuple[str, ...] = ()
-    # A value that is a variable, whose form only the server knows; None: the grammar has none.
+    # Matches a variable, whose value is unknown until the server reads it; None: the grammar has no variables.
     variable: re.Pattern[str] | None = None
 
     @abstractmethod
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
-        """The setting in `section`; None: at the top level, or in the only section that has it."""
+        """Locate the setting in `section`; None: at the top level, or in the only section that contains the setting."""
 
     @abstractmethod
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        """The bytes of a value, in the quotes of `like`, the bytes it replaces. The value is read back from them."""
+        """Encode a value, quoted like the bytes that it replaces (`like`). Reading the bytes returns the same value."""
 
     def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
-        """`spell` for grammars of which the text decides how a value is spelled."""
+        """Encode a value in a grammar whose quoting depends on the text; see `spell`."""
         return self.spell(value, like)
 
     def refusal(self, name: str, value: str) -> str:
-        """The reason if the server would silently take the value for another one; "" if not."""
+        """Return why the value is rejected: the server would silently read another one. "" if it is accepted."""
         return ""
 
     def coerced(self, text: bytes, name: str, section: str | None) -> str:
-        """A note about values that the server silently replaces by others; "" without any."""
+        """Return a note if the server silently corrects this value or a related one; "" if not."""
         return ""
 
     def read(self, text: bytes, name: str, section: str | None = None) -> ConfigValue:
@@ -118,7 +122,7 @@ class Grammar(ABC):
         return ConfigValue(found[-1].shown, text[start:end], found[-1].line, len(found))
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
-        """The paths and patterns that directives in `section` include, with their lines, in the order of the text."""
+        """Return the paths and patterns that directives in `section` include, with their lines, in file order."""
         found: list[tuple[str, int]] = []
         for name in self.including:
             try:
@@ -126,14 +130,14 @@ class Grammar(ABC):
             except ConfigError:
                 continue
             found += [(statement.shown.strip("\"'"), statement.line) for statement in statements]
-        return sorted(found, key=lambda one: one[1])
+        return sorted(found, key=lambda include: include[1])
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        """The sections of a text, each with those of the settings that it has. Raises ConfigError."""
+        """Map the sections of a text to the settings among `names` that they contain. Raises ConfigError."""
         return {}
 
     def number(self, text: bytes, name: str, section: str | None) -> int | None:
-        """The value if it is a number of at most 18 digits; None if not, or if it cannot be read."""
+        """Return the value if it is a whole number of at most 18 digits, else None."""
         try:
             value = self.read(text, name, section).value
         except ConfigError:
@@ -141,7 +145,7 @@ class Grammar(ABC):
         return int(value) if value and value.isdecimal() and len(value) < 19 else None
 
     def change(self, text: bytes, name: str, raw: bytes | None, section: str | None = None) -> bytes:
-        """The text with the setting's bytes replaced by `raw`, inserted if it is not set; None: without the setting."""
+        """Return the text with the setting's value replaced by `raw`, or inserted. None removes the setting."""
         plain = text.removeprefix(BYTE_ORDER_MARK)
         location = self.locate(plain, name, section)
         changed = _removed(plain, name, location) if raw is None else _set(plain, name, location, raw)
@@ -154,7 +158,7 @@ def _set(text: bytes, name: str, location: Location, raw: bytes) -> bytes:
         return text[:at] + before + raw + after + text[at:]
     last = location.found[-1]
     if last.bare:
-        raise ConfigError(f"{name} has no value; give it one by hand first", last.line)
+        raise ConfigError(f"{name} has no value; add a value by hand first", last.line)
     return text[: last.value[0]] + raw + text[last.value[1] :]
 
 
@@ -162,17 +166,17 @@ def _removed(text: bytes, name: str, location: Location) -> bytes:
     if not location.found:
         return text
     if len(location.found) > 1:
-        raise ConfigError(f"{name} is set {len(location.found)} times; without the last one, another would count")
+        raise ConfigError(f"{name} is set {len(location.found)} times: without the last line, an earlier one counts")
     if location.found[0].whole is None:
-        raise ConfigError(f"something else is on the line of {name}; remove {name} by hand")
+        raise ConfigError(f"{name} shares its line with other text; remove {name} by hand")
     start, end = location.found[0].whole
     return text[:start] + text[end:]
 
 
 def checked(value: str, *, may_be_empty: bool = False) -> bytes:
-    """The bytes of a value of one line, for any grammar."""
+    """Encode a value of one line, for any grammar."""
     if value != value.strip() or not (value or may_be_empty):
-        raise ConfigError("a value must not be empty, nor begin or end with a space")
+        raise ConfigError("a value must not be empty, or begin or end with a space")
     if len(value) > VALUE_LIMIT or not value.isprintable():
         raise ConfigError(f"a value is one line of text, at most {VALUE_LIMIT} characters, without control characters")
     return value.encode()
@@ -180,7 +184,7 @@ def checked(value: str, *, may_be_empty: bool = False) -> bytes:
 
 def check_text(text: bytes) -> None:
     if b"\0" in text:
-        raise ConfigError("it contains a NUL byte and is no configuration text")
+        raise ConfigError("not a configuration text: it contains a NUL byte")
 
 
 def excerpt(text: str, limit: int = 120) -> str:
@@ -188,12 +192,12 @@ def excerpt(text: str, limit: int = 120) -> str:
 
 
 def line_number(text: bytes, at: int) -> int:
-    """The line of the byte `at`, from 1."""
+    """Return the line number of the byte `at`, from 1."""
     return text.count(b"\n", 0, at) + 1
 
 
 def line_end(text: bytes, at: int) -> int:
-    """The end of the line of the byte `at`, line end included."""
+    """Return the end of the line of the byte `at`, line feed included."""
     feed = text.find(b"\n", at)
     return len(text) if feed < 0 else feed + 1
 
@@ -203,18 +207,18 @@ def line_ending(text: bytes) -> bytes:
 
 
 def indent_of(text: bytes, at: int) -> bytes:
-    """The white space before the byte `at`; b"" if anything else is before it on its line."""
+    """Return the white space before the byte `at`; b"" if other text precedes it on the line."""
     before = text[text.rfind(b"\n", 0, at) + 1 : at]
     return before if not before.strip() else b""
 
 
 def deeper(outer: bytes) -> bytes:
-    """The indent within a section that is indented by `outer`."""
+    """Return the indent inside a section whose header is indented by `outer`."""
     return outer + (b"\t" if outer.endswith(b"\t") else b"    ")
 
 
 def new_line(text: bytes, at: int, before: bytes, after: bytes = b"") -> Insertion:
-    """A line of its own at `at`, which is the start of a line or the end of the text."""
+    """Return the insertion of a separate line at `at`, the start of a line or the end of the text."""
     ending = line_ending(text)
     if at and text[at - 1 : at] != b"\n":
         return Insertion(at, ending + before, after)
@@ -222,18 +226,18 @@ def new_line(text: bytes, at: int, before: bytes, after: bytes = b"") -> Inserti
 
 
 def whole_lines(text: bytes, start: int, end: int) -> Span:
-    """The span that removes these lines, with the line end before them if the last one has none."""
+    """Return the span that removes these lines. If the last one has no line end, the preceding one goes with it."""
     if end == len(text) and not text.endswith(b"\n"):
         start = len(text[:start].removesuffix(b"\n").removesuffix(b"\r"))
     return start, end
 
 
 class LogicalLine(NamedTuple):
-    """A line with those that backslashes join to it. `body` is its content for the server; `start` and `end` (line end
-    included) are bytes of the text.
+    """A line with its continuation lines (joined by backslashes). `body` is the joined content; `start` and `end` (line
+    end included) are bytes of the text.
 
-    `pieces` are (position in body, position in text), one for each physical line. `open`: the text ends in the middle
-    of a continuation.
+    `pieces` are (position in body, position in text), one per physical line. `open`: the text ends inside a
+    continuation.
     """
 
     number: int
@@ -248,7 +252,7 @@ class LogicalLine(NamedTuple):
         return outside + index - inside
 
     def statement(self, text: bytes, start: int, end: int, shown: str) -> Statement:
-        """A statement of this line whose value is body[start:end]."""
+        """Return the statement of this line whose value is body[start:end]."""
         whole = whole_lines(text, self.start, self.end)
         if start >= end:
             at = self.position(start) if start < len(self.body) else self.end
@@ -257,7 +261,7 @@ class LogicalLine(NamedTuple):
 
 
 def last_line(text: bytes, last: LogicalLine | None, before: bytes) -> Insertion:
-    """A line of its own at the end of a text whose last logical line is `last`."""
+    """Return the insertion of a separate line at the end of a text whose last logical line is `last`."""
     if last and (last.open or last.body.endswith((b"\\", b"\r"))):
-        raise ConfigError("it ends in a backslash or a carriage return, so nothing can be added at its end")
+        raise ConfigError("the file ends in a backslash or a carriage return; add a line feed at its end first")
     return new_line(text, len(text), before)

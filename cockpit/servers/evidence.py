@@ -1,4 +1,4 @@
-"""How a running server shows the value of a setting: by its processes, its sockets or a page of its own. Pure."""
+"""Where the active value of a setting can be read in a running server: processes, sockets, status pages. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def _same(value: str, shown: str) -> bool | None:
 
 
 class Evidence(NamedTuple):
-    """The part of a running server that shows a setting, named by `source`.
+    """The source of a setting's active value in a running server.
 
-    `command` is a program for sh that changes nothing. It prints one line, or nothing if the value cannot be seen. It
-    has the functions of tuning/sh/shown.sh, and `$pid` (the server's first process), `$port` (one of its ports),
-    `$file` (its main configuration) and `$section` (of the setting).
-    The first word is the value for a person, unless `is_whole`: then the line is. `agrees` compares the value in the
-    file with the line; None: the line fits other values too.
+    `source` names it for the user. `command` is a read-only sh program that prints one line, or nothing if the value is
+    not visible. It can use the functions of tuning/sh/shown.sh, `$pid` (the server's first process), `$port` (one of
+    its ports), `$file` (its main configuration) and `$section` (of the setting).
+    The first word of the line is displayed as the value; with `is_whole` the whole line. `agrees` compares the value in
+    the file with the line; None: the line is consistent with other values, too.
     """
 
     source: str
@@ -27,20 +27,20 @@ class Evidence(NamedTuple):
 
 
 def _queue(value: str, shown: str) -> bool | None:
-    """From `LIMIT SOMAXCONN`: the kernel bounds the length by net.core.somaxconn."""
+    """Compare with `LIMIT SOMAXCONN`: the kernel caps the queue length at net.core.somaxconn."""
     limit, most = (int(word) for word in shown.split())
     return limit == min(int(value), most) if value.isdecimal() else None
 
 
 def at_least(value: str, shown: str) -> bool | None:
-    """A count that cannot be below the value; above it, something else may have added to it."""
+    """Compare with a count that is never below the value. A higher count is inconclusive: it can have other causes."""
     if not value.isdecimal() or int(shown) > int(value):
         return None
     return shown == value
 
 
 def at_most(value: str, shown: str) -> bool | None:
-    """A count that cannot be above the value, and is at it under load only."""
+    """Compare with a count that is never above the value. A lower count is inconclusive: it rises under load only."""
     if not value.isdecimal() or int(shown) < int(value):
         return None
     return shown == value

@@ -1,7 +1,7 @@
-"""Settings of an ini file: located and spelled. Pure.
+"""Locate and encode the settings of an ini file. Pure.
 
-A setting is a line `key = value` in the section of the header `[name]` above it; a value ends before a comment, unless
-it is in quotes. Of several such lines the last one counts. Included files begin in no section.
+A setting is a line `key = value` below the header `[name]` of its section. An unquoted value ends before a comment. If
+a key is set several times, the last line counts. Included files start outside of all sections.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PLAIN = re.compile(rb"[^\s\"'#;=]+(?: [^\s\"'#;=]+)*")
 
 
 class IniLine(NamedTuple):
-    """A setting from `start` to `end` (line end included), its value's span, and its section ("": before any)."""
+    """A setting from `start` to `end` (line end included), the span of its value, and its section ("": none)."""
 
     start: int
     end: int
@@ -42,14 +42,15 @@ class IniLine(NamedTuple):
 
 
 class IniText(NamedTuple):
-    """The settings, and the end of each section, for a new line."""
+    """The settings, and the end of each section, where a new line is inserted."""
 
     lines: list[IniLine]
     ends: dict[str, int]
 
 
 class IniGrammar(Grammar):
-    """`comments` are the bytes that begin one behind a value. `section`: None is the only section that has the key."""
+    """`comments` are the bytes that start a comment after a value. If `section` is None, the only section that contains
+    the key is used."""
 
     names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(?:\[[A-Za-z0-9_.-]+\])?")
     keeps_section = True
@@ -59,7 +60,8 @@ class IniGrammar(Grammar):
         return one == other
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
-        """Whether a line of `section` is read for the knob's section, `wanted`. Raises ConfigError if it depends."""
+        """Return whether a line of `section` applies to the knob's section, `wanted`. Raises ConfigError if that cannot
+        be decided by the text."""
         return section == wanted
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
@@ -69,25 +71,27 @@ class IniGrammar(Grammar):
         found = tuple(_statement(text, line) for line in named if self.counts(line.section, name, wanted))
         if wanted not in parsed.ends:
             if not found:
-                known = ", ".join(f"[{excerpt(each, 80)}]" for each in parsed.ends if each) or "none"
-                raise ConfigError(f"it has no section [{excerpt(wanted, 80)}]; its sections: {known}")
+                known = ", ".join(f"[{excerpt(header, 80)}]" for header in parsed.ends if header) or "none"
+                raise ConfigError(f"no section [{excerpt(wanted, 80)}]; its sections: {known}")
             return Location(found, lambda: new_line(text, len(text), b""))
         return Location(found, lambda: new_line(text, parsed.ends[wanted], name.encode() + b" = "))
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
         lines = [line for line in _parsed(text, self.comments).lines if line.key in self.including]
-        return [(one.shown.strip("\"'"), one.line) for one in (_statement(text, line) for line in lines)]
+        return [
+            (statement.shown.strip("\"'"), statement.line) for statement in (_statement(text, line) for line in lines)
+        ]
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)
         if raw[:1] in (b'"', b"'"):
             if not _QUOTED.fullmatch(raw):
-                raise ConfigError("a quote in it is not closed")
+                raise ConfigError("a value must not contain an unclosed quote")
             return raw
         if _PLAIN.fullmatch(raw):
             return raw
         if b'"' in raw:
-            raise ConfigError("it contains a quote")
+            raise ConfigError("a value must not contain a double quote")
         return b'"' + raw + b'"'
 
 
@@ -95,7 +99,8 @@ def _only_section(name: str, named: list[IniLine]) -> str:
     sections = list(dict.fromkeys(line.section for line in named))
     if len(sections) > 1:
         each = " and ".join(f"[{excerpt(section, 80)}]" for section in sections)
-        raise ConfigError(f"{name} is in {each}; give the knob its section, as section = '{excerpt(sections[-1], 80)}'")
+        example = excerpt(sections[-1], 80)
+        raise ConfigError(f"{name} is in {each}; set the section of the knob, e.g. section = '{example}'")
     return sections[0] if sections else ""
 
 
@@ -105,7 +110,7 @@ def _parsed(text: bytes, comments: bytes) -> IniText:
 
 
 def _lines(text: bytes, comments: bytes, ends: dict[str, int]) -> Iterator[IniLine]:
-    """The settings; sets the end of each section on the way."""
+    """Yield the settings, and record the end of each section in `ends`."""
     at, section = 0, ""
     while at < len(text):
         start, at = at, line_end(text, at)
@@ -121,7 +126,7 @@ def _lines(text: bytes, comments: bytes, ends: dict[str, int]) -> Iterator[IniLi
 
 
 def _value_end(text: bytes, start: int, end: int, comments: bytes) -> int:
-    """The end of a value that begins at `start`, before a comment and without white space."""
+    """Return the end of the value that begins at `start`, before a comment and trailing white space."""
     at = start
     while at < end and text[at] not in comments:
         quoted = _QUOTED.match(text, at, end)

@@ -1,4 +1,5 @@
-"""Facts about a host: processes, listeners, readable files, configuration texts. Pure; from what discovery printed."""
+"""Inventory of a host: processes, listeners, readable files, configuration texts. Pure; parsed from the output of the
+discovery script."""
 
 from __future__ import annotations
 
@@ -9,23 +10,24 @@ from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, get_args
 
 _UNIT = re.compile(r"[\w@:.\\-]{1,200}\.service")
-# Parts of a line about a master: program, directory, whether both are certain, unit, origin.
+# Fields of a line about a master: program, directory, whether both are certain, unit, origin.
 _MASTER_FACTS = 5
 _LONGEST_PATH = 4096
 _USER = re.compile(r'\("([^"]*)",pid=(\d{1,9}),')
 
 
-# A process of root or this user on this host; in a container; of another user, perhaps since it dropped its rights.
+# host: a process of root or of the login; container: in a container; user: of another user, also a root process that
+# dropped its privileges.
 Origin = Literal["host", "container", "user"]
 _ORIGINS: dict[str, Origin] = {origin: origin for origin in get_args(Origin)}
 
 
 class Process(NamedTuple):
-    """A process of a known name, with its command line.
+    """A process of a server, with its command line.
 
     `program` is the path of its executable and `directory` its working directory, "" if unknown. `is_certain`: both
-    were read from the process itself. `unit` is its systemd unit. `facts` are the variables of its environment that
-    its kind reads, and the `library` that it loaded of those that its kind names.
+    were read from /proc/PID. `unit` is its systemd unit. `facts` are environment variables that its kind of server
+    reads (ServerKind.variables), and under `library` the loaded library that matches ServerKind.library.
     """
 
     pid: int
@@ -40,12 +42,12 @@ class Process(NamedTuple):
     facts: tuple[tuple[str, str], ...] = ()
 
     def fact(self, name: str) -> str:
-        """The fact; "" if it is not known."""
+        """Return the value of a fact; "" if it is unknown."""
         return dict(self.facts).get(name, "")
 
     @property
     def root(self) -> str:
-        """The directory that is its root on the host; "" for the host's own."""
+        """The path of its root directory on the host; "" for the root directory of the host."""
         return f"/proc/{self.pid}/root" if self.origin == "container" else ""
 
 
@@ -67,8 +69,9 @@ class UnixListener(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """The facts about a host. `files` are the requested ones that can be read, `texts` requested files by name.
-    `builds` are the compiled defaults that programs print, by their path; `addresses` are the host's own."""
+    """The inventory of a host. `files` are the readable ones of the requested files, `texts` the contents of requested
+    files by name. `builds` are the compiled defaults that programs print, by program path. `addresses` are the IP
+    addresses of the host."""
 
     user: str = ""
     processes: tuple[Process, ...] = ()
@@ -80,24 +83,24 @@ class Inventory(NamedTuple):
     addresses: frozenset[str] = frozenset()
 
     def masters(self, *patterns: str) -> tuple[Process, ...]:
-        """The processes of these names whose parent is none of them."""
+        """Return the processes whose names match and whose parents' names do not."""
         named = {process.pid: process for process in self.processes if _matches(process.name, patterns)}
         return tuple(process for process in named.values() if process.parent not in named)
 
     def tree(self, master: int) -> frozenset[int]:
-        """The process and its known descendants."""
+        """Return the process and its known descendants."""
         tree = {master}
-        while grown := {process.pid for process in self.processes if process.parent in tree} - tree:
-            tree |= grown
+        while children := {process.pid for process in self.processes if process.parent in tree} - tree:
+            tree |= children
         return frozenset(tree)
 
     def workers(self, master: int) -> tuple[int, ...]:
-        """The known children of a master, without those that finish their last requests (nginx)."""
+        """Return the known children of a master, without nginx workers that are shutting down."""
         children = (process for process in self.processes if process.parent == master)
         return tuple(child.pid for child in children if "shutting down" not in " ".join(child.command))
 
     def named(self, names: Collection[str], exact: bool) -> set[int]:
-        """The processes with one of the names, or unless `exact` with it as a part of theirs."""
+        """Return the processes with one of these names; unless `exact`, a part of the process name is enough."""
         return {
             process.pid
             for process in self.processes
@@ -105,7 +108,7 @@ class Inventory(NamedTuple):
         }
 
     def ports_of(self, master: int) -> tuple[int, ...]:
-        """The ports on which a process or its descendants accept connections."""
+        """Return the ports on which a process or its descendants accept connections."""
         tree = self.tree(master)
         return tuple(sorted({listener.port for listener in self.listening if listener.pid in tree}))
 
@@ -116,15 +119,15 @@ class Inventory(NamedTuple):
         return tuple(sorted({listener.port for listener in self.listening if _matches(listener.name, patterns)}))
 
     def tails(self, *logs: str) -> tuple[str, ...]:
-        """Commands that follow the logs that can be read."""
+        """Return a command per readable log that follows it."""
         return tuple(f"tail -n 3 -F {log}" for log in logs if log in self.files)
 
     def readable(self, *files: str) -> str:
-        """The first of the files that can be read; "" if none can."""
+        """Return the first readable file; "" if there is none."""
         return next((file for file in files if file in self.files), "")
 
     def text(self, *patterns: str) -> str:
-        """The configuration texts in files of these names."""
+        """Return the texts of the files whose names match, joined."""
         return "\n".join(text for file, text in self.texts.items() if _matches(file, patterns))
 
 
@@ -133,8 +136,8 @@ def _matches(name: str, patterns: Collection[str]) -> bool:
 
 
 def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = ()) -> Inventory:
-    """The facts, one per line, their parts separated by tabs; malformed lines are skipped. `files` are the requested
-    names, `texts` the requested patterns."""
+    """Parse the output of the discovery script: one fact per line, fields separated by tabs. Malformed lines are
+    skipped. `files` are the requested names, `texts` the requested patterns."""
     user, readable = "", set()
     processes: list[Process] = []
     listening: list[Listener] = []
@@ -183,8 +186,8 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines that a program on a host printed. Other separators, which str.splitlines knows too, are characters of a
-    line: a command line or a configuration that contains one begins no line of its own."""
+    """Split the output of a program at line feeds only. str.splitlines would also split at other separators, which are
+    valid characters of a command line or a configuration."""
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 
@@ -202,19 +205,19 @@ def _with_facts(process: Process, facts: Sequence[str] | None) -> Process:
 
 
 def safe_path(text: str) -> str:
-    """The absolute path, normalised; "" if it is none, is too long or has characters that cannot be shown."""
+    """Normalise an absolute path; "" if the text is no absolute path, too long, or contains unprintable characters."""
     if not text.startswith("/") or not text.isprintable() or len(text) > _LONGEST_PATH:
         return ""
     return posixpath.normpath(text).replace("//", "/")
 
 
 def _is_number(text: str) -> bool:
-    """Whether it is the number of a process, a port or a queue, and not one of thousands of digits."""
+    """Return whether the text is a pid, port or queue length. At most 9 digits: int() of longer ones is slow."""
     return text.isdecimal() and len(text) < 10
 
 
 def _listening(local: str, users: str, queue: int | None) -> Iterator[Listener]:
-    """From ss: `0.0.0.0:80` and `users:(("nginx",pid=1,fd=6),…)`."""
+    """Parse the output of ss: `0.0.0.0:80` and `users:(("nginx",pid=1,fd=6),…)`."""
     port = local.rpartition(":")[2]
     if _is_number(port):
         for name, pid in _USER.findall(users):

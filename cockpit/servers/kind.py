@@ -1,4 +1,4 @@
-"""A kind of server: all facts about a web server, a proxy or an application server. Pure."""
+"""The description of a kind of server: a web server, a proxy, an application server, a database. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cockpit.servers.status import PageMetrics
 
 
 class StatusPageKind(NamedTuple):
-    """A page with metrics of a server, by its `name` in profiles and thresholds (`apache.busy`).
+    """A kind of status page; `name` is its name in profiles and thresholds (`apache.busy`).
 
-    `url` is the end of its URL. `means` and `rates` are the short names of gauges and of counters per second, by which
-    thresholds and tables find the page's own. `is_counter`: whether a metric only grows while the server runs. `age` is
-    the page's metric that restarts with the server, `generation` the one that grows with each reload.
-    `not_found` and `forbidden` are hints for the answers 404 and 403. `scoreboard` are the states by their letters.
-    `command` requests the page on the server's Unix socket (a URL such as unix:/run/haproxy/admin.sock), or `program`
-    is a shell command that does, with the socket as "$1"; both "": HTTP only.
+    `url` is the end of its URL. `means` and `rates` map the short names of thresholds and tables to names on the page:
+    `means` for gauges (averaged), `rates` for counters (per second). `is_counter` returns whether a metric is a counter
+    since the start of the server. `age` is the metric that resets when the server restarts, `generation` the metric
+    that increases with each reload. `not_found` and `forbidden` are hints for the responses 404 and 403. `scoreboard`
+    maps letters to worker states. For a URL such as unix:/run/haproxy/admin.sock, `command` is sent to the socket, or
+    `program` is a shell command that reads the socket "$1"; both "": HTTP only.
     """
 
     name: str
@@ -48,7 +48,7 @@ class StatusPageKind(NamedTuple):
 
 
 class CandidateOption(NamedTuple):
-    """An option of a choice: `set` switches to it, `when` succeeds while it is active."""
+    """An option of a knob of the kind choice: the command `set` selects it, `when` succeeds while it is active."""
 
     name: str
     set: str
@@ -56,7 +56,7 @@ class CandidateOption(NamedTuple):
 
 
 class CandidateKnob(NamedTuple):
-    """A setting to offer, with the fields of a knob; `usual`: preselected."""
+    """A setting offered as a knob, with the fields of a knob. `usual`: preselected."""
 
     name: str
     kind: str
@@ -77,9 +77,9 @@ class CandidateKnob(NamedTuple):
 
 
 class StartSetting(NamedTuple):
-    """A setting that a program reads when it starts: from one of its `options`, else from a `variable` of its
-    environment ("": it has none), else from the variable `fallback`, else it is the `default`. A `fallback` is only
-    changed in an EnvironmentFile that sets it."""
+    """A setting that a program reads at startup. In order of precedence: one of the `options` of the command line, the
+    environment `variable`, the environment variable `fallback`, the `default`. "": no such variable. A `fallback` is
+    changed only in an EnvironmentFile that already sets it."""
 
     name: str
     setting: KnownSetting
@@ -90,20 +90,20 @@ class StartSetting(NamedTuple):
     usual: bool = False
 
     def given(self, command: Sequence[str]) -> str:
-        """The option that a command line has last; "" if none."""
+        """Return the option that sets it in a command line, the last one if there are several; "" if there is none."""
         heads = [word.partition("=")[0] for word in command if word.startswith("-")]
         return next((head for head in reversed(heads) if head in self.options), "")
 
 
 class StatusAddress(NamedTuple):
-    """A status page that a running server most likely has."""
+    """The probable address of a running server's status page."""
 
     kind: str
     url: str
 
 
 class RunningServer(NamedTuple):
-    """A server that runs on a host. `pattern` is the value for [[host]] processes, `master` its first process."""
+    """A server that runs on a host. `pattern` is the value for `processes` in [[host]], `master` its first process."""
 
     title: str
     pattern: str
@@ -117,29 +117,34 @@ class RunningServer(NamedTuple):
 
 
 class ServerKind(NamedTuple):
-    """A kind of server. `name` is also the kind of its knobs if it has a `grammar` of its own.
+    """A kind of server. `name` is also the kind of its knobs if it has a `grammar`.
 
-    `processes` are shell patterns of its processes' names, `files` the paths that discovery tests for being readable,
-    `texts` patterns of the files that it reads; `discover` finds its running servers. `error_logs` are the default
-    places of its error log, in which `failure` matches a line by which a start or reload is given up (group 1: the
-    reason) and `correction` one about a corrected value; `chatter` matches lines of its commands and logs that say
-    nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones;
-    `reloaded` matches the line of its error log by which a start or a reload ends, for a kind that keeps its processes;
-    grep -E reads it too. `shown` are the settings that a running server shows.
-    `settings` are its known settings; without a grammar they are keys of its keyvalue files. `keys` are such keys of a
-    kind with a grammar. `access_log` parses a line of its access log, `logged_request` the request in it; None: a line
-    of another format; `partial_log` is a log without such requests. `startup` finds a running server's configuration
-    (None: another program of that name); `version` is the option that makes its program print its compiled defaults,
-    `variables` are those of its environment that set more than one setting, `library` is grep's pattern of the one of
-    its libraries that its settings depend on.
-    `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly quoted),
-    `upstream` the addresses of servers to which it passes requests (groups: addresses, or host and port), `own_log` the
-    file of its error log (group 1).
-    `header` are the words of a section's innermost header; `in_sections` are settings offered in each section whose
-    header begins with the word, set or not; others are offered in the sections that have them. `live` returns a
-    candidate that a section has with its commands, if the server takes its value while it runs: by all its texts.
-    `choices` finds the values that its configuration allows for settings, () if it does not have them at all.
-    `at_start` are settings that its program reads when it starts, which are offered in the systemd unit that starts it.
+    Discovery: `processes` are shell patterns of process names, `files` paths that are tested for readability, `texts`
+    patterns of files that are read. `discover` finds the running servers; `startup` finds the configuration of a
+    running server (None: another program of that name). `version` is the program's option that prints its compiled
+    defaults, `variables` are environment variables that set several settings, `library` is a grep pattern of the
+    library on which the settings depend.
+
+    Settings: `settings` are the known settings; without a grammar they are keys of keyvalue files. `keys` are keyvalue
+    keys of a kind with a grammar. `shown` are settings whose active value a running server shows. `at_start` are
+    settings that the program reads at startup; they are offered in the systemd unit that starts it. `choices` finds the
+    values that the configuration allows for a setting, () if the setting cannot be used.
+    `header` returns the words of a section's innermost header. `in_sections` maps the first word of a header to the
+    settings that are offered in each such section; other settings are offered only in sections that contain them.
+    `live` adds commands to a candidate in a section, if the running server accepts the value according to all its
+    configuration texts.
+
+    Logs: `error_logs` are the default paths of the error log. In it and in the output of commands, `failure` matches a
+    line of a failed start or reload (group 1: the reason), `correction` a line about a corrected value, and `chatter`
+    lines that are unrelated to a change. `access_log` parses a line of the access log, `logged_request` the request in
+    it; None: another format. `partial_log` is a format that cannot be replayed.
+
+    Reload: `reload_replaces` are parts of the names of processes that a reload replaces. For a kind that keeps its
+    processes, `reloaded` matches the line of the error log at the end of a start or reload; also used by grep -E.
+
+    Patterns for configuration texts: `include` matches a line that includes files (group 1: a path or pattern, possibly
+    quoted), `upstream` the addresses of upstream servers (groups: addresses, or host and port), `own_log` the file of
+    the error log (group 1).
     """
 
     name: str
@@ -178,11 +183,11 @@ class ServerKind(NamedTuple):
 def on_command_line(
     title: str, name: str, *processes: str, at_start: tuple[StartSetting, ...], partial_log: PartialLog | None = None
 ) -> ServerKind:
-    """A kind of server that is configured by what starts it alone: its command line and its environment."""
+    """Return a kind of server that is configured by its command line and its environment only."""
 
     def startup(process: Process, inventory: Inventory) -> Startup:
         if process.unit:
-            return Startup(name, (), "", fixed=f"{process.unit} starts it with its options")
+            return Startup(name, (), "", fixed=f"its options are set by {process.unit}")
         return Startup(name, (), "", fixed="its options are on its command line, and no systemd unit starts it")
 
     def discover(inventory: Inventory) -> Iterator[RunningServer]:
@@ -201,7 +206,7 @@ def on_command_line(
 
 
 class ConfigFile(NamedTuple):
-    """A configuration file of a server, with the commands that test and reload it."""
+    """A configuration file of a server, and the commands that test and reload it."""
 
     kind: str
     file: str
@@ -213,7 +218,8 @@ class ConfigFile(NamedTuple):
     def candidates(
         self, names: str, *, usual: bool, section: str | None = None, label: str = ""
     ) -> Iterator[CandidateKnob]:
-        """Directives of one section, by their names, separated by commas or spaces; `label` ends the knobs' names."""
+        """Yield a candidate per directive of a section. `names` are separated by commas or spaces; `label` is appended
+        to the names of the knobs."""
         for name in names.split(", ") if "," in names else names.split():
             yield CandidateKnob(
                 name=name.replace(" ", "-") + (f"-{label}" if label else ""),
@@ -239,10 +245,10 @@ def running(
     tail: tuple[str, ...] = (),
     status: tuple[StatusAddress, ...] = (),
 ) -> RunningServer:
-    """The server of a master process. Nothing is offered if its file, its test or its reload command is unknown."""
+    """Return the server of a master process, without candidates if its file or its commands are unknown."""
     tree, names = inventory.tree(master.pid), {process.pid: process.name for process in inventory.processes}
     count = sum(fnmatchcase(names.get(pid, ""), pattern) for pid in tree)
     known = startup.file and master.origin != "container"
-    usable = tuple(one for one in candidates if known and (one.reload or one.set))
+    usable = tuple(candidate for candidate in candidates if known and (candidate.reload or candidate.set))
     ports = inventory.ports_of(master.pid)
     return RunningServer(title, pattern, count, ports, usable, tail, status, master, startup)

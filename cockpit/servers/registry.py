@@ -1,6 +1,6 @@
 """All kinds of servers, with their kinds of knobs, status pages, process names and files. Pure.
 
-A new kind is a folder beside this file, whose package has a `KIND`, and a line in FOLDERS.
+To add a kind, add a package with a `KIND` to this folder, and its name to FOLDERS.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cockpit.servers.kind import RunningServer, ServerKind, StartSetting, Status
 from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Instance
 
-# In the order in which running servers are listed and help names them.
+# In the order of the lists of running servers and of the help.
 FOLDERS = (
     "apache",
     "nginx",
@@ -36,7 +36,7 @@ FOLDERS = (
 )
 KINDS: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}").KIND for folder in FOLDERS)
 
-# Kinds of knobs whose value is in a file, in which they are directives; and all that are in a file.
+# Grammars of the kinds of knobs that are directives; and of all kinds that are in files.
 DIRECTIVES: dict[str, Grammar] = {kind.name: kind.grammar for kind in KINDS if kind.grammar}
 GRAMMARS: dict[str, Grammar] = {**DIRECTIVES, "keyvalue": keyvalue.GRAMMAR, systemd.KIND: systemd.GRAMMAR}
 STATUS_PAGES: dict[str, StatusPageKind] = {page.name: page for kind in KINDS for page in kind.status}
@@ -45,22 +45,22 @@ PROCESSES: tuple[str, ...] = tuple(dict.fromkeys(name for kind in KINDS for name
 FILES: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.files))
 TEXTS: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.texts))
 ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in KINDS if kind.error_logs}
-# Known settings by kind of knob, their names in small letters.
+# Known settings by kind of knob, then by name in lower case.
 SETTINGS: dict[str, dict[str, KnownSetting]] = {kind: {} for kind in GRAMMARS}
 for _kind in KINDS:
     SETTINGS[_kind.name if _kind.grammar else "keyvalue"] |= {n.lower(): s for n, s in _kind.settings.items()}
     SETTINGS["keyvalue"] |= {n.lower(): s for n, s in _kind.keys.items()}
 AT_START: dict[str, tuple[StartSetting, ...]] = {kind.name: kind.at_start for kind in KINDS}
-for _one in (one for settings in AT_START.values() for one in settings):
-    SETTINGS[systemd.KIND] |= {name.lower(): _one.setting for name in (*_one.options, _one.variable) if name}
-    # In an EnvironmentFile.
-    SETTINGS["keyvalue"] |= {name.lower(): _one.setting for name in (_one.variable, _one.fallback) if name}
+for _start in (start for settings in AT_START.values() for start in settings):
+    SETTINGS[systemd.KIND] |= {name.lower(): _start.setting for name in (*_start.options, _start.variable) if name}
+    # Variables in an EnvironmentFile.
+    SETTINGS["keyvalue"] |= {name.lower(): _start.setting for name in (_start.variable, _start.fallback) if name}
 SETTINGS[systemd.KIND] |= {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 RELOADED: dict[str, re.Pattern[str]] = {kind.name: kind.reloaded for kind in KINDS if kind.reloaded}
-# Settings that a running server shows, their names in small letters.
+# Settings whose active value a running server shows, by name in lower case.
 SHOWN: dict[str, dict[str, Evidence]] = {
-    kind.name: {name.lower(): one for name, one in kind.shown.items()} for kind in KINDS if kind.grammar
+    kind.name: {name.lower(): evidence for name, evidence in kind.shown.items()} for kind in KINDS if kind.grammar
 }
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))
@@ -71,9 +71,9 @@ CORRECTION = "|".join(kind.correction for kind in KINDS if kind.correction)
 CHATTER = "|".join(kind.chatter for kind in KINDS if kind.chatter)
 
 
-# Program names with the option that prints their compiled defaults; patterns of lines that include files, by kind.
+# By program name: the option that prints the compiled defaults.
 VERSIONS: dict[str, str] = {name: kind.version for kind in KINDS if kind.version for name in kind.processes}
-# Variables of the environment that hold settings, by the program's name.
+# By program name: the environment variables that contain settings, and the library pattern.
 VARIABLES: dict[str, tuple[str, ...]] = {name: kind.variables for kind in KINDS for name in kind.processes}
 LIBRARIES: dict[str, str] = {name: kind.library for kind in KINDS if kind.library for name in kind.processes}
 UPSTREAMS: dict[str, re.Pattern[str]] = {kind.name: kind.upstream for kind in KINDS if kind.upstream}
@@ -82,7 +82,7 @@ INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for 
 
 
 def instances(inventory: Inventory) -> list[Instance]:
-    """The running servers whose kind can find their configuration."""
+    """Return the running servers whose configuration can be found."""
     return [
         Instance(
             kind.name,
@@ -103,5 +103,5 @@ def running_servers(inventory: Inventory) -> list[RunningServer]:
 
 
 def parse_access(line: bytes) -> AccessLine | None:
-    """One request, by the first kind of server that reads the line; None: no access log."""
+    """Parse a line of an access log by the first kind of server that recognises it; None: not an access log."""
     return next((found for parse in ACCESS_LOGS if (found := parse(line)) is not None), None)

@@ -1,4 +1,4 @@
-"""Settings in the sections of a server's configuration, as the maxconn of a frontend: a candidate for each. Pure."""
+"""Candidates for settings in sections of a server's configuration, e.g. maxconn in a frontend. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from cockpit.servers.editing import ConfigError
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import DIRECTIVES, KINDS
 
-_ODD = re.compile(r"[^A-Za-z0-9_.]+")
-_LONGEST = 40
-# A configuration may have thousands of sections.
-_MOST = 100
+# Characters that are replaced in the name of a knob, and the maximum length of the section's part.
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
+_LABEL_CHARS = 40
+# Maximum number of candidates: a configuration can have thousands of sections.
+_MAX_CANDIDATES = 100
 
 
 def in_sections(server: RunningServer, texts: Mapping[str, str]) -> tuple[CandidateKnob, ...]:
-    """The first candidates by the texts of the server's files; none if nothing else is offered of it."""
-    return tuple(islice(_candidates(server, texts), _MOST))
+    """Return candidates by the texts of the server's files; none if the server has no other candidate."""
+    return tuple(islice(_candidates(server, texts), _MAX_CANDIDATES))
 
 
 def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[CandidateKnob]:
-    like = next((one for one in server.candidates if one.directive), None)
+    like = next((candidate for candidate in server.candidates if candidate.directive), None)
     kind = next((kind for kind in KINDS if like and kind.name == like.kind), None)
     if like is None or kind is None:
         return
@@ -38,16 +39,17 @@ def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[Can
             unset = {name for name in kind.in_sections.get(header[0], ()) if choices.get(name) and name not in every}
             unset |= {name for name in kind.in_sections.get(header[0], ()) if name not in choices}
             for name in sorted(names | unset):
-                label = _ODD.sub("-", " ".join(header[1:])).strip("-") or header[0]
+                label = _UNSAFE.sub("-", " ".join(header[1:])).strip("-") or header[0]
                 candidate = like._replace(
-                    name=f"{name.replace(' ', '-')}-{label[:_LONGEST]}",
+                    name=f"{name.replace(' ', '-')}-{label[:_LABEL_CHARS]}",
                     file=file,
                     section=section,
                     directive=name,
                     values=choices.get(name, ()),
                     usual=False,
                 )
-                # The default of an unset one may change with other settings: no command can set that again.
+                # Only if the section sets it: no command could restore the default of an unset one, which can depend
+                # on other settings.
                 yield kind.live(candidate, every_text) if kind.live and name in names else candidate
 
 

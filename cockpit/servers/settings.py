@@ -1,7 +1,7 @@
-"""Known settings of servers: one line of help, the form of their values, and the step that makes a change active. Pure.
+"""Known settings of servers: a line of help, the form of the value, and the step that activates a change. Pure.
 
-A table of a kind of server names its settings as the server's manual does; the forms are checked before the server's
-own test. Names without an entry are not checked.
+The tables use the names of the servers' manuals. A value's form is checked before the server tests its configuration.
+Settings without an entry are not checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LIMIT = 10**18
 
 
 class Impact(StrEnum):
-    """The step that makes a written value active; live: a command sets it in the running server."""
+    """The step that activates a written value; live: a command sets it in the running server."""
 
     LIVE = "live"
     RELOAD = "reload"
@@ -26,21 +26,22 @@ class Impact(StrEnum):
 
 
 class ValueForm(NamedTuple):
-    """The form of a value in words, as `a time such as 65s`; `choices` are all values, () if they cannot be listed."""
+    """The form of a value. `words` describes it for the user, e.g. `a time such as 65s`; `takes` checks a value;
+    `choices` are all values, () if they cannot be listed."""
 
     words: str
     takes: Callable[[str], bool]
     choices: tuple[str, ...] = ()
 
     def or_word(self, *words: str) -> ValueForm:
-        """This form, or one of some words."""
+        """Return a form that also accepts these words."""
         return ValueForm(f"{self.words}, or {' or '.join(words)}", lambda value: value in words or self.takes(value))
 
 
 class KnownSetting(NamedTuple):
-    """`help` is one line: the effect of the setting, and when it matters; `form` is that of its values.
+    """A known setting. `help` is one line: the effect of the setting, and when it matters.
 
-    `printed` is a value as the running server prints it: `268435456` for `256M`.
+    `printed` converts a value to the form that the running server prints, e.g. `256M` to `268435456`.
     """
 
     help: str
@@ -49,7 +50,7 @@ class KnownSetting(NamedTuple):
     printed: Callable[[str], str] = str
 
     def accepts(self, value: str) -> bool:
-        """Whether the server may take the value, quoted or not."""
+        """Return whether the value, quoted or not, has the right form."""
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
         return self.form.takes(value[1:-1] if quoted else value)
 
@@ -61,7 +62,7 @@ def integer(least: int = 0, most: int | None = None) -> ValueForm:
 
 
 def quantity(what: str, example: str, units: str = "") -> ValueForm:
-    """Numbers with or without one of these units, several separated by spaces as nginx' `1h 30m`."""
+    """Accept numbers with an optional unit; several are separated by spaces, e.g. `1h 30m` of nginx."""
     known = frozenset(("", *units.lower().split()))
 
     def takes(value: str) -> bool:
@@ -72,7 +73,7 @@ def quantity(what: str, example: str, units: str = "") -> ValueForm:
 
 
 def whole_size(example: str, units: str) -> ValueForm:
-    """A whole number with or without one of these letters."""
+    """Accept a whole number with an optional unit letter."""
 
     def takes(value: str) -> bool:
         return bool(_WHOLE.fullmatch(value[:-1] if value[-1:].upper() in units else value))
@@ -81,7 +82,7 @@ def whole_size(example: str, units: str) -> ValueForm:
 
 
 def word(what: str, pattern: str = r"\S+") -> ValueForm:
-    """A value without spaces, which the pattern matches."""
+    """Accept a value that matches the pattern, by default any value without spaces."""
     known = re.compile(pattern)
     return ValueForm(what, lambda value: known.fullmatch(value) is not None)
 
@@ -92,13 +93,13 @@ def choice(*values: str) -> ValueForm:
 
 
 def leading(*names: str) -> ValueForm:
-    """One of some words, perhaps with arguments, as HAProxy's `hdr(host)` and squid's `rock /var/spool/squid 300`."""
+    """Accept one of these words with optional arguments, e.g. `hdr(host)` of HAProxy."""
     known = frozenset(map(str.lower, names))
     return ValueForm(f"one of {', '.join(names)}", lambda value: (_FIRST.match(value) or [""])[0].lower() in known)
 
 
 def parameters(words: str, *, others: bool = False, **forms: ValueForm) -> ValueForm:
-    """Words NAME=VALUE, the value in the form of its name; `others`: words without a form may be among them."""
+    """Accept words NAME=VALUE, each value in the form of its name. `others`: also other words."""
 
     def takes(value: str) -> bool:
         pairs = [word.partition("=") for word in value.split()]

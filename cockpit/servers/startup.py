@@ -1,4 +1,4 @@
-"""How a running server was started: its configuration files, and the commands that act on it alone. Pure."""
+"""How a running server was started: its configuration files, and the commands that test and reload it. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
 
 
 class Startup(NamedTuple):
-    """`kind` is the kind of its knobs; `files` are its main configuration files; relative includes begin at `root`,
-    relative logs at `prefix`, "" as includes. `log` is its error log if its command line names it.
+    """The configuration of a running server. `kind` is the kind of its knobs; `files` are its main configuration files.
+    Relative includes are resolved from `root`, relative logs from `prefix` ("": also from `root`). `log` is the error
+    log if the command line names it.
 
-    `test` and `reload` are commands that act on this server alone, "" if unknown. `doubt` says why the files are only
-    assumed, "" if they are certain; `fixed` why no setting can be changed in them, "" if they can. `compare` is a
-    command that prints `no` if the server runs another configuration than that of its files, "" if it cannot be asked.
-    `overridden` are settings that its command line or its environment sets, with that place: their values in the files
-    have no effect.
+    `test` and `reload` are commands that affect this server only, "" if unknown. `doubt` is the reason why `files` are
+    only assumed, "" if they are certain. `fixed` is the reason why their settings cannot be changed, "" if they can.
+    `compare` is a command that prints `no` if the running configuration differs from the files, "" if there is none.
+    `overridden` are pairs of a setting and a place (command line or environment) that overrides its value in the files.
     """
 
     kind: str
@@ -42,13 +42,13 @@ class Startup(NamedTuple):
 
     @property
     def listed(self) -> str:
-        """The files for a person, at most three; "" without any."""
+        """The names of at most three files as text; "" if there is none."""
         return ", ".join((*self.files[:3], *(["…"] if len(self.files) > 3 else ())))
 
 
 class Instance(NamedTuple):
-    """A running server: its master process, the ports of its processes, how it was started, and its workers without
-    those that finish their last requests."""
+    """A running server: its master process, the ports of its processes, how it was started, and its workers except
+    those that are shutting down."""
 
     title: str
     process: Process
@@ -58,12 +58,12 @@ class Instance(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Name, PID and files, for a person."""
+        """The server as text: name, PID and files."""
         return f"{self.title} (PID {self.process.pid}, {self.startup.listed or 'configuration unknown'})"
 
 
 def options(words: Sequence[str], taking: str) -> dict[str, list[str]]:
-    """Short options with their values, as getopt(3) reads them; `taking` are the letters that take a value."""
+    """Parse short options as getopt(3) does. `taking` are the letters of the options with a value."""
     found: dict[str, list[str]] = {}
     rest = list(words)
     while rest:
@@ -87,30 +87,31 @@ def last(found: dict[str, list[str]], letter: str) -> str:
 
 
 def absolute(path: str, directory: str) -> str:
-    """The path, relative ones from the directory; "" if it is not known."""
+    """Return the absolute path, resolved from the directory; "" if it cannot be resolved."""
     if not path or not (path.startswith("/") or directory):
         return ""
     return safe_path(posixpath.join(directory, path))
 
 
 def doubt(process: Process, file: str, default: bool) -> str:
-    """Why a configuration file is only assumed; `default`: no option of the command line names it."""
+    """Return why a configuration file is only assumed; `default`: no option of the command line names it."""
     if process.origin == "container":
-        return "it runs in a container, with files of its own"
+        return "it runs in a container with separate files"
     if not file:
-        return "its command line names no file that can be found"
+        return "its configuration file cannot be found by its command line"
     if default and not process.is_certain:
-        return "its program cannot be read by this user: log in as root, or set sudo = true"
+        return "this user cannot read its program: log in as root, or set sudo = true"
     return ""
 
 
 def command_line(process: Process) -> str:
-    """A pattern for `pgrep -x -f` that matches the command line of a process."""
+    """Return a pattern for `pgrep -x -f` that matches the command line of a process."""
     return _SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(process.command))
 
 
 def signal_command(name: str, process: Process) -> str:
-    """The command that signals a master by its command line; its workers may have the same, it is the oldest."""
+    """Return the command that signals a master by its command line. Its workers can have the same command line;
+    the master is the oldest process (-o)."""
     return f"pkill -{name} -o -x -f -- {shlex.quote(command_line(process))}"
 
 

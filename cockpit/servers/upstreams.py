@@ -1,4 +1,4 @@
-"""The servers to which a proxy passes requests, by its configuration, and the processes that listen there. Pure."""
+"""The upstream servers in a proxy's configuration, and the processes that listen on their addresses. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _SOCKET = re.compile(r"(?:^|unix[:@/])(/[^\s:|;$]+)")
 _ADDRESS = re.compile(r"(?:([a-z0-9+]+)://)?(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d{1,5}))?(?:/\S*)?")
 _NAMED = re.compile(r"(?m)(?:^|[;{}\s])upstream\s+([^\s{]+)")
 _PORTS = {"https": 443, "wss": 443, "ajp": 8009}
-_LONGEST = 300
+# Maximum characters of an address.
+_MAX_CHARS = 300
 
 
 class Upstream(NamedTuple):
-    """An address in a proxy's configuration: a Unix socket by its `path`, else host and port."""
+    """An upstream address in a proxy's configuration: the `path` of a Unix socket, or host and port."""
 
     host: str = ""
     port: int = 0
@@ -30,8 +31,8 @@ class Upstream(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A step from a proxy to the server behind. `server` is a known one on this host, `name` that of the process that
-    listens, "" if none is known to; `is_here`: the address is on this host."""
+    """A step from a proxy to an upstream server. `server` is the known server on this host that listens there, `name`
+    the name of the listening process, "" if unknown. `is_here`: the address is on this host."""
 
     front: str
     upstream: Upstream
@@ -46,15 +47,15 @@ class Hop(NamedTuple):
 
 
 def upstreams(text: str, pattern: re.Pattern[str]) -> tuple[Upstream, ...]:
-    """The addresses in a configuration without comments, by the kind's pattern. Names with addresses of their own are
-    resolved by those; addresses with variables are left out."""
+    """Return the upstream addresses in a configuration without comments. Names of `upstream` blocks are left out: the
+    addresses in the blocks match the pattern, too. So are addresses with variables."""
     named = {name.lower() for name in _NAMED.findall(text)}
     found = (_upstream(word) for word in _written(text, pattern))
-    return tuple(dict.fromkeys(one for one in found if one is not None and one.host not in named))
+    return tuple(dict.fromkeys(address for address in found if address is not None and address.host not in named))
 
 
 def with_variable(text: str, pattern: re.Pattern[str]) -> str:
-    """The first address that only the running server knows; "" if there is none."""
+    """Return the first address with a variable, which only the running server can resolve; "" if there is none."""
     return next((word for word in _written(text, pattern) if "$" in word or "%{" in word), "")
 
 
@@ -65,7 +66,7 @@ def _written(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
 
 def _upstream(written: str) -> Upstream | None:
     text = written.strip("\"'")
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARS:
         return None
     if socket := _SOCKET.search(text):
         path = "" if "$" in text else socket_path(socket[1])
@@ -78,7 +79,7 @@ def _upstream(written: str) -> Upstream | None:
 
 
 def socket_path(written: str) -> str:
-    """The path of a Unix socket as the kernel lists it; "" if it cannot be shown."""
+    """Return the path of a Unix socket as the kernel lists it; "" if it is no printable absolute path."""
     path = safe_path(written)
     return f"/run{path[8:]}" if path.startswith("/var/run/") else path
 
@@ -86,7 +87,7 @@ def socket_path(written: str) -> str:
 def hops(
     front: str, found: Iterable[Upstream], inventory: Inventory, servers: Sequence[RunningServer]
 ) -> tuple[Hop, ...]:
-    """The servers behind one proxy."""
+    """Return the steps from one proxy to its upstream servers."""
     return tuple(_hop(front, upstream, inventory, servers) for upstream in found)
 
 
@@ -94,10 +95,10 @@ def _hop(front: str, upstream: Upstream, inventory: Inventory, servers: Sequence
     if not upstream.path and not _is_here(upstream.host, inventory):
         return Hop(front, upstream, is_here=False)
     if upstream.path:
-        listening = {one.pid: one.name for one in inventory.sockets if one.path == upstream.path}
+        listening = {listener.pid: listener.name for listener in inventory.sockets if listener.path == upstream.path}
     else:
-        listening = {one.pid: one.name for one in inventory.listening if one.port == upstream.port}
-    server = next((one for one in servers if _serves(one, upstream, listening, inventory)), None)
+        listening = {listener.pid: listener.name for listener in inventory.listening if listener.port == upstream.port}
+    server = next((server for server in servers if _serves(server, upstream, listening, inventory)), None)
     return Hop(front, upstream, True, server, min(listening.values(), default=""))
 
 

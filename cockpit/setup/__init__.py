@@ -1,1 +1,1 @@
-"""Set-up: the doctor, and drafts of profiles."""
+"""Setup: the doctor, and drafts of new profiles."""

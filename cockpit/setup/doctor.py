@@ -1,7 +1,7 @@
-"""Examines a profile before it is used: this machine, the target, each host, what can be read and changed there.
+"""Check a profile before it is used: this machine, the target, and each host with its metrics, knobs and actions.
 
 Nothing is changed: the target and each status page are requested once, the probe reads twice, commands that test a
-configuration run, and values are read. `Scope` limits this.
+configuration run, and values are read. `Scope` limits these checks.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from cockpit.setup.doctor_host import examine_host
 from cockpit.setup.finding import Finding, failed, good, note
 
 MACHINE, TARGET = "this machine", "target"
-# CPU use (%) of this machine before any load from which it is reported.
+# CPU use (%) of this machine before the load above which it is reported.
 BUSY = 25.0
 
 
 class Scope(Enum):
-    """Limits of an examination. `NO_COMMANDS` runs no command of the profile; `NO_HOSTS` also contacts no host, reads
-    no file, and requests the target over the network only."""
+    """The scope of the checks. `NO_COMMANDS` runs no command of the profile. `NO_HOSTS` also contacts no host, reads no
+    file, and requests the target over the network only."""
 
     ALL = auto()
     NO_COMMANDS = auto()
@@ -44,9 +44,9 @@ class Scope(Enum):
 
 
 async def examine(profile: Profile, ssh_config: Path | None = None, scope: Scope = Scope.ALL) -> AsyncIterator[Finding]:
-    """Findings as they come, hosts in the order of the profile; all hosts are examined concurrently.
+    """Yield the findings, hosts in the order of the profile. Hosts are checked concurrently.
 
-    The profile's secrets are replaced in them: a server's error may quote its request."""
+    Secrets of the profile are replaced in the findings: the error of a server can quote the request."""
     secrets = Secrets(profile)
     async with aclosing(_findings(profile, ssh_config, scope)) as findings:
         async for finding in findings:
@@ -54,14 +54,14 @@ async def examine(profile: Profile, ssh_config: Path | None = None, scope: Scope
 
 
 async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> AsyncGenerator[Finding, None]:
-    checked = _WITHIN[scope](profile)
+    checked = _LIMITED[scope](profile)
     hosts = [asyncio.create_task(examine_host(checked, host, ssh_config)) for host in checked.hosts]
     try:
         yield good("profile", _summary(profile))
         for finding in (*machine(profile), *await other_load()):
             yield finding
-        if scope is Scope.NO_HOSTS and not _is_plain(profile):
-            yield note(TARGET, "no request was sent: the profile is not trusted and names a local file or socket")
+        if scope is Scope.NO_HOSTS and not _is_network_only(profile):
+            yield note(TARGET, "not requested: the profile is not trusted, and it uses a local file or socket")
         else:
             async for finding in target(profile):
                 yield finding
@@ -74,7 +74,7 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
         await asyncio.gather(*hosts, return_exceptions=True)
 
 
-def _is_plain(profile: Profile) -> bool:
+def _is_network_only(profile: Profile) -> bool:
     return not profile.plan.unix and not (profile.source and profile.source.files)
 
 
@@ -83,7 +83,8 @@ def _without_hosts(profile: Profile) -> Profile:
 
 
 def _without_commands(profile: Profile) -> Profile:
-    """Leave out knobs that only a command reads; other commands become actions, so only their existence is checked."""
+    """Remove the knobs that only a command can read. Other commands become actions, which are not run: the check is
+    whether they exist."""
     tests = [(knob, command) for knob in profile.knobs for command in (knob.test, knob.reload) if command]
     commands = tuple(ServerAction(name=knob.name, host=knob.host, command=command) for knob, command in tests)
     knobs = tuple(
@@ -94,7 +95,7 @@ def _without_commands(profile: Profile) -> Profile:
     return replace(profile, knobs=knobs, actions=(*profile.actions, *commands))
 
 
-_WITHIN: dict[Scope, Callable[[Profile], Profile]] = {
+_LIMITED: dict[Scope, Callable[[Profile], Profile]] = {
     Scope.ALL: lambda profile: profile,
     Scope.NO_COMMANDS: _without_commands,
     Scope.NO_HOSTS: _without_hosts,
@@ -110,51 +111,51 @@ def _summary(profile: Profile) -> str:
         "threshold": profile.thresholds,
     }
     parts += [counted(len(found), noun) for noun, found in parts_of_profile.items() if found]
-    return f"{profile.name} reads: {', '.join([*parts, *(['a study'] if profile.study else [])])}"
+    return f"{profile.name} is valid: {', '.join([*parts, *(['a study'] if profile.study else [])])}"
 
 
 def machine(profile: Profile) -> list[Finding]:
-    """Whether this machine can send the requested load."""
+    """Check whether this machine can send the requested load."""
     plan = profile.plan
     try:
         limits.check(plan)
     except CockpitError as error:
-        return [failed(MACHINE, error, "change [load] in the profile, or this machine's limits")]
-    most, ports = most_connections_here(), limits.local_ports()
+        return [failed(MACHINE, error, "change [load] in the profile, or the limits of this machine")]
+    limit, ports = most_connections_here(), limits.local_ports()
     workers = len(assignments(plan, 0, ()))
     processes = f"{workers} load process{'' if workers == 1 else 'es'}"
-    files = "any number of open files" if most is None else f"{most * workers} connections allowed"
+    files = "no limit of open files" if limit is None else f"at most {limit * workers} by the limit of open files"
     wanted = f"at most {plan.max_in_flight} in flight" if plan.open else f"{most_connections(plan)} connections"
     findings = [good(MACHINE, f"{wanted} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
     if workers > (os.cpu_count() or workers):
-        findings.append(note(MACHINE, "more load processes than CPUs", "fewer workers: they would wait for each other"))
+        findings.append(note(MACHINE, "more load processes than CPUs", "use fewer workers: they compete for the CPUs"))
     for line in (*limits.fitted(plan)[1], *limits.warnings(plan)):
         findings.append(note(MACHINE, line))
     return findings
 
 
 async def other_load() -> list[Finding]:
-    """Whether other processes use this machine's CPUs, over half a second."""
+    """Check whether other processes use the CPUs of this machine, over 0.5 s."""
     import psutil  # slow to import
 
     share = await asyncio.to_thread(psutil.cpu_percent, 0.5)
     if share < BUSY:
         return []
-    text = f"its CPUs are {share:.0f}% busy: the load generator will wait for a CPU, and latencies include that wait"
+    text = f"CPUs are {share:.0f}% busy without load: the load generator will wait for CPU time, included in latencies"
     return [note(MACHINE, text, "stop other programs, or measure later")]
 
 
 async def target(profile: Profile) -> AsyncIterator[Finding]:
-    """Whether the target answers a request of the load."""
+    """Check whether the target answers a request of the load."""
     shown = url_without_password(profile.plan.url)
-    own = (*limits.fitted(profile.plan)[1], *limits.warnings(profile.plan))
+    reported = (*limits.fitted(profile.plan)[1], *limits.warnings(profile.plan))
     try:
         found = await preflight(profile.plan)
     except CockpitError as error:
-        yield failed(TARGET, error, "is the server up, is the URL right, does a firewall block it?")
+        yield failed(TARGET, error, "is the server up, is the URL correct, does a firewall block the port?")
         return
-    answer = "takes connections" if found.status is None else f"answers {found.status}"
+    answer = "accepts connections" if found.status is None else f"answers {found.status}"
     yield good(TARGET, f"{shown} {answer} at {', '.join(found.addresses)}")
     for line in found.warnings:
-        if line not in own:
-            yield note(TARGET, line, "fix the URL, or set the good status in [target] expect")
+        if line not in reported:
+            yield note(TARGET, line, "fix the URL, or set the expected status in [target] expect")

@@ -1,4 +1,4 @@
-"""Examines one host: can it be reached, read, and changed as the profile requires?"""
+"""Check one host: can it be reached, read, and changed as the profile requires?"""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from cockpit.tuning.remote import Remote, privileged
 from cockpit.tuning.scripts import DETACH, HEAD
 from cockpit.tuning.tuner import Tuner
 
-# Seconds for the probe's readings, for a command that tests a configuration, and between two readings.
-_PATIENCE, _TEST, _APART = 20.0, 60.0, 0.3
-# A host's clock that is off by more than this (s) is reported: its logs do not fit the timeline.
-_CLOCK_OFF = 2.0
-# Default number of channels per connection (MaxSessions of sshd).
+# Timeouts (s) of the probe's readings and of a configuration test; interval (s) of the two readings.
+_READ_TIMEOUT, _TEST_TIMEOUT, _READ_INTERVAL = 20.0, 60.0, 0.3
+# Clock offsets of a host above this (s) are reported: the times in its logs do not match the timeline.
+_MAX_CLOCK_OFFSET = 2.0
+# Channels per SSH connection (default of sshd's MaxSessions).
 _CHANNELS = 10
 _TOOLS = ("timeout", "sha256sum", "mktemp", "readlink", "stat", "head", "tail", "cut")
-# For each KIND:NAME, a line `yes` or `no`. A `command` of the profile must be in the login's own PATH, a `tool` in
-# cockpit's. A file's directory must be writable too: files are replaced by a rename.
+# Prints `yes` or `no` for each KIND:NAME. A `command` of the profile must be in the PATH of the login, a `tool` in
+# cockpit's. For `write`, the directory of the file must be writable, too: files are replaced by a rename.
 _EXIST = (
     HEAD
     + """
@@ -54,9 +54,9 @@ for each; do
 done
 """
 )
-# Words that the guard prints: its kind, whether logind kills it, how backups reach the disk.
+# Words that the guard prints: its kind, whether logind kills it, how backups are flushed to the disk.
 _FACTS = 3
-# Words of the shell itself, which are no commands.
+# Shell keywords and builtins, which are not looked up in the PATH.
 _SHELL = frozenset({"if", "while", "for", "case", "until", "{", "(", "!", "test", "[", ":", "."})
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -66,12 +66,12 @@ async def examine_host(profile: Profile, config: HostConfig, ssh_config: Path | 
     try:
         shell = await open_shell(config, ssh_config)
     except CockpitError as error:
-        return [failed(name, error, _way_in(error, config))]
+        return [failed(name, error, _login_fix(error, config))]
     try:
         notes = await asyncio.to_thread(_ssh_notes, config, ssh_config)
         return [*notes, *[finding async for finding in _examine(profile, config, shell, ssh_config)]]
     except HostError as error:
-        return [failed(name, error, "the connection did not hold; try again")]
+        return [failed(name, error, "the connection was lost; try again")]
     finally:
         await shell.close()
 
@@ -83,16 +83,16 @@ def _ssh_notes(config: HostConfig, ssh_config: Path | None) -> list[Finding]:
     return [note(config.name, f"ssh_config: {option}", todo) for option, todo in settings.not_followed]
 
 
-def _way_in(error: CockpitError, config: HostConfig) -> str:
+def _login_fix(error: CockpitError, config: HostConfig) -> str:
     if isinstance(error, HostKeyChanged):
-        return "find out why its key changed before anything else"
+        return "find out first why its key changed"
     if isinstance(error, HostKeyUnknown):
         return "log in once by ssh and compare its key"
     if isinstance(error, AuthRefused):
-        return f"make `ssh {config.ssh}` work without a question: a key in its authorized_keys, or an agent"
+        return f"make `ssh {config.ssh}` work without a prompt: a key in its authorized_keys, or an agent"
     if config.via:
         return f"does `{command_of(config.via)} sh` work on {'this machine' if config.ssh is None else config.ssh}?"
-    return f"does `ssh {config.ssh}` work? options for it belong in ssh_config"
+    return f"does `ssh {config.ssh}` work? set its options in ssh_config"
 
 
 async def _examine(
@@ -103,7 +103,7 @@ async def _examine(
         yield finding
     for page in config.status:
         yield await _status(config.name, shell, page)
-    async for finding in _panes(config, shell):
+    async for finding in _tails(config, shell):
         yield finding
     knobs = [knob for knob in profile.knobs if knob.host == config.name]
     actions = [action.command for action in profile.actions if action.host == config.name]
@@ -128,9 +128,9 @@ async def _readable(config: HostConfig, shell: Shell, port: int | None) -> Async
         yield failed(name, error)
         return
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_READ_TIMEOUT):
             await probe.read()
-            await asyncio.sleep(_APART)
+            await asyncio.sleep(_READ_INTERVAL)
             reading = await probe.read()
     except TimeoutError:
         yield wrong(name, "the probe started but does not answer", exit_code=3)
@@ -140,7 +140,7 @@ async def _readable(config: HostConfig, shell: Shell, port: int | None) -> Async
     facts = probe.facts
     who = (await shell.run("id -un")).stdout.decode("utf-8", "replace").strip()
     kernel = f"{neutral(facts.kernel)}, {counted(facts.cpus, 'CPU')}"
-    yield good(name, f"{neutral(config.place)} as {neutral(who)}: {kernel}; /proc reads, nothing needs installing")
+    yield good(name, f"{neutral(config.place)} as {neutral(who)}: {kernel}; /proc is readable, nothing to install")
     yield _clock(name, facts.clock_offset)
     for finding in _processes(config, reading):
         yield finding
@@ -149,12 +149,12 @@ async def _readable(config: HostConfig, shell: Shell, port: int | None) -> Async
 def _clock(name: str, offset: float | None) -> Finding:
     if offset is None:
         return note(name, "its clock cannot be read", "times in its logs are shown unchanged")
-    if abs(offset) > _CLOCK_OFF:
+    if abs(offset) > _MAX_CLOCK_OFFSET:
         which = "ahead" if offset > 0 else "behind"
         return note(
             name,
-            f"its clock is {abs(offset):.1f} s {which}; metrics are placed correctly nevertheless",
-            "times in its log lines are off by that much; NTP fixes it",
+            f"its clock is {abs(offset):.1f} s {which}; the times of metrics are corrected",
+            "times in its log lines are not corrected; synchronise the clock by NTP",
         )
     return good(name, f"clock within {max(abs(offset), 0.001):.3f} s of this machine's")
 
@@ -163,8 +163,8 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
     if reading.hidden:
         yield note(
             config.name,
-            "/proc hides the processes of others from this user (hidepid)",
-            "log in as root, or add the user to the group of hidepid's gid=",
+            "/proc hides processes of other users from this user (hidepid)",
+            "log in as root, or add the user to the group in the gid= mount option of /proc",
         )
     if not config.processes:
         return
@@ -172,17 +172,17 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
     if not count and not reading.hidden:
         yield note(
             config.name,
-            f"no process is called {config.watched!r}",
-            "is the server up? the name is that of /proc/PID/comm (ps -o comm), patterns such as php-fpm* are allowed",
+            f"no process is named {config.watched!r}",
+            "is the server up? the name must match /proc/PID/comm (ps -o comm); patterns such as php-fpm* are allowed",
         )
     elif count:
-        others = f", without {reading.left_out} of other servers of that name" if reading.left_out else ""
+        others = f", excluding {reading.left_out} of other servers of that name" if reading.left_out else ""
         yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.watched!r}{others}")
     if reading.left_out is None:
         yield note(
             config.name,
-            "which of several servers of one name is the target's is unknown",
-            "process metrics include all of them; log in as root, or list the addresses behind its proxy in behind",
+            "several servers have this name, and the target's server is unknown",
+            "process metrics include all of them; log in as root, or list the addresses behind the proxy in `behind`",
         )
 
 
@@ -193,33 +193,33 @@ async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
         return note(
             name,
             f"status page {page.url}: {error.problem}",
-            "its metrics will be missing",
+            "metrics of this page will be missing",
         )
     return good(name, f"status page {page.url}: {len(found.values)} metrics")
 
 
-async def _panes(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
-    """Whether the commands and files of the tails exist."""
-    asked = [f"tool:{word}" for tail in config.tail for word in _first_words([tail])]
-    asked += [f"read:{path}" for tail in config.tail for path in _paths(tail)]
-    for each in await _missing(shell, asked):
-        kind, _, name = each.partition(":")
+async def _tails(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
+    """Check whether the commands and files of the tails exist."""
+    required = [f"tool:{word}" for tail in config.tail for word in _first_words([tail])]
+    required += [f"read:{path}" for tail in config.tail for path in _paths(tail)]
+    for missing in await _missing(shell, required):
+        kind, _, name = missing.partition(":")
         if kind == "tool":
-            yield note(config.name, f"tail: there is no command {name!r}", "install it there, or remove the tail")
+            yield note(config.name, f"tail: command {name!r} not found", "install it there, or remove the tail")
         else:
-            yield note(config.name, f"tail: {name} cannot be read", "is the path right, may this user read it?")
+            yield note(config.name, f"tail: {name} cannot be read", "is the path correct, can this user read it?")
     if len(config.tail) + 2 > _CHANNELS:
         yield note(
             config.name,
             f"{len(config.tail)} tails, the probe and a change need more than {_CHANNELS} channels",
-            "fewer tails, or raise MaxSessions in its sshd_config",
+            "remove tails, or increase MaxSessions in its sshd_config",
         )
 
 
 async def _changeable(
     config: HostConfig, remote: Remote, knobs: list[Knob], actions: list[str]
 ) -> AsyncIterator[Finding]:
-    """Whether each knob can be read, written, tested and reloaded."""
+    """Check whether each knob can be read, written, tested and reloaded."""
     name = config.name
     if config.sudo:
         try:
@@ -231,7 +231,7 @@ async def _changeable(
         yield finding
     for tool in await _missing(remote, [f"tool:{tool}" for tool in _TOOLS]):
         yield wrong(
-            name, f"{tool.partition(':')[2]} is missing there", "a change needs it: install coreutils or busybox"
+            name, f"command {tool.partition(':')[2]} not found", "changes need it: install coreutils or busybox"
         )
     real: dict[str, str] = {}
     for knob in knobs:
@@ -240,16 +240,16 @@ async def _changeable(
         file = path.partition(":")[2]
         yield wrong(
             name,
-            f"{file} or its folder cannot be written",
-            "log in as root, or set sudo = true in [[host]] (and NOPASSWD there)",
+            f"{file} or its folder is not writable",
+            "log in as root, or set sudo = true in [[host]] (with NOPASSWD in the sudoers file)",
         )
     commands = [*(knob.test for knob in knobs), *(knob.reload for knob in knobs), *actions]
     absent = await _missing(remote, [f"command:{word}" for word in _first_words(commands)])
-    for each in absent:
+    for missing in absent:
         yield wrong(
             name,
-            f"there is no command {each.partition(':')[2]!r} in the login's PATH",
-            "a test, reload or action begins with it; install it, or write its absolute path",
+            f"command {missing.partition(':')[2]!r} not found in the login's PATH",
+            "a test, reload or action starts with it; install it, or use its absolute path",
         )
     for test in dict.fromkeys(knob.test for knob in knobs if knob.test):
         if f"command:{next(_first_words([test]), '')}" not in absent:
@@ -257,7 +257,7 @@ async def _changeable(
 
 
 async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
-    """The knob's value; adds its file's real path to `real`."""
+    """Check the knob's value; add the real path of its file to `real`."""
     try:
         if knob.in_file:
             file = await files.read_of(remote, knob.host, knob)
@@ -266,31 +266,31 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
         if knob.live:
             value = await Tuner().read(remote, knob)
     except CockpitError as error:
-        return wrong(knob.host, f"{knob.name}: {error.problem}", "fix file, section or command of this knob")
-    shown = "not set there" if value is None else "(secret)" if knob.secret else f"= {neutral(value, 60)}"
+        return wrong(knob.host, f"{knob.name}: {error.problem}", "fix the file, section or command of this knob")
+    shown = "is not set" if value is None else "(secret)" if knob.secret else f"= {neutral(value, 60)}"
     if knob.written_only:
-        shown += f"; a change is only written: {knob.activation}"
+        shown += f"; changes are written, but not activated: {knob.activation}"
     return good(knob.host, f"{knob.name} {shown}  ({neutral(knob.place, 80)})")
 
 
 async def _tested(name: str, remote: Remote, test: str) -> Finding:
-    done = await files.run(remote, f'{HEAD}\nas_login sh -c "$1" </dev/null', test, seconds=_TEST)
+    done = await files.run(remote, f'{HEAD}\nas_login sh -c "$1" </dev/null', test, seconds=_TEST_TIMEOUT)
     if done.exit_status == 0:
         return good(name, f"`{neutral(test, 200)}` passes")
     why = useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}"
-    return wrong(name, f"`{neutral(test, 200)}` fails: {why}", "every change would be refused: fix the configuration")
+    return wrong(name, f"`{neutral(test, 200)}` fails: {why}", "all changes are refused: fix the configuration")
 
 
-async def _missing(remote: Remote, asked: Iterable[str]) -> list[str]:
-    wanted = list(dict.fromkeys(asked))
-    if not wanted:
+async def _missing(remote: Remote, required: Iterable[str]) -> list[str]:
+    names = list(dict.fromkeys(required))
+    if not names:
         return []
-    found = (await files.run(remote, _EXIST, *wanted)).stdout.decode("ascii", "replace").split()
-    return [each for each, exists in zip(wanted, found, strict=False) if exists != "yes"]
+    found = (await files.run(remote, _EXIST, *names)).stdout.decode("ascii", "replace").split()
+    return [name for name, exists in zip(names, found, strict=False) if exists != "yes"]
 
 
 def _first_words(commands: Iterable[str]) -> Iterator[str]:
-    """The first program of each command, if it is a plain word."""
+    """Yield the first program of each command, if it is a plain word."""
     for command in commands:
         try:
             words = shlex.split(command.replace("\n", " "), posix=True)
@@ -302,7 +302,7 @@ def _first_words(commands: Iterable[str]) -> Iterator[str]:
 
 
 def _paths(command: str) -> Iterable[str]:
-    """Absolute paths among a command's arguments."""
+    """Yield the absolute paths among the arguments of a command."""
     try:
         words = shlex.split(command)[1:]
     except ValueError:
@@ -313,37 +313,37 @@ def _paths(command: str) -> Iterable[str]:
 
 
 async def examine_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
-    """Whether the guard survives a logout, backups reach the disk, and no change is unfinished."""
+    """Check whether the guard survives a logout, backups reach the disk, and no change is unfinished."""
     done = await files.run(remote, f"{HEAD}{DETACH}outlives")
     facts = done.stdout.decode("ascii", "replace").split()
     if len(facts) != _FACTS:
-        yield note(name, f"the guard of a change cannot be examined: {files.why(done)}")
+        yield note(name, f"the guard of changes cannot be checked: {files.why(done)}")
         return
     guard, kills, flushes = facts
     yield _guard(name, guard, kills)
-    how = "" if flushes == "files" else ", by a sync of all disks (an old sync(1))"
-    yield good(name, f"backups are written to the disk before a file is replaced{how}")
+    how = "" if flushes == "files" else ", by a sync of all disks (this sync(1) cannot sync single files)"
+    yield good(name, f"backups are flushed to the disk before a file is replaced{how}")
     try:
         past = await Tuner().history(remote, name)
     except ChangeRefused as error:
-        yield wrong(name, str(error), "a change needs a place for its backups")
+        yield wrong(name, str(error), "changes need a directory for their backups")
         return
-    unfinished = [one for one in past if one.state == PastState.HALF_DONE]
-    for one in unfinished:
-        knobs = ", ".join(setting.knob for setting in one.about.settings)
-        todo = f"cockpit tune PROFILE undo {one.name} rolls it back"
-        yield wrong(name, f"change {one.name} of {one.about.who} ({knobs}) was left half done", todo)
+    unfinished = [change for change in past if change.state == PastState.HALF_DONE]
+    for change in unfinished:
+        knobs = ", ".join(setting.knob for setting in change.about.settings)
+        todo = f"cockpit tune PROFILE undo {change.name} rolls it back"
+        yield wrong(name, f"change {change.name} of {change.about.who} ({knobs}) was left half done", todo)
     if not unfinished:
-        yield good(name, "no change was left half done")
+        yield good(name, "no unfinished changes")
 
 
 def _guard(name: str, guard: str, kills: str) -> Finding:
     if guard == "unit":
-        return good(name, "the guard of a change survives a logout: it runs in a systemd unit of its own")
+        return good(name, "the guard of a change survives a logout: it runs in a separate systemd unit")
     if kills == "yes":
         return wrong(
             name,
-            "the guard of a change ends with the login (KillUserProcesses=yes), and nothing rolls the change back",
+            "the guard of a change is killed at logout (KillUserProcesses=yes): no automatic rollback",
             "loginctl enable-linger for this user, log in as root, or set sudo = true in [[host]]",
         )
-    return good(name, "the guard of a change survives a logout: it runs in a session of its own")
+    return good(name, "the guard of a change survives a logout: it runs in a separate session")

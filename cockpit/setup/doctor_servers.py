@@ -1,4 +1,4 @@
-"""Examines whether the target's server reads the files of a host's knobs."""
+"""Check whether the target's server reads the files of a host's knobs."""
 
 from __future__ import annotations
 
@@ -16,82 +16,83 @@ from cockpit.tuning.server_check import ReadBy, read_by
 
 
 async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Sequence[Knob]) -> list[Finding]:
-    """A finding per file. `port` is the target's if it is on this host. Raises HostError."""
+    """Return a finding per file. `port` is the target's port if the target is on this host. Raises HostError."""
     try:
         found = await read_by(remote, name, port, knobs)
     except ChangeRefused as error:
-        return [wrong(name, error.problem, "a change would be refused: fix the file of this knob")]
-    # On the target's own host the probe leaves them out.
-    counted = found if port is None else []
-    namesakes = {other.process.pid: neutral(other.words, 300) for one in counted for other in one.namesakes}
-    mixed = f"processes of the same name belong to other servers: {'; '.join(namesakes.values())}"
-    todo = "process metrics include them"
+        return [wrong(name, error.problem, "changes are refused: fix the file of this knob")]
+    # On the target's host, the probe excludes processes of other servers.
+    included = found if port is None else []
+    namesakes = {other.process.pid: neutral(other.words, 300) for read in included for other in read.namesakes}
+    text = f"processes of other servers have the same name: {'; '.join(namesakes.values())}"
+    todo = "process metrics include these servers"
     return [
-        *[finding for one in found for finding in await _of_file(remote, name, one, port)],
-        *[each for one in found if one.unit and (each := await _writable(remote, name, one))],
-        *([note(name, mixed, todo)] if namesakes else []),
+        *[finding for read in found for finding in await _of_file(remote, name, read, port)],
+        *[finding for read in found if read.unit and (finding := await _writable(remote, name, read))],
+        *([note(name, text, todo)] if namesakes else []),
     ]
 
 
-async def _writable(remote: Remote, name: str, one: ReadBy) -> Finding | None:
-    """An EnvironmentFile that another user than root, the login and the unit's own can replace."""
-    done = await files.run(remote, OWNER, one.unit, one.file)
+async def _writable(remote: Remote, name: str, read: ReadBy) -> Finding | None:
+    """Report an EnvironmentFile that users other than root, the login and the user of the unit can replace."""
+    done = await files.run(remote, OWNER, read.unit, read.file)
     match done.stdout.decode("utf-8", "replace").split():
         case [user, owner, mode]:
-            file, unit = neutral(one.file, 200), neutral(one.unit, 200)
+            file, unit = neutral(read.file, 200), neutral(read.unit, 200)
             facts = f"owner {neutral(owner, 80)}, mode {neutral(mode, 8)}"
-            text = f"{file} ({facts}) or its folder can be written by others than root and the user of {unit}, {user}"
-            todo = "a restart gives its variables to the unit: chown root and chmod go-w the file and its folders"
+            text = f"{file} ({facts}) or its folder is writable by users other than root and {user}, the user of {unit}"
+            todo = "a restart passes its variables to the unit: chown root and chmod go-w the file and its folders"
             return wrong(name, neutral(text, 600), todo)
     return None
 
 
-async def _of_file(remote: Remote, name: str, one: ReadBy, port: int | None) -> list[Finding]:
-    """Whether a server reads a file, and whether it has the values of it."""
-    if one.wrong:
-        return [_finding(name, one, port, FileState())]
+async def _of_file(remote: Remote, name: str, read: ReadBy, port: int | None) -> list[Finding]:
+    """Check whether a server reads a file, and whether the values in the file are active."""
+    if read.wrong:
+        return [_finding(name, read, port, FileState())]
     try:
-        state = await state_of(remote, one, port)
-    except ChangeRefused:  # the finding about its knob has the reason
+        state = await state_of(remote, read, port)
+    except ChangeRefused:  # the finding about the knob contains the reason
         state = FileState()
-    return [_finding(name, one, port, state), *_differences(name, one, state)]
+    return [_finding(name, read, port, state), *_differences(name, read, state)]
 
 
-def _differences(name: str, one: ReadBy, state: FileState) -> list[Finding]:
-    file, reload = neutral(one.file, 200), next((knob.reload for knob in one.knobs if knob.reload), "")
+def _differences(name: str, read: ReadBy, state: FileState) -> list[Finding]:
+    file, reload = neutral(read.file, 200), next((knob.reload for knob in read.knobs if knob.reload), "")
     step = f"reload: {neutral(reload, 200)}" if reload else "reload the server"
     findings = []
-    for shown in (each for each in state.shown if not each.agrees):
-        text = f"{neutral(shown.words, 400)}, which is not the value in {file}"
+    for shown in (shown for shown in state.shown if not shown.agrees):
+        text = f"{neutral(shown.words, 400)}, which differs from the value in {file}"
         findings.append(note(name, text, "restart the server" if shown.knob.needs_restart else step))
     if state.awaiting:
         names = ", ".join(knob.name for knob in state.awaiting)
-        text = f"{file} was edited after the start of the server, which reads {names} only then"
+        text = f"{file} was edited after the start of the server, which reads {names} only at startup"
         findings.append(note(name, text, "restart the server"))
     if state.is_newer:
-        text = f"{file} was edited after the last reload: the value in the file may not be the active one"
+        text = f"{file} was edited after the last reload: the value in the file may not be active"
         findings.append(note(name, text, step))
     return findings
 
 
-def _signs(state: FileState) -> str:
-    """The signs that the server has the values of a file, and those that it does not show."""
-    signs = []
-    if equal := [each.knob.name for each in state.shown if each.agrees]:
-        signs.append(f"the server shows its {', '.join(equal)}")
+def _confirmation(state: FileState) -> str:
+    """Return how the active values were confirmed, and which settings the server does not show."""
+    parts = []
+    if equal := [shown.knob.name for shown in state.shown if shown.agrees]:
+        parts.append(f"the server shows the same {', '.join(equal)}")
     if state.is_read:
-        signs.append("the server read it after the last edit")
+        parts.append("the server read it after the last edit")
     if state.unseen:
-        signs.append(f"the server does not show {', '.join(knob.name for knob in state.unseen)}")
-    return "".join(f"; {sign}" for sign in signs)
+        parts.append(f"the server does not show {', '.join(knob.name for knob in state.unseen)}")
+    return "".join(f"; {part}" for part in parts)
 
 
-def _finding(name: str, one: ReadBy, port: int | None, state: FileState) -> Finding:
-    file, knobs = neutral(one.file, 200), ", ".join(knob.name for knob in one.knobs)
-    if one.wrong:
-        todo = "a change would be refused: correct the knobs, or write the profile again: cockpit new URL HOST"
-        return wrong(name, f"{knobs}: {one.wrong}", todo)
-    if one.doubt or one.instance is None:
-        return note(name, f"{file} may not be read by the target's server: {one.doubt}", "compare it by hand")
-    answers = f", which answers on port {port}" if port in one.instance.ports else ""
-    return good(name, f"{file} is read by {neutral(one.instance.words, 300)}{answers}{_signs(state)}")
+def _finding(name: str, read: ReadBy, port: int | None, state: FileState) -> Finding:
+    file, knobs = neutral(read.file, 200), ", ".join(knob.name for knob in read.knobs)
+    if read.wrong:
+        todo = "changes are refused: fix the knobs, or write a new profile: cockpit new URL HOST"
+        return wrong(name, f"{knobs}: {read.wrong}", todo)
+    if read.doubt or read.instance is None:
+        todo = "check the server's configuration by hand"
+        return note(name, f"the target's server may not read {file}: {read.doubt}", todo)
+    answers = f", which answers on port {port}" if port in read.instance.ports else ""
+    return good(name, f"{file} is read by {neutral(read.instance.words, 300)}{answers}{_confirmation(state)}")

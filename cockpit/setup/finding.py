@@ -1,4 +1,4 @@
-"""Findings of an examination, one line each: good, a note, or an error to fix."""
+"""Findings of the doctor, one line each: good, a note, or an error to fix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Level = Literal["ok", "note", "wrong"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """`about` is the profile, this machine, the target or a host; `todo` is the fix, "" if all is good.
+    """A finding. `about` is its subject: the profile, this machine, the target or a host. `todo` is the fix, "" if none
+    is needed.
 
     `exit_code` is 2 for an error in the profile or on a host, 3 for an unreachable target or host, else 0.
     """
@@ -38,15 +39,16 @@ def wrong(about: str, text: str, todo: str = "", exit_code: int = EXIT_USAGE) ->
 
 
 def failed(about: str, error: CockpitError, todo: str = "") -> Finding:
-    """An error as a finding, without its subject if that is `about`."""
+    """Return an error as a finding, without the error's subject if it equals `about`."""
     code = error.exit_code if error.exit_code in (2, 3) else EXIT_USAGE
     return wrong(about, error.problem if error.subject == about else str(error), todo, code)
 
 
 def summed(findings: Sequence[Finding]) -> str:
+    """Return the summary line: the number of errors and notes."""
     levels = [finding.level for finding in findings]
-    bad, notes = levels.count("wrong"), levels.count("note")
-    if not bad and not notes:
-        return "all well"
-    parts = [f"{bad} to fix"] if bad else ["nothing to fix"]
+    errors, notes = levels.count("wrong"), levels.count("note")
+    if not errors and not notes:
+        return "no problems found"
+    parts = [f"{errors} to fix"] if errors else ["nothing to fix"]
     return ", ".join([*parts, *([f"{notes} note{'s' * (notes > 1)}"] if notes else [])])

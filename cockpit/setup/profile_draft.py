@@ -1,4 +1,4 @@
-"""From a URL and the names of hosts to a new profile: each host is looked at, and what was found makes the draft."""
+"""Draft a new profile from a URL and host names, by discovering the servers and settings of each host."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from cockpit.profiles.writing import Draft
 from cockpit.servers.kind import RunningServer
 from cockpit.tuning.server_discovery import DiscoveredHost, Offered, discover
 
-# The destination of a host without ssh.
+# The destination of this machine, which needs no ssh.
 HERE = "this machine"
-# Programs that pass the requests to a published port on to a container.
-_TO_CONTAINERS = frozenset({"conmon", "docker-proxy", "rootlessport"})
-_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+# Programs that forward requests from a published port to a container.
+_PORT_FORWARDERS = frozenset({"conmon", "docker-proxy", "rootlessport"})
+# Characters that are replaced in a host name.
+_INVALID = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class Surveyed(NamedTuple):
-    """A host and its discovery; `problem` says why it failed."""
+    """A host and the result of its discovery; None: failed, because of `problem`."""
 
     config: HostConfig
     found: DiscoveredHost | None
@@ -38,7 +39,7 @@ class Surveyed(NamedTuple):
 
     @property
     def server(self) -> RunningServer | None:
-        """The server to watch: the one that answers, else the possible one with most processes."""
+        """The server to watch: the target's server, else the candidate with the most processes."""
         if self.found is None:
             return None
         most = max(self.found.able, key=lambda server: server.processes, default=None)
@@ -49,7 +50,7 @@ class Surveyed(NamedTuple):
         if self.found is None:
             return self.problem
         strangers = ", ".join(self.found.strangers)
-        words = [f"the target's port is served by {strangers}, {_who(self.found.strangers)}"] if strangers else []
+        words = [f"the target's port is served by {strangers}, {_stranger(self.found.strangers)}"] if strangers else []
         if not self.found.servers:
             words.append("no known server runs there; the host can still be watched")
         elif self.found.serving is None and not self.found.able and not strangers:
@@ -61,29 +62,30 @@ class Surveyed(NamedTuple):
         return f"as {self.found.user}: {'; '.join(words)}"
 
     def watched(self, server: RunningServer) -> HostConfig:
-        """The host with the processes, logs and status pages of a server and of those behind it."""
+        """Return the host with the processes, logs and status pages of a server and of the servers behind it."""
         chain = self.found.chain if self.found and server is self.found.serving else ()
         servers = [server, *(hop.server for hop in chain if hop.server)]
         names = [_literal(hop.name) for hop in chain if not hop.server and hop.name]
-        pages = [StatusPage(kind=page.kind, url=page.url) for each in servers for page in each.status]
+        pages = [StatusPage(kind=page.kind, url=page.url) for server in servers for page in server.status]
         return replace(
             self.config,
-            processes=tuple(dict.fromkeys([*(each.pattern for each in servers), *names])),
+            processes=tuple(dict.fromkeys([*(server.pattern for server in servers), *names])),
             behind=tuple(dict.fromkeys(hop.upstream.words for hop in chain if hop.is_here)),
-            tail=tuple(dict.fromkeys(tail for each in servers for tail in each.tail)),
+            tail=tuple(dict.fromkeys(tail for server in servers for tail in server.tail)),
             status=tuple(dict.fromkeys(pages)),
         )
 
     def server_of(self, knobs: Iterable[Knob]) -> RunningServer | None:
-        wanted = set(knobs)
+        """Return the server of the first offered knob among `knobs`; None: no server."""
+        chosen = set(knobs)
         offered = self.found.offered if self.found else ()
-        return next((one.server for one in offered if one.server and one.knob in wanted), None)
+        return next((offer.server for offer in offered if offer.server and offer.knob in chosen), None)
 
 
-def _who(strangers: Iterable[str]) -> str:
-    if _TO_CONTAINERS.isdisjoint(strangers):
-        return "which is no known server"
-    return "which passes requests to a container: watch that as well, as docker:NAME or podman:NAME"
+def _stranger(strangers: Iterable[str]) -> str:
+    if _PORT_FORWARDERS.isdisjoint(strangers):
+        return "which is not a known server"
+    return "which forwards requests to a container: also watch the container, as docker:NAME or podman:NAME"
 
 
 def _described(server: RunningServer) -> str:
@@ -94,38 +96,39 @@ def _described(server: RunningServer) -> str:
         return words
     known = startup.listed or "configuration unknown"
     if startup.overridden:
-        known += "".join(f"; {name} by {place}" for name, place in startup.overridden)
+        known += "".join(f"; {name} set by {place}" for name, place in startup.overridden)
     if startup.doubt:
-        return f"{words}, {known} is only assumed: {startup.doubt}"
+        return f"{words}, {known} (assumed: {startup.doubt})"
     if startup.fixed:
         return f"{words}, {known}; {startup.fixed}"
-    return f"{words}, {known}" if startup.reload else f"{words}, {known}; no command is known that reloads it"
+    return f"{words}, {known}" if startup.reload else f"{words}, {known}; its reload command is unknown"
 
 
 def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
-    """A host per destination (`root@vm1`, an alias, `docker:web1`, `root@vm1/docker:web1`, HERE), each with a unique
-    valid name."""
-    made: dict[str, HostConfig] = {}
+    """Return a host per destination (`root@vm1`, an alias, `docker:web1`, `root@vm1/docker:web1`, HERE), each with a
+    unique valid name."""
+    hosts: dict[str, HostConfig] = {}
     for text in texts:
         destination = text.strip()
         if not destination:
             continue
         name = host_name(destination)
         number = 2
-        while name in made:
+        while name in hosts:
             name, number = f"{host_name(destination)}-{number}", number + 1
         ssh, via = split_chain(destination)
-        made[name] = HostConfig(name=name, ssh=None if ssh == HERE else ssh, via=via)
-    return list(made.values())
+        hosts[name] = HostConfig(name=name, ssh=None if ssh == HERE else ssh, via=via)
+    return list(hosts.values())
 
 
 def host_name(destination: str) -> str:
-    """A short name: web1 for `root@web1.example.com:2222` and `root@vm1/docker:web1`, the digits of an address."""
+    """Return a short name: web1 for `root@web1.example.com:2222` and `root@vm1/docker:web1`. Of an IP address, `.` and
+    `:` become `-`."""
     if destination == HERE:
         return "here"
     host = name_of(split_chain(destination)[1]) or bare_host(destination)
     short = host if re.fullmatch(r"[0-9a-fA-F:.]+", host) else host.partition(".")[0]
-    return _ODD.sub("-", short).strip("-_") or "host"
+    return _INVALID.sub("-", short).strip("-_") or "host"
 
 
 async def survey(
@@ -135,7 +138,7 @@ async def survey(
     asker: Asker | None = None,
     keyring: Keyring | None = None,
 ) -> Surveyed:
-    """Discover a host with commands that only read; an error becomes its problem."""
+    """Discover a host by read-only commands; an error becomes the `problem` of the result."""
     try:
         shell = await open_shell(config, ssh_config, asker, keyring)
     except CockpitError as error:
@@ -158,22 +161,22 @@ def draft_of(
     duration: str = "30s",
     keepalive: bool = True,
 ) -> Draft:
-    """The profile with the chosen knobs, by (host, name); None: the usual ones."""
-    wanted = None if chosen is None else set(chosen)
+    """Return the draft of a profile with the chosen knobs, by (host, name); None: the usual ones."""
+    selection = None if chosen is None else set(chosen)
     hosts: list[HostConfig] = []
     notes: dict[str, tuple[str, ...]] = {}
     knobs: list[Knob] = []
-    for one in surveyed:
-        picked = [each.knob for each in one.found.offered if _picked(each, wanted)] if one.found else []
-        server = one.server or one.server_of(picked)
-        config = one.config
+    for host in surveyed:
+        selected = [offer.knob for offer in host.found.offered if _is_selected(offer, selection)] if host.found else []
+        server = host.server or host.server_of(selected)
+        config = host.config
         if server is not None:
-            config = one.watched(server)
-        elif one.found is not None and one.found.strangers:
-            config = replace(config, processes=(_literal(one.found.strangers[0]),))
+            config = host.watched(server)
+        elif host.found is not None and host.found.strangers:
+            config = replace(config, processes=(_literal(host.found.strangers[0]),))
         hosts.append(config)
-        notes[config.name] = _notes(one)
-        knobs += picked
+        notes[config.name] = _notes(host)
+        knobs += selected
     return Draft(
         url=url,
         question=question,
@@ -181,38 +184,38 @@ def draft_of(
         duration=duration,
         keepalive=keepalive,
         hosts=tuple(hosts),
-        knobs=tuple(_apart(knobs)),
+        knobs=tuple(_with_unique_names(knobs)),
         notes=notes,
     )
 
 
 def _literal(name: str) -> str:
-    """The shell pattern of exactly this name."""
+    """Escape a name for use as a shell pattern."""
     return re.sub(r"[*?\[\\]", r"\\\g<0>", name)
 
 
-def _picked(offered: Offered, wanted: set[tuple[str, str]] | None) -> bool:
-    return offered.usual if wanted is None else (offered.knob.host, offered.knob.name) in wanted
+def _is_selected(offered: Offered, selection: set[tuple[str, str]] | None) -> bool:
+    return offered.usual if selection is None else (offered.knob.host, offered.knob.name) in selection
 
 
-def _apart(knobs: Sequence[Knob]) -> Iterator[Knob]:
-    """Add the host to the names of knobs with one name on two hosts."""
+def _with_unique_names(knobs: Sequence[Knob]) -> Iterator[Knob]:
+    """Append the host to the names of knobs that have the same name on several hosts."""
     names = [knob.name for knob in knobs]
     for knob in knobs:
         yield replace(knob, name=f"{knob.name}-{knob.host}") if names.count(knob.name) > 1 else knob
 
 
-def _notes(one: Surveyed) -> tuple[str, ...]:
-    if one.found is None:
-        return (f"{one.config.name} could not be inspected: {one.problem}",)
-    notes = [f"found there: {one.words}"]
-    if one.found.user not in ("root", ""):
-        notes.append(f"if {one.found.user} may not write its configuration: log in as root, or sudo = true")
+def _notes(host: Surveyed) -> tuple[str, ...]:
+    if host.found is None:
+        return (f"{host.config.name} could not be inspected: {host.problem}",)
+    notes = [f"discovered {host.words}"]
+    if host.found.user not in ("root", ""):
+        notes.append(f"if {host.found.user} cannot write the configuration: log in as root, or set sudo = true")
     return tuple(notes)
 
 
 def place_for(url: str, surveyed: Sequence[Surveyed]) -> Path:
-    """A free path for a new profile: in the profiles of the working directory, else in the user's own."""
+    """Return an unused path for a new profile: in `profiles` of the working directory, else in the user's profiles."""
     here, shipped = Path("profiles"), catalogue.shipped_folder()
     is_shipped = shipped is not None and here.resolve() == shipped.resolve()
     folder = here if here.is_dir() and not is_shipped else catalogue.own_folder()

@@ -38,7 +38,7 @@ def test_reachable_url_has_no_problems(url: str) -> None:
     assert done.returncode == 0, done.stderr
     assert f"{url}/ answers 200 at 127.0.0.1" in done.stdout
     # A busy machine adds a note.
-    assert done.stdout.splitlines()[-1] in ("all well", "nothing to fix, 1 note")
+    assert done.stdout.splitlines()[-1] in ("no problems found", "nothing to fix, 1 note")
 
 
 def test_busy_machine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_busy_machine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
         for hog in hogs:
             hog.kill()
             hog.wait()
-    assert finding.level == "note" and "busy: the load generator will wait for a CPU" in finding.text
+    assert finding.level == "note" and "busy without load: the load generator will wait for CPU time" in finding.text
     monkeypatch.setattr(doctor, "BUSY", 101.0)
     assert asyncio.run(doctor.other_load()) == []
 
@@ -133,14 +133,14 @@ def test_all_problems_of_host_are_listed_without_changes(url: str, tmp_path: Pat
     assert done.returncode == 2, done.stderr
     for message in (
         "ok     here            this machine as ",
-        "note   here            no process is called 'no-such-server'",
+        "note   here            no process is named 'no-such-server'",
         "note   here            status page http://127.0.0.1:1/server-status?auto: 127.0.0.1:1: unreachable",
         f"note   here            tail: {tmp_path}/none.log cannot be read",
-        "note   here            tail: there is no command 'no-such-tool'",
+        "note   here            tail: command 'no-such-tool' not found",
         "ok     here            Good = On",
         f"WRONG  here            Gone: {tmp_path}/none.conf: No such file or directory",
         "ok     here            Dark (secret)",
-        "WRONG  here            there is no command 'no-such-reload' in the login's PATH",
+        "WRONG  here            command 'no-such-reload' not found in the login's PATH",
         f"WRONG  here            `{tmp_path}/test` fails: Syntax error on line 3",
     ):
         assert message in done.stdout
@@ -174,7 +174,7 @@ def test_unwritable_file_is_a_problem(url: str, tmp_path: Path) -> None:
         folder.chmod(0o555)
     done = subprocess.run(command, capture_output=True, text=True)
     folder.chmod(0o755)
-    assert f"{file} or its folder cannot be written" in done.stdout, done.stderr
+    assert f"{file} or its folder is not writable" in done.stdout, done.stderr
 
 
 def test_json_findings(url: str, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_any_text_is_parsed_or_refused(parse: Callable[[str], PageMetrics], text
     ],
 )
 def test_other_page_is_refused_with_hint(parse: Callable[[str], PageMetrics], text: str) -> None:
-    with pytest.raises(NotThePageError, match=r"the URL should end in|stub_status;"):
+    with pytest.raises(NotThePageError, match=r"the URL must|stub_status;"):
         parse(text)
 
 
@@ -162,16 +162,16 @@ async def test_page_is_requested_through_host(shell: Shell) -> None:
 
 
 REFUSALS = [
-    ("apache", response("", "404 Not Found"), "404: is mod_status on? a2enmod status"),
+    ("apache", response("", "404 Not Found"), "404: is mod_status enabled? a2enmod status"),
     (
         "squid",
         response("", "403 Forbidden"),
-        "403: does squid.conf let this host in? http_access allow localhost manager",
+        "403: does squid.conf allow this host? http_access allow localhost manager",
     ),
     ("tomcat", response("", "401 Unauthorized"), '401: login required; set auth = "user:password"'),
     ("nginx", response("", "302 Found", "Location: /login"), "302: redirected to /login; redirects are not followed"),
     ("nginx", response("", "500 Oops"), "500 instead of the page"),
-    ("nginx", response("It works!"), "no stub_status on it: the location of this URL needs `stub_status;`"),
+    ("nginx", response("It works!"), "not a stub_status page: the location of this URL needs `stub_status;`"),
     ("nginx", b"", "no HTTP response"),
     ("nginx", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP response"),
     ("apache", response("BusyWorkers: 1\n" + "x" * MOST_BYTES), "longer than 1024 KiB; not a status page"),

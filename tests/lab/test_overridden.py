@@ -51,7 +51,7 @@ async def test_settings_that_the_environment_overrides_are_not_changed_in_the_fi
     knobs = {one.knob.name: one.knob for one in found.offered if one.server is found.serving}
     assert "threads" in knobs and not {"workers", "timeout", "keepalive"} & knobs.keys()
     words = Surveyed(HostConfig(name="here"), found).words
-    assert f"workers by {NAME} in its environment; timeout by {NAME} in its environment" in words
+    assert f"workers set by {NAME} in its environment; timeout set by {NAME} in its environment" in words
     workers = replace(knobs["threads"], name="workers", directive="workers")
     findings = await examine_servers(shell, "here", port, [workers, knobs["threads"]])
     assert sorted(finding.level for finding in findings) == ["ok", "wrong"]

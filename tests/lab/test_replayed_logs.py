@@ -186,7 +186,7 @@ async def test_other_server_receives_requests_of_log_in_order_and_at_their_inter
     ("name", "words"),
     [
         ("uvicorn", "cannot be replayed: uvicorn logs no times; replay the log of the proxy in front of it"),
-        ("php-fpm", "cannot be replayed: PHP-FPM logs scripts in place of URLs; replay the log of the web server"),
+        ("php-fpm", "cannot be replayed: PHP-FPM logs scripts instead of URLs; replay the log of the web server"),
     ],
 )
 async def test_log_without_times_or_urls_is_refused(name: str, words: str, own_lab: Lab, tmp_path: Path) -> None:

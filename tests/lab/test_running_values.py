@@ -159,7 +159,7 @@ async def test_doctor_compares_a_file_with_the_running_lighttpd(running: Running
     knobs = await running.knobs(shell)
     limit, requests = knobs["server.max-fds"], knobs["server.max-keep-alive-requests"]
     (fine,) = await running.findings(shell, limit)
-    assert fine.level == "ok" and "the server shows its server.max-fds" in fine.text
+    assert fine.level == "ok" and "the server shows the same server.max-fds" in fine.text
     (fine,) = await running.findings(shell, requests)
     assert fine.level == "ok" and "the server does not show server.max-keep-alive-requests" in fine.text
     running.edit("max-fds = 512", "max-fds = 600")
@@ -191,11 +191,11 @@ async def test_maxconn_of_a_frontend_is_set_in_the_running_haproxy(running: Runn
 async def test_doctor_compares_a_file_with_the_running_haproxy(running: Running, shell: LocalShell) -> None:
     knob = (await running.knobs(shell))["maxconn"]
     (fine,) = await running.findings(shell, knob)
-    assert fine.level == "ok" and "the server shows its maxconn" in fine.text
+    assert fine.level == "ok" and "the server shows the same maxconn" in fine.text
     running.edit("maxconn 50", "maxconn 70")
     _, differs, stale = await running.findings(shell, knob)
     assert differs.text == (
-        f"the running server shows maxconn 50 (its stats socket), which is not the value in {running.file}"
+        f"the running server shows maxconn 50 (its stats socket), which differs from the value in {running.file}"
     )
     assert "was edited after the last reload" in stale.text
 

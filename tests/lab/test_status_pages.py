@@ -91,7 +91,7 @@ async def test_without_mod_status_the_way_out_is_said(lab: Lab, fresh_web1: Host
     fresh_web1.run("a2dismod -q status && apachectl graceful")
     try:
         async with watching(host("web1", APACHE), lab.ssh_config) as session:
-            await session.until(lambda: session.page.detail == "404: is mod_status on? a2enmod status")
+            await session.until(lambda: session.page.detail == "404: is mod_status enabled? a2enmod status")
             await asyncio.to_thread(fresh_web1.run, "a2enmod -q status && apachectl graceful")
             await session.until(lambda: session.page.t is not None and not session.page.detail)
     finally:

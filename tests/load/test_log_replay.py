@@ -127,7 +127,7 @@ FPM = '127.0.0.1 -  23/Nov/2026:01:10:00 +0000 "GET /index.php" 200'
 def test_log_of_uvicorn_or_php_fpm_is_refused_with_what_it_lacks(write: Write) -> None:
     with pytest.raises(UsageError, match=r"log: cannot be replayed: uvicorn logs no times; replay the log of the prox"):
         read(write("INFO:     Started server process [1]", UVICORN))
-    with pytest.raises(UsageError, match=r"cannot be replayed: PHP-FPM logs scripts in place of URLs; replay the log"):
+    with pytest.raises(UsageError, match=r"cannot be replayed: PHP-FPM logs scripts instead of URLs; replay the log"):
         read(write(FPM, FPM))
     assert read(write(FPM, line(1.5), UVICORN)).omitted.total() == 2
     with pytest.raises(UsageError, match="only GET and HEAD are sent"):

@@ -95,8 +95,8 @@ def test_counters_become_rates_and_gauges_stay() -> None:
 
 
 def test_failed_page_keeps_previous_values() -> None:
-    pane = page(read(1, Total_Accesses=100), read(2, detail="404: is mod_status on?"))
-    assert (pane.detail, pane.t, pane.values) == ("404: is mod_status on?", 1, {"Total Accesses": 100})
+    pane = page(read(1, Total_Accesses=100), read(2, detail="404: is mod_status enabled?"))
+    assert (pane.detail, pane.t, pane.values) == ("404: is mod_status enabled?", 1, {"Total Accesses": 100})
     pane = page(read(1, Total_Accesses=100), read(2, detail="gone"), read(3, Total_Accesses=110))
     assert (pane.detail, pane.rates) == ("", {"Total Accesses": 5})
 

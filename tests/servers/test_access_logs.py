@@ -115,9 +115,9 @@ def test_logged_request_is_parsed(line: bytes, found: LoggedRequest | None) -> N
     [
         (b'INFO:     127.0.0.1:52846 - "GET /x?n=1 HTTP/1.1" 200 OK', "uvicorn logs no times"),
         (b'INFO:      - "GET /x HTTP/1.1" 404 Not Found', "uvicorn logs no times"),
-        (b'127.0.0.1 -  23/Nov/2026:01:10:00 +0000 "GET /index.php" 200', "PHP-FPM logs scripts in place of URLs"),
+        (b'127.0.0.1 -  23/Nov/2026:01:10:00 +0000 "GET /index.php" 200', "PHP-FPM logs scripts instead of URLs"),
         (b'- - www 23/Nov/2026:01:10:00 -0130 "POST /a.php?b=1" 500 /srv/a.php 3.1 2048 9.9%',
-         "PHP-FPM logs scripts in place of URLs"),
+         "PHP-FPM logs scripts instead of URLs"),
         (b"INFO:     Started server process [19602]", ""),
         (CLIENT + b" 200 3", ""),
         (HAPROXY + b' b/s1 0/0/0/4/4 200 601 - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1"', ""),

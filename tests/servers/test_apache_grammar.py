@@ -79,23 +79,23 @@ ADDED = [
 ]  # fmt: skip
 
 REFUSED = [
-    ("no such section", b"A b\n", PREFORK, "it has no section <IfModule mpm_prefork_module>"),
+    ("no such section", b"A b\n", PREFORK, "no section <IfModule mpm_prefork_module>"),
     ("another section", b"<IfModule prefork.c>\nMaxSpareServers 1\n</IfModule>\n", PREFORK,
-     "it has no section <IfModule mpm_prefork_module>; MaxSpareServers is in <IfModule prefork.c>, line 2: "
-     'give the knob section = "IfModule prefork.c"'),
-    ("argument is case-sensitive", b"<IfModule MPM_prefork_module>\n</IfModule>\n", PREFORK, "it has no section"),
+     "no section <IfModule mpm_prefork_module>; MaxSpareServers is in <IfModule prefork.c>, line 2: "
+     'set section = "IfModule prefork.c" in the knob'),
+    ("argument is case-sensitive", b"<IfModule MPM_prefork_module>\n</IfModule>\n", PREFORK, "no section"),
     ("no section in the file", b"\nMaxSpareServers 1\n", PREFORK,
-     "is at the top level, line 2: leave the knob's section out"),
+     "is at the top level, line 2: remove section from the knob"),
     ("several sections, knob without section",
      b"<IfModule a>\nMaxSpareServers 1\n</IfModule>\n<IfModule b>\nMaxSpareServers 1\n</IfModule>\n", None,
-     "MaxSpareServers is in several sections (lines 2 and 5); give the knob one of them"),
+     "MaxSpareServers is in several sections (lines 2 and 5); set section in the knob"),
     ("ambiguous virtual host", b"<VirtualHost *:80>\n</VirtualHost>\n<VirtualHost *:80>\n</VirtualHost>\n",
-     "VirtualHost *:80", "it has 2 sections <VirtualHost *:80>; one of them cannot be chosen"),
+     "VirtualHost *:80", "2 sections <VirtualHost *:80>: cannot tell which; edit the file by hand"),
     ("never closed", b"A b\n<IfModule mpm_prefork_module>\nMaxSpareServers 1\n", PREFORK,
      "line 2: <IfModule mpm_prefork_module> is never closed"),
     ("mismatched end tag", b"<A b>\n</C>\n", None, "line 2: </C> closes no open section"),
     ("closed twice", b"<A b>\n</A>\n</A>\n", None, "line 3: </A> closes no open section"),
-    ("NUL", b"MaxSpareServers 1\0\n", None, "it contains a NUL byte and is no configuration text"),
+    ("NUL", b"MaxSpareServers 1\0\n", None, "not a configuration text: it contains a NUL byte"),
 ]  # fmt: skip
 
 
@@ -197,9 +197,9 @@ def test_unrepresentable_value_is_refused(value: str) -> None:
     ("name", "value", "reason"),
     [
         ("Timeout", "5 10", "more than one word"),
-        ("MaxSpareServers", "banana", "no whole number"),
-        ("maxspareservers", "12x", "no whole number"),
-        ("MaxSpareServers", "1.5", "no whole number"),
+        ("MaxSpareServers", "banana", "not a whole number"),
+        ("maxspareservers", "12x", "not a whole number"),
+        ("MaxSpareServers", "1.5", "not a whole number"),
     ],
 )
 def test_value_misread_by_apache_is_refused(name: str, value: str, reason: str) -> None:
@@ -236,9 +236,9 @@ def test_macro_definition_is_not_read() -> None:
     assert APACHE.read(text, "Timeout", "VirtualHost *:80").value == "5"
     assert APACHE.change(text, "Timeout", b"6", "VirtualHost *:80") == text.replace(b"Timeout 5", b"Timeout 6")
     for section in ("VirtualHost *:80", "IfModule mpm_event_module"):
-        with pytest.raises(ConfigError, match="it has no section"):
+        with pytest.raises(ConfigError, match="no section"):
             APACHE.read(MACRO, "Timeout", section)
-    with pytest.raises(ConfigError, match=r"is within <Macro VHost \$name>, line 3: change it there by hand"):
+    with pytest.raises(ConfigError, match=r"is in <Macro VHost \$name>, line 3: change it there by hand"):
         APACHE.read(MACRO, "Timeout", "VirtualHost *:80")
     assert APACHE.read(MACRO, "MaxRequestWorkers").value is None
     assert APACHE.read(b"<Macro M>\nTimeout 4\n</Macro>\n", "Timeout", "Macro M").value == "4"

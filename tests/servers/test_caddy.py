@@ -116,14 +116,14 @@ def test_single_site_without_braces_is_edited() -> None:
     added = CADDY.change(text, "encode", b"gzip", ":80 {")
     assert added == text + b"encode gzip\n" and CADDY.change(added, "encode", None, ":80 {") == text
     assert CADDY.change(text.rstrip(), "encode", b"gzip", ":80 {") == text.rstrip() + b"\nencode gzip"
-    with pytest.raises(ConfigError, match="its last line has a backslash"):
+    with pytest.raises(ConfigError, match="the last line contains a backslash"):
         CADDY.change(text + b"# C:\\x\n", "encode", b"gzip", ":80 {")
 
 
 def test_imported_file_has_no_section() -> None:
     text = b"header -Server\nencode gzip\n"
     assert CADDY.change(text, "encode", b"zstd") == text.replace(b"gzip", b"zstd")
-    with pytest.raises(ConfigError, match="give the knob the section"):
+    with pytest.raises(ConfigError, match="name a section in the knob"):
         CADDY.change(text, "root", b"* /srv")
 
 
@@ -134,28 +134,28 @@ def test_imports_of_site_are_listed() -> None:
 @pytest.mark.parametrize(
     ("text", "section", "reason"),
     [
-        (CONFIG, ":{$PORT:80 81} {", "line 34: it has encode 2 times there"),
-        (CONFIG, None, "encode is not outside of all blocks; encode is elsewhere: give the knob section = ':"),
-        (CONFIG, ":81 {", "it has no section :81 {"),
-        (CONFIG + CONFIG[CONFIG.index(b"example.com") :], SITE, "it has 2 sections example.com"),
+        (CONFIG, ":{$PORT:80 81} {", "line 34: encode is set 2 times in this section"),
+        (CONFIG, None, "encode is not at the top level; encode is in another section: set section = ':"),
+        (CONFIG, ":81 {", "no section :81 {"),
+        (CONFIG + CONFIG[CONFIG.index(b"example.com") :], SITE, "2 sections example.com"),
         (b":80 {\n", ":80 {", "line 1: the block :80 { is never closed"),
-        (b":80 {\n}\n}\n", ":80 {", "line 3: a } is in the way"),
-        (b":80 {\n\troot * /srv }\n", ":80 {", "line 2: a } is in the way"),
-        (b":80 {\n\troot * /srv\n} x\n", ":80 {", "line 3: something follows a brace"),
-        (b":80 {\n\thandle {\n\t}\n\troute { root /srv\n}\n}\n", ":80 {", "line 4: something follows a brace"),
-        (b":80\n{\n}\n", ":80 {", "line 2: a { without a name before it"),
-        (b":80 {\n\trespond \"{\" 200\n}\n", ":80 {", "line 2: something follows a brace"),
-        (b":80 {\n\trespond \"}\" 200\n}\n", ":80 {", "line 2: a } is in the way"),
+        (b":80 {\n}\n}\n", ":80 {", "line 3: unexpected }"),
+        (b":80 {\n\troot * /srv }\n", ":80 {", "line 2: unexpected }"),
+        (b":80 {\n\troot * /srv\n} x\n", ":80 {", "line 3: unexpected text after a brace"),
+        (b":80 {\n\thandle {\n\t}\n\troute { root /srv\n}\n}\n", ":80 {", "line 4: unexpected text after a brace"),
+        (b":80\n{\n}\n", ":80 {", "line 2: unexpected {: no name before it"),
+        (b":80 {\n\trespond \"{\" 200\n}\n", ":80 {", "line 2: unexpected text after a brace"),
+        (b":80 {\n\trespond \"}\" 200\n}\n", ":80 {", "line 2: unexpected }"),
         (b":80 {\n\trespond <<END\n\thi\n}\n", ":80 {", r"line 2: a heredoc \(<<\) is never closed"),
         (b":80 {\n\trespond <<\n\thi\n}\n", ":80 {", r"line 2: a heredoc \(<<\) is never closed"),
-        (b":80 {\n\trespond <<END\n\thi END\n\tEND\n}\n", ":80 {", "line 3: the marker of a heredoc is inside"),
+        (b":80 {\n\trespond <<END\n\thi END\n\tEND\n}\n", ":80 {", "line 3: the closing marker of a heredoc shares"),
         (b":80 {\n\trespond \"hi\n}\n", ":80 {", "line 2: a quote is never closed"),
         (b":80 {\n\trespond `hi\n}\n", ":80 {", "line 2: a quote is never closed"),
         (b":80 {\n\trespond a\\ b\n}\n", ":80 {", "line 2: a backslash before a space"),
         (b":80 {\n\trespond {$TEXT}\"a\"\n}\n", ":80 {", "line 2: a backslash or a {\\$NAME} before a quote"),
-        (b":80 {\n\trespond {$TEXT\n}\n", ":80 {", "line 2: a {\\$ is never closed on its line"),
+        (b":80 {\n\trespond {$TEXT\n}\n", ":80 {", "line 2: a {\\$ is not closed on its line"),
         (b":80 {\n\trespond a\rb\n}\n", ":80 {", "line 2: a carriage return within a line"),
-        (b":80 {\n\trespond \\\n`a\nb`\n}\n", ":80 {", "line 3: a text of several lines on a line that"),
+        (b":80 {\n\trespond \\\n`a\nb`\n}\n", ":80 {", "line 3: a multi-line text on a continuation line"),
         (b"\0", ":80 {", "NUL"),
     ],
 )  # fmt: skip

@@ -122,19 +122,19 @@ def test_admin_endpoint_is_read_from_global_options() -> None:
     in_socket = packaged("unix//run/admin.sock").startup
     assert in_socket and in_socket.reload == f"{reload} --address unix//run/admin.sock"
     off = packaged("off")
-    assert off.startup and off.startup.fixed == "its admin endpoint is off, so that it cannot be reloaded"
+    assert off.startup and off.startup.fixed == "it cannot be reloaded: its admin endpoint is off"
     assert off.candidates == () and off.startup.reload == ""
 
 
 @pytest.mark.parametrize(
     ("command", "file", "fixed"),
     [
-        ("run\t--config\t/srv/c.json", "/srv/c.json", "no Caddyfile"),
-        ("run\t--config\t/srv/Caddyfile\t--adapter\tyaml", "/srv/Caddyfile", "no Caddyfile"),
+        ("run\t--config\t/srv/c.json", "/srv/c.json", "not a Caddyfile"),
+        ("run\t--config\t/srv/Caddyfile\t--adapter\tyaml", "/srv/Caddyfile", "not a Caddyfile"),
         ("run\t-c\t/srv/site.caddyfile\t-a\tcaddyfile", "/srv/site.caddyfile", ""),
         ("run\t--config\tCaddyfile.new\t--watch", "/srv/Caddyfile.new", ""),
         ("run\t--resume\t--config\t/srv/Caddyfile", "/srv/Caddyfile", "--resume"),
-        ("run\t--config\t-", "", "no Caddyfile"),
+        ("run\t--config\t-", "", "not a Caddyfile"),
     ],
 )
 def test_file_is_found_in_command_line(command: str, file: str, fixed: str) -> None:

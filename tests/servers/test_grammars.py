@@ -72,12 +72,12 @@ def test_nginx_change_modifies_only_value(
     ("text", "section", "result"),
     [
         (NGINX, "http { upstream x {", r"no section http \{ upstream x \{"),
-        (b"server { a 1; }\nserver { a 2; }\n", "server", "has 2 sections"),
-        (b"http { a 1; }\n", None, r"is elsewhere: give the knob section = 'http \{'"),
-        (b"a 1", None, "without its ;"),
+        (b"server { a 1; }\nserver { a 2; }\n", "server", "2 sections server"),
+        (b"http { a 1; }\n", None, r"is in another section: set section = 'http \{'"),
+        (b"a 1", None, "without ;"),
         (b"http { a 1;", None, "never closed"),
         (b"a 'x;", None, "quote is never closed"),
-        (b"a 1; }", None, "in the way"),
+        (b"a 1; }", None, "unexpected }"),
         (b"a\0;", None, "NUL"),
     ],
 )

@@ -69,9 +69,9 @@ def test_change_modifies_only_one_keyword() -> None:
 @pytest.mark.parametrize(
     ("name", "section", "reason"),
     [
-        ("maxconn", None, "maxconn is in global and frontend web; give the knob its section"),
-        ("maxconn", "frontend other", "it has no section frontend other; maxconn is elsewhere"),
-        ("retries", "backend app", "line 21: retries is in .if"),
+        ("maxconn", None, "maxconn is in global and frontend web; set the section of the knob"),
+        ("maxconn", "frontend other", "no section frontend other; maxconn is in another section"),
+        ("retries", "backend app", "line 21: retries depends on an .if"),
     ],
 )
 def test_ambiguous_keywords_are_refused(name: str, section: str | None, reason: str) -> None:
@@ -104,12 +104,12 @@ def test_flag_is_on_or_off() -> None:
     added = HAPROXY.change(FLAGS, close, HAPROXY.spell_in(FLAGS, close, "defaults", "off", None), "defaults")
     assert added == FLAGS.replace(b"GET /up\n", b"GET /up\n\tno option http-server-close\n")
     assert HAPROXY.change(added, close, None, "defaults") == FLAGS
-    with pytest.raises(ConfigError, match="it is on or off"):
+    with pytest.raises(ConfigError, match="the value must be on or off"):
         HAPROXY.spell_in(FLAGS, alive, "defaults", "GET /", None)
 
 
 def test_missing_keyword_needs_section() -> None:
-    with pytest.raises(ConfigError, match="give the knob the section"):
+    with pytest.raises(ConfigError, match="name a section in the knob"):
         HAPROXY.change(CONFIG, "nbthread", b"2")
 
 
@@ -147,7 +147,7 @@ def test_malformed_row_raises_only_page_error(text: str) -> None:
     try:
         registry.STATUS_PAGES["haproxy"].parse(text)
     except NotThePageError as error:
-        assert "the URL should end in ;csv" in str(error)
+        assert "the URL must end in ;csv" in str(error)
 
 
 def test_candidates_are_offered() -> None:

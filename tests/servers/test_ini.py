@@ -58,9 +58,9 @@ def test_missing_setting_is_added_at_end_of_section() -> None:
 @pytest.mark.parametrize(
     ("text", "name", "section", "reason"),
     [
-        (POOLS, "pm", None, r"pm is in \[www\] and \[api\]; give the knob its section"),
-        (POOLS, "pm", "shop", r"it has no section \[shop\]; its sections: \[www\], \[api\]"),
-        (b"[HOST=a]\nopcache.enable = 0\n", "opcache.enable", None, "for a part of the requests; change it by hand"),
+        (POOLS, "pm", None, r"pm is in \[www\] and \[api\]; set the section of the knob"),
+        (POOLS, "pm", "shop", r"no section \[shop\]; its sections: \[www\], \[api\]"),
+        (b"[HOST=a]\nopcache.enable = 0\n", "opcache.enable", None, "for some requests only; change it by hand"),
         (b"pm = a\0\n", "pm", None, "NUL byte"),
     ],
 )
@@ -97,7 +97,7 @@ def test_an_option_that_may_be_unknown_is_the_option() -> None:
 
 
 def test_version_specific_group_is_not_changed() -> None:
-    with pytest.raises(ConfigError, match=r"max_connections is in \[mariadb-10\.11\], which only that version reads"):
+    with pytest.raises(ConfigError, match=r"max_connections is in \[mariadb-10\.11\], which only this version reads"):
         MARIADB.read(OPTIONS.replace(b"[mariadb]", b"[mariadb-10.11]"), "max_connections", "mysqld")
 
 

@@ -27,5 +27,5 @@ def test_accept_queues_of_listeners_are_noted() -> None:
     listeners += 'listen\t*:22\tusers:(("sshd",pid=1,fd=3))\t128\nlisten\t*:23\tusers:(("old",pid=4,fd=3))\n'
     note = kernel.accept_queues(parse_inventory(listeners, ()))
     queues = "port 22 (sshd) 128, port 80 (nginx) 511"
-    assert note == f"accept queues now: {queues}; the change takes effect when a server listens again"
+    assert note == f"accept queues now: {queues}; restart a server to apply the change to its queue"
     assert kernel.accept_queues(parse_inventory("", ())) == ""

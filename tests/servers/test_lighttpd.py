@@ -66,13 +66,13 @@ def test_change_modifies_only_one_setting() -> None:
     ("text", "key", "section", "reason"),
     [
         (CONFIG, "server.feature-flags", None, "line 9: .*adds to its value"),
-        (CONFIG, "server.max-keep-alive-idle", None, "elsewhere: give the knob section = "),
-        (CONFIG, "x", '$HTTP["host"] == "c" {', "it has no section"),
+        (CONFIG, "server.max-keep-alive-idle", None, "in another section: set section = "),
+        (CONFIG, "x", '$HTTP["host"] == "c" {', "no section"),
         (b'a = "x\n', "a", None, "line 1: a quote is never closed"),
         (b"a = (1,\n", "a", None, "a parenthesis is never closed"),
         (b'$HTTP["a"] == "b" {\n', "a", None, "never closed"),
-        (b"a = 1 }\n", "a", None, "in the way"),
-        (b"{ a = 1 }\n", "a", None, "in the way"),
+        (b"a = 1 }\n", "a", None, "unexpected }"),
+        (b"{ a = 1 }\n", "a", None, "unexpected {"),
         (b"a\0", "a", None, "NUL"),
     ],
 )

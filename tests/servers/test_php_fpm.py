@@ -98,5 +98,5 @@ def test_status_page_is_parsed() -> None:
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"active processes":"4"}', '{"active processes":1e400}', "[" * 9999])
 def test_other_json_is_refused(text: str) -> None:
-    with pytest.raises(NotThePageError, match=r"the URL should end in pm\.status_path and \?json"):
+    with pytest.raises(NotThePageError, match=r"the URL must end in pm\.status_path and \?json"):
         registry.STATUS_PAGES["php-fpm"].parse(text)

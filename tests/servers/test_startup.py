@@ -137,9 +137,9 @@ def test_squid_and_lighttpd_files_and_reloads() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"certain": "no"}, "cannot be read by this user"),
+        ({"certain": "no"}, "this user cannot read its program"),
         ({"origin": "container"}, "container"),
-        ({"build": ""}, "cannot be read by this user"),
+        ({"build": ""}, "this user cannot read its program"),
     ],
 )
 def test_assumed_file_has_reason(changed: dict[str, str], words: str) -> None:
@@ -155,7 +155,7 @@ def test_server_in_container_offers_nothing() -> None:
 
 def test_unprintable_path_is_ignored() -> None:
     found = startup("nginx", "nginx: master process nginx -c /a\x1b[31m.conf", build=NGINX_BUILD)
-    assert found.files == () and "names no file" in found.doubt
+    assert found.files == () and "cannot be found" in found.doubt
 
 
 def test_options_are_parsed_like_getopt() -> None:

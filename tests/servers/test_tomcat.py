@@ -70,13 +70,13 @@ def test_values_are_read_back(value: str) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "section", "reason"),
     [
-        (CONFIG, "maxThreads", None, "ambiguous: Executor pool and Connector 8080; give the knob a section"),
+        (CONFIG, "maxThreads", None, "ambiguous: Executor pool and Connector 8080; set the section of the knob"),
         (CONFIG, "maxThreads", "Connector 81", "no section Connector 81; its sections: Executor pool, Connector 8080"),
         (CONFIG, "maxThreads", "Connector 8009", "Connector 8009 uses the threads of Executor pool; set maxThreads"),
         (CONFIG.replace(b"8009", b"8080"), "port", "Connector 8080", "ambiguous"),
         (CONFIG.replace(b"</Server>", b""), "port", None, "line 14: invalid XML"),
-        (CONFIG.replace(b"UTF-8", b"ISO-8859-1"), "port", None, "its encoding is ISO-8859-1"),
-        (b'<!DOCTYPE Server [<!ENTITY a "b">]><Server/>', "port", None, "line 1: it has a DOCTYPE"),
+        (CONFIG.replace(b"UTF-8", b"ISO-8859-1"), "port", None, "the encoding is ISO-8859-1"),
+        (b'<!DOCTYPE Server [<!ENTITY a "b">]><Server/>', "port", None, "line 1: the file has a DOCTYPE"),
     ],
 )
 def test_unsupported_text_is_refused(text: bytes, name: str, section: str | None, reason: str) -> None:
@@ -85,7 +85,7 @@ def test_unsupported_text_is_refused(text: bytes, name: str, section: str | None
 
 
 def test_attribute_without_section_is_not_added() -> None:
-    with pytest.raises(ConfigError, match="give the knob the section"):
+    with pytest.raises(ConfigError, match="name a section in the knob"):
         TOMCAT.change(CONFIG, "acceptCount", b"7")
 
 

@@ -88,7 +88,7 @@ def test_server_without_vcl_is_tested_with_backend() -> None:
 )
 def test_file_with_other_options_is_not_offered(options: tuple[str, ...], files: str) -> None:
     server = discover(*options, files=files)
-    assert server.candidates == () and startup(server).fixed == "no file is known that starts it with these options"
+    assert server.candidates == () and startup(server).fixed == "no file with its options was found"
     assert startup(server).files == ("/etc/varnish/default.vcl",) and startup(server).doubt == ""
 
 
@@ -138,8 +138,8 @@ def test_settings_are_read_from_options(content: bytes, name: str, value: str | 
     [
         (DEFAULT.replace(b"-t 60", b"-s file,/a,1g"), "several storages"),
         (DEFAULT.replace(b":6081", b":$PORT"), "quotes or variables"),
-        (DEFAULT.replace(b"DAEMON_OPTS", b"OTHER"), "neither ExecStart nor DAEMON_OPTS"),
-        (UNIT.replace(b"/varnishd", b"/env varnishd"), "does not start varnishd itself"),
+        (DEFAULT.replace(b"DAEMON_OPTS", b"OTHER"), "neither ExecStart nor a DAEMON_OPTS"),
+        (UNIT.replace(b"/varnishd", b"/env varnishd"), "does not start varnishd directly"),
         (b"DAEMON_OPTS=\n", "no options"),
     ],
 )

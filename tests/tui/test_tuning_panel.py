@@ -74,7 +74,7 @@ async def test_opening_reads_values_and_shows_locations() -> None:
         details = part(pilot, "details")
         assert "web1:/etc/apache2/mods-available/mpm_prefork.conf" in details
         assert "MinSpareServers in <IfModule mpm_prefork_module>" in details
-        assert details.startswith("idle processes that are kept ready; ") and "allowed: a whole number" in details
+        assert details.startswith("minimum idle processes; ") and "allowed: a whole number" in details
         assert "test: apachectl -t · reload: apachectl graceful" in details
         await press(pilot, "down", "down")
         assert "allowed: 0 10 1000" in part(pilot, "details")
@@ -121,7 +121,7 @@ async def test_edited_value_is_previewed_again() -> None:
 
 async def test_refused_value_is_reported_before_apply() -> None:
     async with tuning_panel() as (pilot, _, tuning):
-        tuning.refuse = "MinSpareServers: 'many' is no whole number"
+        tuning.refuse = "MinSpareServers: 'many' is not a whole number"
         await press(pilot, *"many", "enter")
         await until(pilot, lambda: status(pilot) == f"not done: {tuning.refuse}")
         assert input_values(pilot)[0] == "many"

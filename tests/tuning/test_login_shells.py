@@ -155,7 +155,7 @@ reload = "true"
     )
     findings = [finding.text for finding in await examine_host(profile, profile.hosts[0], sshd.ssh_config)]
     assert any(line.startswith("ssh web as ") for line in findings)
-    assert "tail: there is no command 'no-such-tool'" in findings
+    assert "tail: command 'no-such-tool' not found" in findings
     assert f"KeepAlive = On  ({server.other}: KeepAlive)" in findings
     assert "`echo 'it is broken' >&2; exit 1` fails: it is broken" in findings
 

@@ -144,7 +144,7 @@ async def test_undo_data_is_synced_before_files_are_replaced(
 async def test_doctor_reports_guard_disk_and_unfinished_changes(server: Server, shell: FaultyShell) -> None:
     findings = [finding async for finding in examine_changes(shell, "web1")]
     assert [finding.level for finding in findings] == ["ok", "ok", "ok"]
-    assert "survives a logout" in findings[0].text and "written to the disk" in findings[1].text
+    assert "survives a logout" in findings[0].text and "flushed to the disk" in findings[1].text
     change = await interrupted_change(server, shell)
     *_, unfinished = [finding async for finding in examine_changes(shell, "web1")]
     name = change.name.rpartition("-")[2]

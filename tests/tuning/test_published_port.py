@@ -12,9 +12,9 @@ from cockpit.tuning.server_discovery import DiscoveredHost
 @pytest.mark.parametrize(
     ("listener", "advice"),
     [
-        ("docker-proxy", "watch that as well, as docker:NAME or podman:NAME"),
-        ("conmon", "which passes requests to a container"),
-        ("mystery", "served by mystery, which is no known server"),
+        ("docker-proxy", "also watch the container, as docker:NAME or podman:NAME"),
+        ("conmon", "which forwards requests to a container"),
+        ("mystery", "served by mystery, which is not a known server"),
     ],
 )
 def test_container_behind_published_port_is_suggested(listener: str, advice: str) -> None:

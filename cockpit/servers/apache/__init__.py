@@ -1,4 +1,4 @@
-"""Apache's httpd, as Debian and Red Hat package it."""
+"""Apache httpd, as packaged by Debian and Red Hat."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MODULES = "/etc/apache2/mods-enabled"
 _MPMS = ("prefork", "worker", "event")
 _DEBIAN_LOG, _RED_HAT_LOG = "/var/log/apache2/error.log", "/var/log/httpd/error_log"
 _DEBIAN, _RED_HAT = "/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"
-# As Debian's envvars are part of the configuration, its programs are run by apachectl.
+# A further instance on Debian. Its programs are run by apachectl, because envvars is part of the configuration.
 _INSTANCE = re.compile(r"/etc/apache2-[\w.-]+")
-_BUILT = re.compile(r'-D (HTTPD_ROOT|SERVER_CONFIG_FILE)="([^"]*)"')
-_TAKING = "DCcdfEk"
+_BUILD_OPTION = re.compile(r'-D (HTTPD_ROOT|SERVER_CONFIG_FILE)="([^"]*)"')
+_VALUE_OPTIONS = "DCcdfEk"
 _PREFORK = "MinSpareServers MaxSpareServers MaxRequestWorkers MaxConnectionsPerChild"
 _THREADS = "MinSpareThreads MaxSpareThreads MaxRequestWorkers MaxConnectionsPerChild"
 _UPSTREAM = re.compile(
@@ -39,23 +39,23 @@ _UPSTREAM = re.compile(
     r"\"?([a-z]+:[^\s\"]+)"
     r"|^[ \t]*worker\.[\w.-]+\.host[ \t]*=[ \t]*(\S+)[ \t]*\n[ \t]*worker\.[\w.-]+\.port[ \t]*=[ \t]*(\d+)"
 )
-_OWN_LOG = re.compile(r"(?im)^[ \t]*ErrorLog[ \t]+\"?([^\s\"|]+)")
-_MORE = "StartServers ServerLimit ListenBacklog SendBufferSize ReceiveBufferSize MaxMemFree"
-_MORE_THREADS = f"{_MORE} ThreadsPerChild ThreadLimit ThreadStackSize"
+_ERROR_LOG = re.compile(r"(?im)^[ \t]*ErrorLog[ \t]+\"?([^\s\"|]+)")
+_OPTIONAL = "StartServers ServerLimit ListenBacklog SendBufferSize ReceiveBufferSize MaxMemFree"
+_OPTIONAL_THREADS = f"{_OPTIONAL} ThreadsPerChild ThreadLimit ThreadStackSize"
 _MAIN = "KeepAlive KeepAliveTimeout MaxKeepAliveRequests Timeout HostnameLookups EnableSendfile EnableMMAP"
 _MPM = re.compile(r"(?m)^Server MPM: +(\w{1,20})$")
-_LOADED = "mod_mpm_"
+_MPM_LIBRARY = "mod_mpm_"
 _DEFLATE = f"{MODULES}/deflate.conf"
 _CACHES = ("disk", "socache")
 _CACHE_FILE = "/etc/apache2/mods-available/cache_{}.conf"
-_CACHED = re.compile(r"(?im)^[ \t]*CacheEnable[ \t]")
+_CACHE_ENABLED = re.compile(r"(?im)^[ \t]*CacheEnable[ \t]")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -d and -f, else by the defaults that `apache2 -V` prints."""
-    given = options(process.command[1:], _TAKING)
+    """Find the configuration by -d and -f, else by the defaults that `apache2 -V` prints."""
+    given = options(process.command[1:], _VALUE_OPTIONS)
     build = inventory.builds.get(process.program)
-    built = dict(_BUILT.findall(build or ""))
+    built = dict(_BUILD_OPTION.findall(build or ""))
     if build is None:
         is_debian = process.name == "apache2"
         built = {"HTTPD_ROOT": "/etc/apache2" if is_debian else "/etc/httpd"}
@@ -67,9 +67,9 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     elif _INSTANCE.fullmatch(root) and file == f"{root}/apache2.conf":
         test, reload = (f"APACHE_CONFDIR={root} apachectl {word}" for word in ("-t", "graceful"))
     else:
-        own = ["-d", root, "-f", file, *(f"-D{name}" for name in given.get("D", ()))]
+        flags = ["-d", root, "-f", file, *(f"-D{name}" for name in given.get("D", ()))]
         test, reload = (
-            command(process.program or process.name, *own, *words) for words in (("-t",), ("-k", "graceful"))
+            command(process.program or process.name, *flags, *words) for words in (("-t",), ("-k", "graceful"))
         )
     certain = process if build is not None else process._replace(is_certain=False)
     reason = doubt(certain, file, not last(given, "f").startswith("/"))
@@ -85,11 +85,11 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
 def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
     mpm = next((mpm for mpm in _MPMS if f"{MODULES}/mpm_{mpm}.load" in inventory.files), "event")
     commands = startup.test, startup.reload
-    own = ConfigFile("apache", f"/etc/apache2/mods-available/mpm_{mpm}.conf", *commands)
+    mpm_file = ConfigFile("apache", f"/etc/apache2/mods-available/mpm_{mpm}.conf", *commands)
     main = ConfigFile("apache", startup.file, *commands)
     deflate = ConfigFile("apache", inventory.readable(_DEFLATE), *commands)
     candidates = (
-        *_of_mpm(own, mpm),
+        *_of_mpm(mpm_file, mpm),
         *_modules(inventory, startup.test),
         *main.candidates(_MAIN, usual=False),
         *main.candidates("AllowOverride", usual=False, section="Directory /var/www/"),
@@ -103,8 +103,8 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningS
 
 
 def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
-    """Debian's modules of which one is chosen; a cache if its file enables it for some URLs."""
-    caches = [name for name in _CACHES if _CACHED.search(inventory.text(_CACHE_FILE.format(name)))]
+    """Yield knobs that switch Debian's modules. mod_cache is offered if a file enables a cache for some URLs."""
+    caches = [name for name in _CACHES if _CACHE_ENABLED.search(inventory.text(_CACHE_FILE.format(name)))]
     yield _module("MPM", [_option(mpm, f"mpm_{mpm}", *(f"mpm_{other}" for other in _MPMS)) for mpm in _MPMS], test)
     yield _module("mod_deflate", [_option("on", "deflate"), _option("off", "", "deflate")], test)
     if caches:
@@ -114,10 +114,10 @@ def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
 
 
 def _option(name: str, module: str, *others: str) -> CandidateOption:
-    """The option with the module instead of the others; without one, if none of them is enabled."""
+    """Return the option that enables the module and disables the others. Without a module it disables all others."""
     off = [f"a2dismod -q -f {' '.join(other for other in others if other != module)}"] if others else []
     on = [f"a2enmod -q {module}"] if module else []
-    enabled = " || ".join(f"[ -e {MODULES}/{one}.load ]" for one in ([module] if module else others))
+    enabled = " || ".join(f"[ -e {MODULES}/{name}.load ]" for name in ([module] if module else others))
     return CandidateOption(name, " && ".join((*off, *on)), enabled if module else f"! {{ {enabled}; }}")
 
 
@@ -127,16 +127,16 @@ def _module(name: str, options: list[CandidateOption], test: str) -> CandidateKn
 
 def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
     yield from file.candidates(_PREFORK if mpm == "prefork" else _THREADS, usual=True)
-    yield from file.candidates(_MORE if mpm == "prefork" else _MORE_THREADS, usual=False)
+    yield from file.candidates(_OPTIONAL if mpm == "prefork" else _OPTIONAL_THREADS, usual=False)
     if mpm == "event":
         yield from file.candidates("AsyncRequestWorkerFactor", usual=False)
 
 
 def _other(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
     main = ConfigFile("apache", startup.file, startup.test, startup.reload)
-    # Its program prints the MPM of its default configuration.
+    # The compiled default, if the loaded library is unknown.
     built = _MPM.search(inventory.builds.get(master.program, ""))
-    mpm = master.fact("library").removeprefix(_LOADED) or (built[1] if built else "")
+    mpm = master.fact("library").removeprefix(_MPM_LIBRARY) or (built[1] if built else "")
     candidates = (
         *(_of_mpm(main, mpm) if mpm else main.candidates("MaxRequestWorkers MaxConnectionsPerChild", usual=True)),
         *main.candidates("KeepAlive", usual=True),
@@ -163,7 +163,7 @@ KIND = ServerKind(
     grammar=ApacheGrammar(),
     status=(STATUS,),
     error_logs=(_DEBIAN_LOG, _RED_HAT_LOG),
-    # AH02155: a user without a name; the server serves.
+    # AH02155 (a user without a name) is no failure: the server runs.
     failure=r"\[\w*:(?:emerg|alert|crit)\](?>\s*(?:\[[^\]]*\]\s*)*)(?!AH02155:)(.*)",
     correction=r"AH\d{5}: .*",
     chatter=r"AH00558|AH00112|fully qualified domain name|Action '.*' failed|The Apache error log may",
@@ -174,9 +174,9 @@ KIND = ServerKind(
     logged_request=combined_request,
     startup=_startup,
     version="-V",
-    library=f"{_LOADED}[a-z]*",
+    library=f"{_MPM_LIBRARY}[a-z]*",
     upstream=_UPSTREAM,
-    own_log=_OWN_LOG,
-    # The workers of mod_jk are in a file of their own.
+    own_log=_ERROR_LOG,
+    # The workers of mod_jk are in a separate file.
     include=r"(?i)^\s*(?:Include(?:Optional)?|JkWorkersFile)\s+(.+?)\s*$",
 )

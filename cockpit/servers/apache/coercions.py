@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# Apache reads these with atoi(): text becomes 0 and silently passes the configuration test
-# (seen with `apache2 -t`, 2.4).
+# Apache parses these with atoi(): text becomes 0, and passes the configuration test (`apache2 -t`, 2.4).
 WHOLE_NUMBERS = frozenset(
     (
         *("startservers", "minspareservers", "maxspareservers", "maxrequestworkers", "maxclients", "serverlimit"),
@@ -15,7 +14,7 @@ WHOLE_NUMBERS = frozenset(
         *("limitrequestfields", "limitrequestfieldsize", "limitrequestline"),
     )
 )
-# Values of settings that the file does not have.
+# Apache's defaults.
 _DEFAULTS = {
     "MinSpareServers": 5,
     "MaxSpareServers": 10,
@@ -28,12 +27,13 @@ _THREADS = ("MinSpareThreads", "MaxSpareThreads", "ThreadsPerChild")
 
 
 def coerced_pair(name: str, number_of: Callable[[str], int | None]) -> str:
-    """A note if Apache raises the maximum of the spare servers or threads, of which `name` is one; "" if not."""
+    """Return a note if Apache raises the maximum of spare servers or threads, and `name` belongs to these settings; ""
+    if not."""
     if name.lower() in map(str.lower, _SERVERS):
-        low, high = (_number(number_of, one) for one in _SERVERS)
+        low, high = (_number(number_of, setting) for setting in _SERVERS)
         return _note("MaxSpareServers", high, low + 1, "MinSpareServers + 1")
     if name.lower() in map(str.lower, _THREADS):
-        low, high, each = (_number(number_of, one) for one in _THREADS)
+        low, high, each = (_number(number_of, setting) for setting in _THREADS)
         return _note("MaxSpareThreads", high, low + each, "MinSpareThreads + ThreadsPerChild")
     return ""
 

@@ -1,7 +1,7 @@
-"""Directives of an Apache configuration text: located, spelled, checked. Pure.
+"""Locate, encode and check the directives of an Apache configuration text. Pure.
 
-A value, as text, is the directive's arguments as the file has them (`index.html index.php`, `"a b"`); quotes around a
-single word that needs none are left out. Of several such directives Apache lets the last one win.
+A value, as text, is the arguments of the directive as in the file (`index.html index.php`, `"a b"`), without
+unnecessary quotes around a single word. If a directive is set several times, the last one counts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from cockpit.servers.editing import (
     last_line,
 )
 
-# Sections whose content counts as that of the section around them when their condition holds.
+# Sections whose content belongs to the enclosing section if their condition is true.
 CONDITIONAL = frozenset({"ifmodule", "ifdefine", "ifversion", "iffile", "ifdirective", "ifsection"})
 _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 
 class ApacheGrammar(Grammar):
-    """Directives in `section` (as `IfModule mpm_prefork_module`; None: the top level, or the only IfModule or the like
-    that has the directive)."""
+    """Directives in a `section`, e.g. `IfModule mpm_prefork_module`. None: at the top level, or in the only conditional
+    section that contains the directive."""
 
     including = ("Include", "IncludeOptional")
     variable = re.compile(r"\$\{\w+\}")
@@ -42,7 +42,7 @@ class ApacheGrammar(Grammar):
         return Location(tuple(_statement(text, item) for item in survey.found), lambda: _insertion(text, name, survey))
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        """Without conditions and macros."""
+        """Return the sections except conditional sections and macros; see Grammar.sections_of."""
         found: dict[str, set[str]] = {}
         wanted = {name.lower(): name for name in names}
         for item in items(text):
@@ -58,7 +58,7 @@ class ApacheGrammar(Grammar):
         if raw.endswith(b"\\"):
             raise ConfigError("a value must not end in a backslash: it would join the next line")
         if not all(word.closed for word in words(raw)):
-            raise ConfigError("a quote in it is not closed")
+            raise ConfigError("a value must not contain an unclosed quote")
         plain = shown(raw).encode()
         if like is not None and shown(like).encode() == plain:
             return like
@@ -70,9 +70,9 @@ class ApacheGrammar(Grammar):
     def refusal(self, name: str, value: str) -> str:
         raw = self.spell(value)
         if len(list(words(raw))) > 1:
-            return "is more than one word; put it in quotes to make it one"
+            return "is more than one word; put it in quotes"
         if name.lower() in WHOLE_NUMBERS and not _NUMBER.fullmatch(raw.decode()):
-            return "is no whole number; Apache would silently take it for another one"
+            return "is not a whole number; Apache would silently read another number"
         return ""
 
     def coerced(self, text: bytes, name: str, section: str | None) -> str:
@@ -80,7 +80,7 @@ class ApacheGrammar(Grammar):
 
 
 def shown(raw: bytes) -> str:
-    """The text of a directive's arguments; a single word in quotes that it does not need is shown without them."""
+    """Return a directive's arguments as text, without unnecessary quotes around a single word."""
     word = word_at(raw, 0)
     if word and word.quote and word.closed and word.end == len(raw) and _is_plain(word.content):
         raw = word.content
@@ -88,7 +88,7 @@ def shown(raw: bytes) -> str:
 
 
 class _Survey(NamedTuple):
-    """The directives in the requested place, and the end of that place."""
+    """The occurrences of a directive in the requested section, and the section's indent and end."""
 
     found: list[Item]
     block: Block | None
@@ -97,7 +97,7 @@ class _Survey(NamedTuple):
 
 
 def _is_plain(content: bytes) -> bool:
-    """Whether a word needs no quotes."""
+    """Return whether a word needs no quotes."""
     return bool(content) and content[0] not in b"\"'" and not any(byte in SPACE or byte == 0x5C for byte in content)
 
 
@@ -136,17 +136,18 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
 
 
 def _in_a_condition(directive: str, strays: list[Item]) -> list[Item]:
-    """A setting that only one conditional section has, e.g. Debian's `<IfModule mpm_…>`."""
+    """Return the occurrences in a conditional section, e.g. Debian's `<IfModule mpm_…>`. Raises ConfigError if there is
+    more than one."""
     conditional = [item for item in strays if all(block.name in CONDITIONAL for block in item.within)]
     if len({item.within for item in conditional}) > 1:
         places = " and ".join(str(item.line.number) for item in conditional)
-        raise ConfigError(f"{directive} is in several sections (lines {places}); give the knob one of them")
+        raise ConfigError(f"{directive} is in several sections (lines {places}); set section in the knob")
     return conditional
 
 
 def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, ...] | None:
-    """The sections between the innermost wanted one and the item; None outside of any, and if the wanted one is
-    only part of a macro's definition."""
+    """Return the sections between the innermost section `wanted` and the item. None: the item is outside of such a
+    section, or the section is in the definition of a macro."""
     for index in range(len(within) - 1, -1, -1):
         if (within[index].name, within[index].argument) == wanted:
             return None if any(block.name == MACRO for block in within[:index]) else within[index + 1 :]
@@ -161,12 +162,12 @@ def _check_place(
     found: list[Item],
     strays: list[Item],
 ) -> None:
-    """Raises ConfigError when the directive could be read or written in the wrong place."""
+    """Raise ConfigError if the directive could be read or written in the wrong section."""
     if section is not None and not blocks:
         hint = f"; {directive} is {_place(strays[-1])}" if strays else ""
-        raise ConfigError(f"it has no section <{section}>{hint}")
+        raise ConfigError(f"no section <{section}>{hint}")
     if len(blocks) > 1 and wanted[0] == "virtualhost":
-        raise ConfigError(f"it has {len(blocks)} sections <{section}>; one of them cannot be chosen")
+        raise ConfigError(f"{len(blocks)} sections <{section}>: cannot tell which; edit the file by hand")
     if found or section is None:
         return
     for item in strays:
@@ -176,18 +177,18 @@ def _check_place(
 
 
 def _place(item: Item) -> str:
-    """The place of a directive outside of the requested section, and the fix of the profile."""
+    """Return the place of a directive outside of the requested section, and the fix of the profile."""
     if not item.within:
-        return f"at the top level, line {item.line.number}: leave the knob's section out"
+        return f"at the top level, line {item.line.number}: remove section from the knob"
     macro = next((block for block in item.within if block.name == MACRO), None)
     if macro is not None and macro is not item.within[-1]:
-        return f"within <{excerpt(macro.header, 120)}>, line {item.line.number}: change it there by hand"
+        return f"in <{excerpt(macro.header, 120)}>, line {item.line.number}: change it there by hand"
     header = excerpt(item.within[-1].header, 120)
-    return f'in <{header}>, line {item.line.number}: give the knob section = "{header}"'
+    return f'in <{header}>, line {item.line.number}: set section = "{header}" in the knob'
 
 
 def _insertion(text: bytes, directive: str, survey: _Survey) -> Insertion:
-    """A line of its own, indented like its neighbours, before the section's end or at the end of the text."""
+    """Return the insertion of a separate line, indented like its neighbours, at the end of the section or text."""
     name = directive.encode() + b" "
     if survey.block is None:
         return last_line(text, next(reversed(list(lines(text))), None), survey.indent + name)

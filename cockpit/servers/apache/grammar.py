@@ -1,7 +1,8 @@
-"""How Apache reads a configuration text: logical lines, words and nested sections. Pure; bytes with their positions.
+"""Parser for Apache configuration texts: logical lines, words and nested sections, with their positions. Pure.
 
-It follows httpd's own reader: a backslash before a line's end joins the next line (in comments too), words may be
-in quotes, `#` is a comment only as a line's first character, names of sections ignore case, their arguments do not.
+The rules are those of httpd: a backslash at the end of a line joins the next line (in comments, too), words can be
+quoted, `#` starts a comment only as the first character of a line. Names of sections are case-insensitive, their
+arguments are case-sensitive.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import NamedTuple
 
 from cockpit.servers.editing import SPACE, ConfigError, LogicalLine, check_text
 
-# A section of this kind is only a definition: its content counts elsewhere, if it is used.
+# A section of this name is only a definition: its content applies where the macro is used.
 MACRO = "macro"
 
 
 class Word(NamedTuple):
-    """A word of a line: its content, its span in the body with quotes; `quote` is b"" for a bare one."""
+    """A word of a line: its content, its span in the body including quotes, and its `quote`, b"" if it has none."""
 
     content: bytes
     start: int
@@ -26,7 +27,7 @@ class Word(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A section's opening: `name` in lower case, `argument` as written."""
+    """The opening tag of a section: `name` in lower case, `argument` as in the file."""
 
     name: str
     argument: str
@@ -35,7 +36,7 @@ class Block(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A directive, or a section's end (`closes`), and the sections around it, outermost first."""
+    """A directive, or the end of a section (`closes`), and its enclosing sections, outermost first."""
 
     line: LogicalLine
     name: Word
@@ -44,7 +45,7 @@ class Item(NamedTuple):
 
 
 def lines(text: bytes) -> Iterator[LogicalLine]:
-    """The logical lines of `text`, blank ones and comments too; their spans cover the text without a gap."""
+    """Yield the logical lines, including blank lines and comments. Their spans cover the text without gaps."""
     start, number = 0, 1
     while start < len(text):
         at, first = start, number
@@ -68,7 +69,7 @@ def lines(text: bytes) -> Iterator[LogicalLine]:
 
 
 def word_at(body: bytes, at: int) -> Word | None:
-    """The next word of `body` from `at` on, or None at its end."""
+    """Return the next word of `body` from `at`; None at its end."""
     while at < len(body) and body[at] in SPACE:
         at += 1
     if at == len(body):
@@ -92,14 +93,14 @@ def words(body: bytes, at: int = 0) -> Iterator[Word]:
 
 
 def items(text: bytes) -> Iterator[Item]:
-    """Every directive and section end of `text` in order. Raises ConfigError if sections do not nest."""
+    """Yield the directives and section ends in order. Raises ConfigError if sections are not properly nested."""
     check_text(text)
     within: tuple[Block, ...] = ()
     for line in lines(text):
         name = word_at(line.body, 0)
         if name is None or line.body[name.start : name.start + 1] == b"#":
             continue
-        if within and _holds_code(within[-1]) and not _closes(within[-1], name):
+        if within and _contains_code(within[-1]) and not _closes(within[-1], name):
             continue
         if name.content.startswith(b"</"):
             closing = name.content[2:].rstrip(b">").decode("utf-8", "replace")
@@ -115,8 +116,8 @@ def items(text: bytes) -> Iterator[Item]:
         raise ConfigError(f"<{within[-1].header}> is never closed", within[-1].line.number)
 
 
-def _holds_code(block: Block) -> bool:
-    """Whether a section holds program text, no directives: <Perl>, <LuaHook…>."""
+def _contains_code(block: Block) -> bool:
+    """Return whether a section contains code instead of directives: <Perl>, <LuaHook…>."""
     return block.name == "perl" or block.name.startswith("lua")
 
 

@@ -1,4 +1,4 @@
-"""Apache's access log: common or combined format, then %D (microseconds) and %{cache-status}e if they are logged."""
+"""Apache's access log: common or combined format, optionally followed by %D (microseconds) and %{cache-status}e."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from cockpit.servers.access_log import AccessLine, combined
 
 _DURATION = re.compile(rb"(\d{1,12})(?= |$)")
-# The words of mod_cache: "cache hit", "conditional cache hit: …", "cache miss: …", "cache invalidated".
+# Values of mod_cache: "cache hit", "conditional cache hit: …", "cache miss: …", "cache invalidated".
 _CACHE = re.compile(rb"(?:^| )\"?(conditional )?cache (hit|miss|invalidated)")
 _OTHER = re.compile(rb"\d+\.\d")
 
 
 def parse(line: bytes) -> AccessLine | None:
-    """One request; None: not a line of this kind. nginx's fields behind the user agent are seconds with decimals."""
+    """Parse one request; None: another format. A number with decimals after the user agent is nginx's duration."""
     found = combined(line)
     if found is None or _OTHER.match(found[1]):
         return None

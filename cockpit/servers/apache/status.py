@@ -1,4 +1,4 @@
-"""Apache's `server-status?auto`: lines of `Name: value`."""
+"""Apache's status page, `server-status?auto`: lines of `Name: value`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ STATUS = StatusPageKind(
     name="apache",
     url="/server-status?auto",
     parse=partial(
-        colon_lines, required="BusyWorkers", hint="the URL should end in server-status?auto", text=("Scoreboard",)
+        colon_lines, required="BusyWorkers", hint="the URL must end in server-status?auto", text=("Scoreboard",)
     ),
-    not_found="is mod_status on? a2enmod status",
-    forbidden="does mod_status let this host in? Require local",
+    not_found="is mod_status enabled? a2enmod status",
+    forbidden="does mod_status allow this host? Require local",
     is_counter=_COUNTERS.__contains__,
     means={"busy": "BusyWorkers", "idle": "IdleWorkers", "connections": "ConnsTotal"},
     rates={"requests": "Total Accesses", "kbytes": "Total kBytes"},
     age="Uptime",
-    # It grows with every restart, a graceful one too.
+    # Increases with every restart and every graceful reload.
     generation="ParentServerMPMGeneration",
-    # In the words of Apache's manual.
+    # States as in Apache's manual.
     scoreboard={
         "_": "waiting",
         "S": "starting",

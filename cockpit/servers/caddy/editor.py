@@ -1,7 +1,7 @@
-"""Directives of a Caddyfile: located and spelled. Pure.
+"""Locate and encode the directives of a Caddyfile. Pure.
 
-A value is the directive's arguments; of a directive with a block those before the brace. A section is a path of blocks,
-outermost first: `:80 { reverse_proxy localhost:9000 {`. The global options are `{`, and their blocks `{ servers {`.
+A value is the arguments of a directive, up to the brace of its block if it has one. A section is a path of blocks,
+outermost first: `:80 { reverse_proxy localhost:9000 {`. The global options are `{`, a block in them is `{ servers {`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from cockpit.servers.editing import (
 )
 
 _STYLE = BlockStyle()
-# Blocks of the global options that are added with their first setting.
-_ADDED: tuple[BlockPath, ...] = ((GLOBAL,), (GLOBAL, "servers"), (GLOBAL, "servers", "timeouts"))
+# Blocks of the global options that are created with their first setting.
+_CREATED: tuple[BlockPath, ...] = ((GLOBAL,), (GLOBAL, "servers"), (GLOBAL, "servers", "timeouts"))
 _TRANSPORT = "transport http"
 _MATCHERS = ("*", "/", "@")
 
@@ -36,17 +36,19 @@ class CaddyGrammar(Grammar):
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         path = path_of(section)
-        every = list(items(text))
-        ends = [item.begin for item in every if item.closes == path]
-        if path in _ADDED and not ends:
-            return Location((), lambda: _with_blocks(text, name, path, every))
-        location = blocks.locate(text, name, path, every, _STYLE)
+        block_items = list(items(text))
+        ends = [item.begin for item in block_items if item.closes == path]
+        if path in _CREATED and not ends:
+            return Location((), lambda: _with_blocks(text, name, path, block_items))
+        location = blocks.locate(text, name, path, block_items, _STYLE)
         if len(location.found) > 1 and name not in self.including:
             times = len(location.found)
-            raise ConfigError(f"it has {name} {times} times there; change them by hand", location.found[-1].line)
+            raise ConfigError(
+                f"{name} is set {times} times in this section; change it by hand", location.found[-1].line
+            )
         if not path:
             return location._replace(insertion=_no_section)
-        if any(item.closes == path and not item.name for item in every):
+        if any(item.closes == path and not item.name for item in block_items):
             return location._replace(insertion=lambda: _at_the_end(text, name))
         return location
 
@@ -54,22 +56,22 @@ class CaddyGrammar(Grammar):
         return blocks.sections_of(items(text), names, _STYLE)
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
-        """Without the arguments of imports."""
+        """Return the included files without the arguments of the imports; see Grammar.includes."""
         return [(path.split()[0].strip("\"'`"), line) for path, line in super().includes(text, section) if path]
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)
         words = list(tokens(raw))
         if any(word.text in (b"{", b"}") for word in words):
-            raise ConfigError("it contains { or }, which Caddy takes for a block, in quotes too")
+            raise ConfigError("a value must not contain { or }: Caddy reads them as a block, even in quotes")
         if not words or words[-1].end != len(raw):
-            raise ConfigError("it contains a # that would begin a comment")
+            raise ConfigError("a value must not contain a # that starts a comment")
         return raw
 
 
 def header_of(section: str) -> Sequence[str]:
-    """The words of the innermost header of a section, behind the sort of block that it is: a site, the global options,
-    a proxy's transport with the proxy's addresses."""
+    """Return the type of the innermost block (site, options, `transport http`, or a directive), then the words of its
+    header; for a transport, the addresses of its proxy."""
     try:
         path = path_of(section)
     except ConfigError:
@@ -85,26 +87,27 @@ def header_of(section: str) -> Sequence[str]:
 
 
 def _no_section() -> Insertion:
-    raise ConfigError("it is not set; give the knob the section to add it to, as section = ':80 {'")
+    raise ConfigError("the directive is not set; name a section in the knob to add it, e.g. section = ':80 {'")
 
 
 def _at_the_end(text: bytes, name: str) -> Insertion:
-    """In a site without braces, which ends with the file."""
+    """Return the insertion in a site without braces, which ends with the file."""
     if b"\\" in text.rstrip(b"\r\n").rpartition(b"\n")[2]:
-        raise ConfigError("its last line has a backslash; add it by hand")
+        raise ConfigError(f"the last line contains a backslash; add {name} by hand")
     return new_line(text, len(text), f"{name} ".encode())
 
 
-def _with_blocks(text: bytes, name: str, path: BlockPath, every: Sequence[BlockItem]) -> Insertion:
-    """The place of a setting whose blocks are missing, with these blocks around it: global options are at the start."""
-    ends = {item.closes: item.begin for item in every if item.closes}
+def _with_blocks(text: bytes, name: str, path: BlockPath, block_items: Sequence[BlockItem]) -> Insertion:
+    """Return the insertion of a global option together with its missing blocks. Global options are at the start of the
+    file."""
+    ends = {item.closes: item.begin for item in block_items if item.closes}
     known = max(depth for depth in range(len(path)) if depth == 0 or path[:depth] in ends)
     at, indent = 0, b""
     if known:
         close = ends[path[:known]]
         at = text.rfind(b"\n", 0, close) + 1
         if text[at:close].strip() or not at:
-            raise ConfigError("the section around it is on one line; add it by hand")
+            raise ConfigError(f"the section is on one line; add {name} by hand")
         indent = text[at:close] + b"\t"
     ending = line_ending(text)
     before, after = b"", b"" if known else ending

@@ -1,9 +1,9 @@
-r"""Words, directives and blocks of a Caddyfile, as Caddy 2.6 splits it, with the heredocs of Caddy 2.7. Pure.
+r"""Words, directives and blocks of a Caddyfile, split as by Caddy 2.6, with the heredocs of Caddy 2.7. Pure.
 
-A word ends at white space; a line ends a directive, unless a backslash before its end or in its comment joins the next
-one. `{` at the end of a line opens the directive's block, in quotes too; `\{` is a word. {$NAME} is part of a word:
-Caddy replaces it first. A heredoc is one word: `<<MARKER` at the end of a line, up to the marker at the start of
-another one.
+A word ends at white space. A directive ends with its line, unless a backslash at the end of the line or in its comment
+joins the next line. `{` at the end of a line opens the directive's block, even in quotes; `\{` is a word. {$NAME} is
+part of a word: Caddy expands variables before it splits words. A heredoc is one word: `<<MARKER` at the end of a line,
+up to a line that starts with the marker.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import NamedTuple
 from cockpit.servers.blocks import BlockItem, BlockPath
 from cockpit.servers.editing import ConfigError, Span, check_text, excerpt, line_number
 
-# Unicode's white space, as bytes; a carriage return is one only before a line feed.
+# White space of Unicode in UTF-8. A carriage return is white space only before a line feed.
 _SPACE = rb"[ \t\v\f]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
 _BLANK = re.compile(rb"(?:%b|\r+(?=\n)|\\\r*\n)+" % _SPACE)
 _VARIABLE = rb"\{\$[^{}\n]*\}"
 _QUOTED = re.compile(rb'"(?:%b|\\.|[^"\\])*"|`[^`]*`' % _VARIABLE, re.DOTALL)
 _WORD = re.compile(rb"(?:%b|\\(?!%b|[\r\n]|\Z)[^\r\n]|(?!%b)[^\\\r\n])+" % (_VARIABLE, _SPACE, _SPACE))
 _OPEN_VARIABLE = re.compile(rb"\{\$[^{}\n]*(?:[{\n]|\Z)")
-# Caddy takes the quote for the beginning of a text, or if the variable is empty.
+# Whether the quote or # starts a text or a comment depends on Caddy's version, or on whether the variable is empty.
 _UNCERTAIN = re.compile(rb'(?:\\|(?:%b)+\\?)["`#]' % _VARIABLE)
 _BRACES = (b"{", b"}")
-# A space behind it makes it a plain word.
+# `<<` with a space after the marker is a plain word.
 _HEREDOC = re.compile(rb"<<([^\n ]*)(?:\n|\Z)")
 _MARKER = re.compile(rb"[A-Za-z0-9_-]+")
-# A line outside of all blocks is a site without braces if it begins with an address; else it is a directive of a file
-# that others import. No directive's name has such a sign.
+# A line outside of all blocks is a site without braces if it starts with an address, else a directive in an imported
+# file. Names of directives contain none of these characters.
 _ADDRESS = re.compile(rb'["`]?(?:localhost\b|\{\$|[^\s{(@&"`]*[.:])')
 IMPORT = b"import"
-# The name of the block of global options, which has no header.
+# The name of the block of global options. It has no header.
 GLOBAL = ""
 
 
 class Token(NamedTuple):
-    """A word, a brace, or a line end that ends a directive."""
+    """A word, a brace, or the line feed at the end of a directive."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Token(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """A block that is open: its path, the words of its header, and the position of its brace; None: without braces."""
+    """An open block: its path, the words of its header, and the position of its brace (None: without braces)."""
 
     path: BlockPath
     words: tuple[Token, ...]
@@ -53,10 +53,10 @@ class _Open(NamedTuple):
 
 
 def tokens(text: bytes) -> Iterator[Token]:
-    """The words, braces and line ends. Raises ConfigError for texts whose words depend on Caddy's version or on the
-    environment."""
+    """Yield the words, braces and line feeds. Raises ConfigError for texts whose words depend on Caddy's version or on
+    the environment."""
     if broken := _OPEN_VARIABLE.search(text):
-        raise ConfigError("a {$ is never closed on its line", line_number(text, broken.start()))
+        raise ConfigError("a {$ is not closed on its line", line_number(text, broken.start()))
     at, continued = 0, False
     while at < len(text):
         if blank := _BLANK.match(text, at):
@@ -64,7 +64,7 @@ def tokens(text: bytes) -> Iterator[Token]:
         elif text[at : at + 1] == b"#":
             feed = text.find(b"\n", at)
             end = len(text) if feed < 0 else feed
-            # A backslash in a comment joins the next line, wherever it is.
+            # A backslash anywhere in a comment joins the next line.
             joins = b"\\" in text[at:end]
             at, continued = min(end + joins, len(text)), continued or joins
         elif text[at : at + 1] == b"\n":
@@ -73,7 +73,7 @@ def tokens(text: bytes) -> Iterator[Token]:
         else:
             token = _heredoc(text, at) or _word(text, at)
             if continued and b"\n" in token.text:
-                raise ConfigError("a text of several lines on a line that a backslash continues", line_number(text, at))
+                raise ConfigError("a multi-line text on a continuation line", line_number(text, at))
             yield token
             at = token.end
 
@@ -82,17 +82,17 @@ def _word(text: bytes, at: int) -> Token:
     sign = text[at : at + 1]
     quoted = sign in (b'"', b"`")
     found = _QUOTED.match(text, at) if quoted else _WORD.match(text, at)
-    if trouble := _trouble(sign, found[0] if found else b"", quoted):
-        raise ConfigError(trouble, line_number(text, at))
+    if problem := _problem(sign, found[0] if found else b"", quoted):
+        raise ConfigError(problem, line_number(text, at))
     assert found is not None
-    # Caddy takes a brace for one of a block, in quotes or not.
+    # Caddy reads a brace as that of a block, even in quotes.
     inner = found[0][1:-1] if quoted else found[0]
     return Token(at, found.end(), inner if inner in _BRACES else found[0])
 
 
-def _trouble(sign: bytes, word: bytes, quoted: bool) -> str:
-    """Why a text with this word cannot be edited; "" if it can. `sign` is its first byte, `word` is empty if it is
-    none."""
+def _problem(sign: bytes, word: bytes, quoted: bool) -> str:
+    """Return why a text with this word cannot be edited; "" if it can. `sign` is the first byte; `word` is empty if no
+    word matches."""
     if not word and quoted:
         return "a quote is never closed"
     if not word:
@@ -103,7 +103,7 @@ def _trouble(sign: bytes, word: bytes, quoted: bool) -> str:
 
 
 def _heredoc(text: bytes, at: int) -> Token | None:
-    """The heredoc that begins at a word; None: another word. Raises ConfigError."""
+    """Return the heredoc at `at`; None: another word. Raises ConfigError if it is malformed."""
     opened = _HEREDOC.match(text, at)
     if opened is None:
         return None
@@ -113,17 +113,17 @@ def _heredoc(text: bytes, at: int) -> Token | None:
         raise ConfigError("a heredoc (<<) is never closed", line_number(text, at))
     end = closed + len(marker)
     if text[text.rfind(b"\n", 0, closed) + 1 : closed].strip(b" \t") or text[end : end + 1].strip():
-        raise ConfigError("the marker of a heredoc is inside of a line", line_number(text, closed))
+        raise ConfigError("the closing marker of a heredoc shares its line with other text", line_number(text, closed))
     return Token(at, end, text[at:end])
 
 
 def items(text: bytes) -> Iterator[BlockItem]:
-    """The directives and the ends of blocks. A directive with a block comes at its end; its value is the words before
-    the brace."""
+    """Yield the directives and the ends of blocks. A directive with a block follows the end of its block; its value is
+    the words before the brace."""
     check_text(text)
     blocks: list[_Open] = []
     words: list[Token] = []
-    # The position behind a brace, where nothing but a line end may follow; None: anything may.
+    # The position after a brace that must be followed by a line feed; None: no restriction.
     ended = None
     for token in tokens(text):
         if token.text == b"\n":
@@ -133,14 +133,14 @@ def items(text: bytes) -> Iterator[BlockItem]:
                 words = []
             continue
         if ended is not None:
-            raise ConfigError("something follows a brace on its line", line_number(text, token.start))
+            raise ConfigError("unexpected text after a brace on its line", line_number(text, token.start))
         if token.text == b"{":
             blocks.append(_opened(text, token, words, blocks))
-            # A site may have a directive on the line of its brace.
+            # The brace of a site can be followed by a directive on the same line.
             ended, words = (token.end if len(blocks) > 1 else None), []
         elif token.text == b"}":
             if words or not blocks or blocks[-1].brace is None:
-                raise ConfigError("a } is in the way", line_number(text, token.start))
+                raise ConfigError("unexpected }", line_number(text, token.start))
             yield from _closed(token, blocks.pop())
             ended = token.end
         else:
@@ -150,8 +150,8 @@ def items(text: bytes) -> Iterator[BlockItem]:
 
 
 def path_of(section: str | None) -> BlockPath:
-    """The blocks of `:80 { handle /x {`, outermost first; `{ servers {` begins with the global options. Raises
-    ConfigError."""
+    """Split a section such as `:80 { handle /x {` into its blocks, outermost first; `{ servers {` starts with the
+    global options. Raises ConfigError."""
     names: list[list[str]] = [[]]
     found = [token.text for token in tokens((section or "").encode()) if token.text != b"\n"]
     for word in found:
@@ -165,7 +165,7 @@ def path_of(section: str | None) -> BlockPath:
 
 
 def is_address(header: str) -> bool:
-    """Whether the header of a block is that of a site."""
+    """Return whether the header of a block is the address of a site."""
     return _ADDRESS.match(header.encode()) is not None
 
 
@@ -181,7 +181,7 @@ def _line(words: list[Token], blocks: list[_Open]) -> Iterator[BlockItem]:
 def _opened(text: bytes, brace: Token, words: list[Token], blocks: list[_Open]) -> _Open:
     outer = blocks[-1].path if blocks else ()
     if not words and (outer or text[text.rfind(b"\n", 0, brace.start) + 1 : brace.start].strip()):
-        raise ConfigError("a { without a name before it on its line", line_number(text, brace.start))
+        raise ConfigError("unexpected {: no name before it on its line", line_number(text, brace.start))
     return _Open((*outer, _header(words) if words else GLOBAL), tuple(words), brace.start)
 
 

@@ -1,4 +1,4 @@
-"""Caddy's access log, a JSON object per line, also behind the prefix of a syslog daemon.
+"""Caddy's access log: a JSON object per line, optionally after the prefix of a syslog daemon.
 
 https://caddyserver.com/docs/caddyfile/directives/log
 """
@@ -14,8 +14,9 @@ import msgspec
 from cockpit.servers.access_log import MOST_BYTES, AccessLine, LoggedRequest, instant
 
 _BEGIN, _ACCESS = b'{"', b"http.log.access"
-_LONGEST, _STATUS, _LATEST = 1e7, 1000, 1e11
-# Go's notation, as 1m2.5s or 65.263\u00b5s, and its units in seconds.
+# Upper bounds of plausible values: duration (s), status, time (s since the epoch).
+_MAX_DURATION, _MAX_STATUS, _MAX_TIME = 1e7, 1000, 1e11
+# Durations in Go's notation, e.g. 1m2.5s or 65.263\u00b5s, and its units in seconds.
 _DURATION = re.compile(r"(\d{1,10}(?:\.\d{1,9})?)(ns|us|\u00b5s|ms|s|m|h)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -36,7 +37,7 @@ class _Line(msgspec.Struct):
 
 
 class _Entry(msgspec.Struct):
-    """A line with its times in seconds."""
+    """A parsed line, with times in seconds."""
 
     at: float
     duration: float
@@ -45,18 +46,19 @@ class _Entry(msgspec.Struct):
 
     @property
     def is_valid(self) -> bool:
-        times = 0 <= self.duration < _LONGEST and self.duration < self.at < _LATEST
-        return times and 0 <= self.status < _STATUS
+        times = 0 <= self.duration < _MAX_DURATION and self.duration < self.at < _MAX_TIME
+        return times and 0 <= self.status < _MAX_STATUS
 
 
 def parse(line: bytes) -> AccessLine | None:
-    """One request; None: another format. A request that nothing answered has status 0."""
+    """Parse one request; None: another format. A request that no handler answered has status 0."""
     found = _decoded(line)
     return AccessLine(found.status, found.duration) if found else None
 
 
 def parse_request(line: bytes) -> LoggedRequest | None:
-    """The request of a line, which Caddy writes at its end: its duration is subtracted, except from whole seconds."""
+    """Return the request of a line, at the time it started. Caddy logs the end of the request: the duration is
+    subtracted, except from times in whole seconds."""
     found = _decoded(line)
     if found is None or not found.request.method or not found.request.uri:
         return None
@@ -79,7 +81,7 @@ def _decoded(line: bytes) -> _Entry | None:
 
 
 def _seconds_at(stamp: float | str) -> float:
-    """Seconds since the epoch; NaN for another format. A stamp without a zone is taken for UTC."""
+    """Return the seconds since the epoch; NaN: another format. A time without a zone is UTC."""
     if isinstance(stamp, str):
         common = instant(stamp.encode())
         if common is not None:
@@ -89,12 +91,12 @@ def _seconds_at(stamp: float | str) -> float:
         except ValueError:
             return math.nan
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    # Milliseconds and nanoseconds are far above the latest second.
-    return stamp / 1e9 if stamp > _LATEST * 1e4 else stamp / 1e3 if stamp > _LATEST else stamp
+    # The unit is inferred from the magnitude: seconds, milliseconds or nanoseconds.
+    return stamp / 1e9 if stamp > _MAX_TIME * 1e4 else stamp / 1e3 if stamp > _MAX_TIME else stamp
 
 
 def _seconds(duration: float | str) -> float:
-    """The seconds of a duration; NaN for another format."""
+    """Return a duration in seconds; NaN: another format."""
     if not isinstance(duration, str):
         return duration
     parts = _DURATION.findall(duration)

@@ -4,7 +4,7 @@ import re
 
 from cockpit.servers.settings import KnownSetting, ValueForm, integer
 
-# A path, *, or a named matcher may be before the encodings.
+# A matcher (a path, *, or a name) can precede the encodings.
 _ENCODINGS = re.compile(r"(?:(?:\*|/\S*|@[\w-]+) )?(?:gzip|zstd|br)(?: (?:gzip|zstd|br))*")
 _DURATION = re.compile(r"0|(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|µs|ms|s|m|h|d))+")
 _SIZE = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,3})?(?:[KMGkmg]i?[Bb]?|[Bb])?")
@@ -21,31 +21,32 @@ _TIME = ValueForm("a time with its unit such as 30s or 5m", lambda value: bool(_
 SETTINGS = {
     "encode": KnownSetting(
         "compresses responses: less bandwidth, more CPU/request; unset: off",
-        ValueForm("gzip, zstd or both, the preferred one first", lambda value: bool(_ENCODINGS.fullmatch(value))),
+        ValueForm("gzip, zstd or both, in order of preference", lambda value: bool(_ENCODINGS.fullmatch(value))),
     ),
     "protocols": KnownSetting(
         "HTTP versions offered to clients (default h1 h2 h3); h2 and h3 matter with many requests per page",
-        ValueForm("some of h1 h2 h2c h3, each once", _protocols),
+        ValueForm("one or more of h1 h2 h2c h3", _protocols),
     ),
     "idle": KnownSetting(
         "maximum idle time of a client connection (default 5m); short frees connections, long saves handshakes", _TIME
     ),
-    "read_header": KnownSetting("maximum time to receive a request's headers; stops slow clients", _TIME),
-    "read_body": KnownSetting("maximum time to receive a request; stops slow uploads", _TIME),
-    "write": KnownSetting("maximum time to send a response; cuts slow downloads off", _TIME),
+    "read_header": KnownSetting("maximum time to receive a request's headers; disconnects slow clients", _TIME),
+    "read_body": KnownSetting("maximum time to receive a request; aborts slow uploads", _TIME),
+    "write": KnownSetting("maximum time to send a response; aborts slow downloads", _TIME),
     "max_header_size": KnownSetting(
         "maximum size of a request's headers (default 1MB); larger ones are refused with 431",
         ValueForm("a size such as 16KB", lambda value: bool(_SIZE.fullmatch(value))),
     ),
-    "keepalive_interval": KnownSetting("time between TCP keep-alive probes; short finds dead peers soon", _TIME),
+    "keepalive_interval": KnownSetting("time between TCP keep-alive probes; short detects dead peers sooner", _TIME),
     "keepalive": KnownSetting(
-        "idle time of connections to the upstream (default 2m); off: each request is a new one", _TIME.or_word("off")
+        "maximum idle time of an upstream connection (default 2m); off: one connection per request",
+        _TIME.or_word("off"),
     ),
     "keepalive_idle_conns": KnownSetting(
-        "idle connections to all upstreams, 0: no limit; fewer than clients cost new connections", integer()
+        "idle connections to all upstreams, 0: no limit; fewer than clients means new connections", integer()
     ),
     "keepalive_idle_conns_per_host": KnownSetting(
-        "idle connections kept per upstream (default 32); fewer than clients cost new connections", integer(1)
+        "idle connections kept per upstream (default 32); fewer than clients means new connections", integer(1)
     ),
-    "max_conns_per_host": KnownSetting("connections per upstream, 0: no limit; requests beyond it wait", integer()),
+    "max_conns_per_host": KnownSetting("connections per upstream, 0: no limit; more requests are queued", integer()),
 }

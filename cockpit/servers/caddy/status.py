@@ -1,4 +1,4 @@
-"""Metrics of Caddy's admin endpoint in the text format of Prometheus.
+"""Metrics of Caddy's admin endpoint, in the Prometheus text format.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
@@ -10,28 +10,28 @@ import re
 from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
 
-_HINT = "the URL should end in /metrics, as http://localhost:2019/metrics, or in the socket, as unix:/run/admin.sock"
-# Samples of a page that are read.
-_MOST = 20_000
+_HINT = "the URL must end in /metrics, e.g. http://localhost:2019/metrics, or in a socket, e.g. unix:/run/admin.sock"
+# Maximum number of lines that are parsed.
+_MAX_LINES = 20_000
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]{0,199})(?:\{([^\n]{0,4000})\})? ([^ \n]{1,40})(?: -?\d{1,20})?")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]{0,99})="((?:[^"\\\n]|\\.){0,500})",?')
-# Labels over which samples are added up; those of histograms and summaries are left out.
+# Samples are summed over the labels in _SUMMED. Samples with a label in _PARTS (buckets and quantiles) are skipped.
 _SUMMED = frozenset(("server", "code", "method", "host"))
 _PARTS = frozenset(("le", "quantile"))
 _REQUIRED = "process_cpu_seconds_total"
 _HTTP = "caddy_http_"
 _REQUESTS, _IN_FLIGHT = f"{_HTTP}requests_total", f"{_HTTP}requests_in_flight"
-# Every handler of a route counts a request; these are the ones that answer it.
+# Every handler of a route counts a request; only these handlers answer it.
 _ANSWERING = ("file_server", "reverse_proxy", "static_response")
 _COUNTERS = ("_total", "_sum", "_count", "_bucket")
 
 
 def parse(page: str) -> PageMetrics:
-    """Samples by their names, with the labels that tell them apart: `caddy_http_requests_total encode`. Added up are
-    those of several servers, codes, methods and hosts. `requests` and `in_flight` are those of the handlers that answer
-    requests; they are missing unless the global options have `servers { metrics }`."""
+    """Return the samples, named by metric and remaining labels: `caddy_http_requests_total encode`. Samples are summed
+    over servers, codes, methods and hosts. `requests` and `in_flight` count the handlers that answer requests; they are
+    missing without `servers { metrics }` in the global options."""
     values: dict[str, float] = {}
-    for line in page.split("\n", _MOST)[:_MOST]:
+    for line in page.split("\n", _MAX_LINES)[:_MAX_LINES]:
         sample = _SAMPLE.fullmatch(line.rstrip("\r"))
         if sample is None:
             continue
@@ -41,16 +41,16 @@ def parse(page: str) -> PageMetrics:
             if total is not None:
                 values[name] = total
     if _REQUIRED not in values:
-        raise NotThePageError(f"no {_REQUIRED} on it: {_HINT}")
+        raise NotThePageError(f"no {_REQUIRED} on the page: {_HINT}")
     for short, name in (("requests", _REQUESTS), ("in_flight", _IN_FLIGHT)):
-        answered = [values[key] for one in _ANSWERING if (key := f"{name} {one}") in values]
+        answered = [values[key] for handler in _ANSWERING if (key := f"{name} {handler}") in values]
         values |= {short: sum(answered)} if answered else {}
-    # Caddy's own first: only some metrics of a page are kept.
-    return PageMetrics(dict(sorted(values.items(), key=lambda one: one[0].startswith("go_"))), {})
+    # Metrics of the Go runtime last: the number of metrics of a page is limited.
+    return PageMetrics(dict(sorted(values.items(), key=lambda item: item[0].startswith("go_"))), {})
 
 
 def _name(name: str, labels: str) -> str:
-    """The name of a sample with its labels; "" for the parts of a histogram or a summary."""
+    """Return the name of a sample with its labels; "" for a bucket or a quantile."""
     found = _LABEL.findall(labels)
     if any(label in _PARTS for label, _ in found):
         return ""
@@ -66,7 +66,7 @@ STATUS = StatusPageKind(
     url=":2019/metrics, or unix:/run/caddy/admin.sock",
     parse=parse,
     not_found=_HINT,
-    forbidden="the admin endpoint answers only to the host names of its own address: request it as localhost:2019",
+    forbidden="the admin endpoint accepts only requests with its configured host name, e.g. localhost:2019",
     is_counter=_is_counter,
     means={
         "in_flight": "in_flight",
@@ -75,9 +75,9 @@ STATUS = StatusPageKind(
         "open_files": "process_open_fds",
     },
     rates={"requests": "requests", "cpu": _REQUIRED},
-    # It begins again with the process.
+    # CPU seconds restart with the process.
     age=_REQUIRED,
     generation="caddy_config_last_reload_success_timestamp_seconds",
-    # On a socket it answers if the host is empty.
+    # On a socket, the endpoint requires an empty Host header.
     program='curl -gsS --fail --max-time 2 --unix-socket "$1" -H "Host;" http://localhost/metrics',
 )

@@ -1,4 +1,4 @@
-"""The web server of `cockpit demo`, which has Apache's grammar."""
+"""The web server of `cockpit demo`. Its configuration has Apache's grammar."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
 from cockpit.servers.startup import Startup
 
-# The port is in the name of its processes: demo-http-41465.
+# The process name contains the port: demo-http-41465.
 _NAMES = "demo-http-*"
 _DIRECTIVES = "MinSpareServers MaxSpareServers MaxRequestsPerChild MaxClients"
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """Its last argument is its configuration file."""
+    """Find the configuration file, the last argument."""
     if len(process.command) < 2:
         return Startup("apache", (), "", doubt="its command line cannot be read")
     file = process.command[-1]
     test = f"{shlex.quote(process.command[0])} -m cockpit.demo.webserver -t {shlex.quote(file)}"
-    # The oldest process of that name is the parent.
+    # The parent is the oldest process of that name.
     return Startup("apache", (file,), "", test, f"pkill -o -USR1 -x {shlex.quote(process.name)}")
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    """Several demos may run, each with its own name."""
+    """Yield a server per running demo; each has a unique name."""
     for parent in inventory.masters(_NAMES):
         startup, name = _startup(parent, inventory), parent.name
         if not startup.files:

@@ -1,4 +1,4 @@
-"""gunicorn: its running masters, whose settings are in a Python file."""
+"""gunicorn: running masters, with their settings in a Python file."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from cockpit.servers.settings import Impact, KnownSetting
 from cockpit.servers.startup import Startup, absolute, command, doubt, signal_command
 
 _NAMES = ("gunicorn", "gunicorn3")
-# The file that is read without -c, in the working directory.
+# The configuration file without -c, in the working directory.
 _DEFAULT = "gunicorn.conf.py"
-# Short options with the settings that they are; on the command line they win over the file.
+# Short options and the settings that they set. The command line overrides the file.
 _SHORT = {"w": "workers", "k": "worker_class", "t": "timeout"}
-# Long options whose names are not those of their settings.
-_NAMED = {"keep_alive": "keepalive", "preload": "preload_app"}
-# Options as on the command line, which win over the file and lose against those of the command line.
+# Long options whose names differ from those of their settings.
+_RENAMED = {"keep_alive": "keepalive", "preload": "preload_app"}
+# Environment variable with command line options: overrides the file, is overridden by the command line.
 _VARIABLE = "GUNICORN_CMD_ARGS"
 _USUAL = ("workers", "threads", "worker_class", "keepalive")
-# Reads the file as a reload does, each value by gunicorn's own rules. `gunicorn --check-config` would also import the
-# application, as this login instead of as the user of the workers.
+# Reads the file as a reload does, and checks each value by the rules of gunicorn. `gunicorn --check-config` would also
+# import and run the application, as this login instead of as the user of the workers.
 _CHECK = """\
 import runpy, sys
 from gunicorn.config import Config
@@ -39,7 +39,7 @@ config.worker_class
 
 
 def _given(process: Process) -> dict[str, str]:
-    """The options of its environment and its command line by the names of settings, with `config` and `pid`."""
+    """Return the options of its environment and command line by the names of settings; also `config` and `pid`."""
     return _options(_in_environment(process)) | _options(process.command[1:])
 
 
@@ -59,12 +59,12 @@ def _overridden(process: Process) -> tuple[tuple[str, str], ...]:
 def _options(words: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word, following in pairwise((*words, "")):
-        # Some options have no value.
+        # "" for an option without a value.
         after = "" if following.startswith("-") else following
         if word.startswith("--"):
             option, sign, value = word[2:].partition("=")
             name = option.replace("-", "_")
-            found[_NAMED.get(name, name)] = value if sign else after
+            found[_RENAMED.get(name, name)] = value if sign else after
         elif len(word) > 1 and word[0] == "-" and word[1] in "cpwktb":
             name = {"c": "config", "p": "pid", "b": "bind"}.get(word[1]) or _SHORT[word[1]]
             found[name] = word[2:] or after
@@ -72,9 +72,10 @@ def _options(words: Sequence[str]) -> dict[str, str]:
 
 
 def _at_start(name: str, setting: KnownSetting) -> StartSetting:
-    """The setting as an option, which only its unit can change; its environment may have the number of workers."""
+    """Return the setting as a command line option, to be changed in its unit. The number of workers can also be an
+    environment variable."""
     short = tuple(f"-{letter}" for letter, of in _SHORT.items() if of == name)
-    long = next((option for option, of in _NAMED.items() if of == name), name)
+    long = next((option for option, of in _RENAMED.items() if of == name), name)
     options = (f"--{long.replace('_', '-')}", *short)
     fallback = "WEB_CONCURRENCY" if name == "workers" else ""
     known = setting._replace(impact=Impact.RESTART)
@@ -82,7 +83,7 @@ def _at_start(name: str, setting: KnownSetting) -> StartSetting:
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -c, else that of its working directory if it is there."""
+    """Find the configuration by -c, else in its working directory."""
     given = _given(process)
     named = given.get("config", "").removeprefix("file:")
     file = "" if named.startswith("python:") else absolute(named or _DEFAULT, process.directory)

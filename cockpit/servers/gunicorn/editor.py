@@ -1,4 +1,5 @@
-"""Settings of gunicorn.conf.py: assignments of one value at the top level of a Python file. Pure; nothing is run."""
+"""Settings of gunicorn.conf.py: assignments of constants at the top level of a Python file. Pure; the file is parsed,
+never run."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _WORDS = {"true": b"True", "false": b"False", "none": b"None"}
 
 
 class GunicornGrammar(Grammar):
-    """A setting that is computed, or assigned inside of a statement, cannot be changed."""
+    """Computed settings, and assignments inside another statement, cannot be changed."""
 
     sections = False
 
@@ -32,10 +33,10 @@ class GunicornGrammar(Grammar):
         if section is not None:
             raise ConfigError("a Python file has no sections")
         module = _module(text)
-        found = tuple(_statement(text, name, one) for one in _assignments(module, name))
+        found = tuple(_statement(text, name, node) for node in _assignments(module, name))
         inside = next((node for node in ast.walk(module) if _assigns(node, name) and node not in module.body), None)
         if isinstance(inside, ast.stmt):
-            raise ConfigError(f"{name} is assigned inside of a statement; change it by hand", inside.lineno)
+            raise ConfigError(f"{name} is assigned inside another statement; change it by hand", inside.lineno)
         return Location(found, lambda: new_line(text, len(text), name.encode() + b" = "))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
@@ -52,35 +53,36 @@ class GunicornGrammar(Grammar):
 
 def _module(text: bytes) -> ast.Module:
     if len(text) > _LIMIT:
-        raise ConfigError(f"it has more than {_LIMIT // 1024} KiB")
+        raise ConfigError(f"the file is larger than {_LIMIT // 1024} KiB")
     if b"\r" in text.replace(b"\r\n", b""):
-        raise ConfigError("it has a carriage return that Python takes for a line end; change it by hand")
+        raise ConfigError("a carriage return without a line feed ends a line; change the file by hand")
     try:
-        # As UTF-8 whatever its first line says: then columns are bytes of the text. Warnings would go to the screen.
+        # Decoded as UTF-8 despite any coding declaration, so that columns are bytes of the text. Warnings would be
+        # printed on the screen.
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(text.decode())
     except SyntaxError as error:
-        raise ConfigError("it is no Python file: its grammar is wrong there", error.lineno or 0) from None
+        raise ConfigError("not a Python file: syntax error", error.lineno or 0) from None
     except (ValueError, RecursionError, MemoryError):
-        raise ConfigError("it is no Python file") from None
+        raise ConfigError("not a Python file") from None
 
 
 def _assigns(node: ast.AST, name: str) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.AnnAssign | ast.AugAssign):
         targets = [node.target]
-    return any(isinstance(one, ast.Name) and one.id == name for target in targets for one in ast.walk(target))
+    return any(isinstance(part, ast.Name) and part.id == name for target in targets for part in ast.walk(target))
 
 
 def _assignments(module: ast.Module, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
-    """The assignments at the top level. Raises ConfigError for one that is not simple."""
+    """Yield the assignments at the top level. Raises ConfigError if one has several targets or no value."""
     for node in module.body:
         if not _assigns(node, name):
             continue
         simple = isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and len(node.targets) == 1)
         target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if simple else None  # type: ignore[attr-defined]
         if not isinstance(target, ast.Name) or not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
-            raise ConfigError(f"{name} is not assigned a value of its own; change it by hand", node.lineno)
+            raise ConfigError(f"{name} is not set by a simple assignment; change it by hand", node.lineno)
         yield node
 
 
@@ -95,12 +97,12 @@ def _statement(text: bytes, name: str, node: ast.Assign | ast.AnnAssign) -> Stat
     alone = node.col_offset == 0 and (not rest or rest.startswith(b"#"))
     shown = str(value.value)
     if not shown.isprintable():
-        raise ConfigError(f"{name} is no plain text; change it by hand", node.lineno)
+        raise ConfigError(f"{name} contains unprintable characters; change it by hand", node.lineno)
     return Statement(shown, (start, end), whole_lines(text, first, last) if alone else None, node.lineno)
 
 
 def _at(text: bytes, line: int, column: int) -> int:
-    """The byte of a line, from 1, and a column in bytes."""
+    """Return the position of a line (from 1) and a column in bytes."""
     at = 0
     for _ in range(line - 1):
         at = line_end(text, at)

@@ -1,10 +1,10 @@
-"""Settings of gunicorn: https://docs.gunicorn.org/en/stable/settings.html"""
+"""gunicorn's settings: https://docs.gunicorn.org/en/stable/settings.html"""
 
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, choice, integer
 
 _SECONDS = integer()
 _CLASSES = ("sync", "gthread", "gevent", "eventlet", "tornado")
-# A class may also be named by its module.
+# Other classes are given as module.Class.
 _CLASS = ValueForm(
     f"one of {', '.join(_CLASSES)}, or module.Class",
     lambda value: value in _CLASSES or (value.isascii() and "." in value and value.replace(".", "").isidentifier()),
@@ -14,24 +14,25 @@ SETTINGS = {
     "workers": KnownSetting("processes that serve requests; about 2 per CPU, each takes memory", integer(1)),
     "threads": KnownSetting("threads of a worker (gthread); matters if requests wait for I/O", integer(1)),
     "worker_class": KnownSetting(
-        "how a worker serves requests: sync one at a time, gthread with threads; matters if they wait for I/O", _CLASS
+        "concurrency of a worker: sync one request at a time, gthread threads; matters if requests wait for I/O",
+        _CLASS,
     ),
     "worker_connections": KnownSetting(
         "maximum connections of a worker (gthread, gevent, eventlet); more wait in the accept queue", integer(1)
     ),
     "keepalive": KnownSetting(
-        "seconds that an idle connection is kept (not by sync); matters with few, busy clients", _SECONDS
+        "maximum idle time of a connection (s), not with sync; matters with few, busy clients", _SECONDS
     ),
     "max_requests": KnownSetting("requests after which a worker is replaced, 0: never; bounds leaks", integer()),
     "max_requests_jitter": KnownSetting(
-        "random share of max_requests; without it all workers end at the same time", integer()
+        "random number of requests added to max_requests; without it all workers exit at the same time", integer()
     ),
     "timeout": KnownSetting(
-        "seconds of silence after which a worker is killed, 0: never; short cuts slow requests off", _SECONDS
+        "seconds of silence after which a worker is killed, 0: never; short aborts slow requests", _SECONDS
     ),
-    "graceful_timeout": KnownSetting("seconds that a worker may take to end; a reload lasts as long", _SECONDS),
+    "graceful_timeout": KnownSetting("maximum time (s) for a worker to exit; bounds the time of a reload", _SECONDS),
     "preload_app": KnownSetting(
-        "loads the application before the workers fork; saves memory, and time at the start of a worker",
+        "loads the application before the workers fork; saves memory, and starts workers faster",
         choice("True", "False"),
     ),
     "backlog": KnownSetting(

@@ -1,4 +1,4 @@
-"""HAProxy, as Debian packages it."""
+"""HAProxy, as packaged by Debian."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAd
 from cockpit.servers.startup import Startup, absolute, command, doubt, signal_command
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
-# Debian's rsyslog writes HAProxy's messages there.
+# The file to which Debian's rsyslog writes HAProxy's messages.
 _LOG = "/var/log/haproxy.log"
 _DEFAULTS = ", ".join(
     ("timeout http-keep-alive, timeout http-request, timeout queue, retries, balance, http-reuse", *FLAGS)
 )
-# The lines of sections in words, each section's header first.
+# Sections as lists of lines, lines as lists of words; the header is the first line.
 _Sections = list[list[list[str]]]
 _BIND = re.compile(r"(\*|\[?::\]?|[0-9.]*):(\d{1,5})")
 _URI = re.compile(r"/[\w/.?&=-]*")
@@ -32,7 +32,7 @@ _UPSTREAM = re.compile(r"(?m)^[ \t]*server[ \t]+\S+[ \t]+(\S+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by each -f and the files after --; -C and the working directory are where relative ones are."""
+    """Find the configuration by each -f and the files after --. Relative paths start at -C or the working directory."""
     words = process.command[1:]
     files, directory, pid_file = [], process.directory, ""
     for index, word in enumerate(words):
@@ -52,24 +52,24 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     program = "haproxy" if program == "/usr/sbin/haproxy" else program
     test = command(program, "-c", *(part for file in chosen for part in ("-f", file)))
     return Startup(
-        "haproxy", chosen, directory, test, _reload(process, chosen, pid_file), doubt(process, *_lacking(files))
+        "haproxy", chosen, directory, test, _reload(process, chosen, pid_file), doubt(process, *_main_file(files))
     )
 
 
-def _lacking(files: list[str]) -> tuple[str, bool]:
-    """A file of the command line, "" if one of them cannot be found, and whether there is none."""
+def _main_file(files: list[str]) -> tuple[str, bool]:
+    """Return the first file ("" if any file cannot be found), and whether it is the default."""
     return ("" if "" in files else (files or [_CONFIG])[0]), not files
 
 
 def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
-    """By its unit, else by a signal to its master; "": it has no master process that could reload."""
+    """Return the reload command: of its unit, else a signal to the master. "": without a master it cannot reload."""
     if process.unit and process.unit != "haproxy.service":
         return command("systemctl", "reload", process.unit)
     if files[0] == _CONFIG:
         return "service haproxy reload"
     if not any(word in ("-W", "-Ws") for word in process.command):
         return ""
-    # Another user could write any PID into the file.
+    # The file of another user could contain any PID.
     if pid_file and process.origin != "user":
         return f'kill -USR2 "$(cat {shlex.quote(pid_file)})"'
     return signal_command("USR2", process)
@@ -82,7 +82,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         sections = _sections(inventory.text(_CONFIG)) if is_packaged else []
         main = ConfigFile("haproxy", startup.file, startup.test, startup.reload)
         candidates = (
-            # -n wins over maxconn.
+            # -n overrides maxconn.
             *(main.candidates("maxconn", usual=True, section="global") if "-n" not in master.command else ()),
             *main.candidates("nbthread", usual=True, section="global"),
             *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
@@ -105,7 +105,8 @@ def _sections(config: str) -> _Sections:
 
 
 def _statistics(sections: _Sections, is_root: bool) -> tuple[StatusAddress, ...]:
-    """The statistics page without a password, if a section with its own address has it, else root's stats socket."""
+    """Return the address of a statistics page without a password, in a section with a bind address; else, for root,
+    the stats socket."""
     sockets = []
     for (kind, *_), *lines in sections:
         stats = {words[1]: (words[2:] or [""])[0] for words in lines if words[0] == "stats" and len(words) > 1}

@@ -1,7 +1,8 @@
-"""Keywords of a HAProxy configuration text: located and spelled. Pure.
+"""Locate and encode the keywords of a HAProxy configuration text. Pure.
 
-A keyword may have several words (`timeout client`); its value is the rest of its line without a comment. A section is
-its header line: `global`, `defaults`, `frontend web`. Of several such lines the last one counts.
+A keyword can have several words (`timeout client`); its value is the rest of the line without a comment. A section is
+identified by its header line: `global`, `defaults`, `frontend web`. If a keyword is set several times, the last line
+counts.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ SECTIONS = frozenset(
 # A word with its quotes and escaped characters, or a comment to the end of the line.
 _WORD = re.compile(rb"""#[^\n]*|(?:\\[^\n]|"(?:\\[^\n]|[^"\\\n])*"|'[^'\n]*'|[^\s\\"'#])+|["'\\]""")
 _STYLE = BlockStyle(opener="")
-# Lines between .if and .endif are in a block of this name within their section.
+# Lines between .if and .endif are in a block of this name in their section.
 _CONDITION = ".if"
-# Keywords without arguments: `on` is the keyword, `off` the keyword behind `no`.
+# Keywords without arguments: `on` is the keyword, `off` is `no` and the keyword.
 FLAGS = ("option http-keep-alive", "option http-server-close", "option httpclose")
 _NO = b"no"
 
@@ -48,7 +49,7 @@ class HaproxyGrammar(Grammar):
         path = (" ".join(section.split()),) if section else _only_section(name, items)
         for item in items:
             if item.name == name.encode() and item.within == (*path[:1], _CONDITION):
-                raise ConfigError(f"{name} is in .if there; change it by hand", line_number(text, item.begin))
+                raise ConfigError(f"{name} depends on an .if; change it by hand", line_number(text, item.begin))
         if not path:
             return Location((), _no_section)
         location = blocks.locate(text, name, path, items, _STYLE)
@@ -58,22 +59,24 @@ class HaproxyGrammar(Grammar):
         if name not in FLAGS:
             return self.spell(value, like)
         if value not in ("on", "off"):
-            raise ConfigError("it is on or off")
+            raise ConfigError("the value must be on or off")
         return name.encode() if value == "on" else _NO + b" " + name.encode()
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for length in {len(name.split()) for name in names}:
             items = (item for item in _items(text, length) if item.within[-1:] != (_CONDITION,))
-            for section, own in blocks.sections_of(items, names, _STYLE).items():
-                found[section] = found.get(section, set()) | own
+            for section, contained in blocks.sections_of(items, names, _STYLE).items():
+                found[section] = found.get(section, set()) | contained
         return found
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)
         words = list(_words(raw, 0, len(raw)))
         if not words or words[-1].end != len(raw) or any(not word.closed for word in words):
-            raise ConfigError("a quote in it is not closed, a backslash ends it, or a # begins a comment")
+            raise ConfigError(
+                "a value must not contain an unclosed quote, a final backslash or a # that starts a comment"
+            )
         return raw
 
 
@@ -84,7 +87,7 @@ class _Word(NamedTuple):
 
 
 def _words(text: bytes, start: int, end: int) -> Iterator[_Word]:
-    """The words of a line, up to its comment."""
+    """Yield the words of a line, up to its comment."""
     while found := _WORD.search(text, start, end):
         start = found.end()
         if found[0].startswith(b"#"):
@@ -93,7 +96,7 @@ def _words(text: bytes, start: int, end: int) -> Iterator[_Word]:
 
 
 def _items(text: bytes, length: int) -> Iterator[BlockItem]:
-    """The lines, their first `length` words as the name; a section ends behind its last line with words."""
+    """Yield the lines, with their first `length` words as the name. A section ends after its last line with words."""
     within: BlockPath = ()
     at = close = 0
     conditions = 0
@@ -120,22 +123,23 @@ def _items(text: bytes, length: int) -> Iterator[BlockItem]:
 
 
 def _as_flag(text: bytes, name: str, location: Location) -> Location:
-    """The keyword itself as the value."""
+    """Turn the keyword itself into the value, on or off."""
 
     def insertion() -> Insertion:
         place = location.insertion()
         return place._replace(before=place.before.removesuffix(name.encode() + _STYLE.assign))
 
     found = (
-        one._replace(shown="off" if text.startswith(_NO, one.value[0]) else "on", bare=False) for one in location.found
+        statement._replace(shown="off" if text.startswith(_NO, statement.value[0]) else "on", bare=False)
+        for statement in location.found
     )
     return Location(tuple(found), insertion)
 
 
 def _keyword(text: bytes, words: list[_Word], length: int, within: BlockPath) -> BlockItem:
-    said = words[text[words[0].start : words[0].end] == _NO :][:length]
-    if (flag := _joined(text, said)).decode("utf-8", "replace") in FLAGS:
-        return BlockItem(flag, words[0].start, (words[0].start, said[-1].end), words[-1].end, within)
+    after_no = words[text[words[0].start : words[0].end] == _NO :][:length]
+    if (flag := _joined(text, after_no)).decode("utf-8", "replace") in FLAGS:
+        return BlockItem(flag, words[0].start, (words[0].start, after_no[-1].end), words[-1].end, within)
     head, rest = words[:length], words[length:]
     value = (rest[0].start, rest[-1].end) if rest else (words[-1].end, words[-1].end)
     return BlockItem(_joined(text, head), words[0].start, value, words[-1].end, within)
@@ -153,9 +157,9 @@ def _only_section(name: str, items: list[BlockItem]) -> BlockPath:
     places = list(dict.fromkeys(item.within for item in items if item.name == name.encode()))
     if len(places) > 1:
         each = " and ".join(path[0] for path in places if path)
-        raise ConfigError(f"{name} is in {each}; give the knob its section, as section = 'global'")
+        raise ConfigError(f"{name} is in {each}; set the section of the knob, e.g. section = 'global'")
     return places[0] if places else ()
 
 
 def _no_section() -> Insertion:
-    raise ConfigError("it is not set; give the knob the section to add it to, as section = 'global'")
+    raise ConfigError("the keyword is not set; name a section in the knob to add it, e.g. section = 'global'")

@@ -1,4 +1,4 @@
-"""How a running HAProxy shows its settings: the stats socket of its configuration, and its processes."""
+"""Active values of a running HAProxy, by the stats socket of its configuration and by its processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maximum connections of a frontend, which HAProxy takes on its stats socket while it runs."""
+"""Change the maximum connections of a frontend without a reload, by HAProxy's stats socket."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from cockpit.servers.kind import CandidateKnob
 
-# Another level than admin may read only.
+# Only the level admin can change values.
 _ADMIN = re.compile(r"(?m)^[ \t]*stats[ \t]+socket[ \t]+(/[\w/.-]+)(?=[ \t])(?=[^\n#]*[ \t]level[ \t]+admin\b)")
 _SECTION = re.compile(r"(?:frontend|listen)\s+([\w.:-]+)")
 _PYTHON = (
@@ -24,12 +24,12 @@ _ASK = """ask() {
 _GET = """ask 'show stat' | awk -F, -v name=NAME '
     NR == 1 { for (n = 1; n <= NF; n++) if ($n == "slim") at = n }
     $1 == name && $2 == "FRONTEND" && at { print $at }'"""
-_SET = """case $1 in '' | *[!0-9]*) echo 'no number of connections' >&2; exit 1 ;; esac
+_SET = """case $1 in '' | *[!0-9]*) echo 'the value must be a number of connections' >&2; exit 1 ;; esac
 answer=$(ask "set maxconn frontend NAME $1") && [ -z "$answer" ] || { echo "$answer" >&2; exit 1; }"""
 
 
 def live(candidate: CandidateKnob, text: str) -> CandidateKnob:
-    """The candidate, set without a reload if the configuration has a socket with the level admin."""
+    """Add commands that set the candidate without a reload, if the configuration has a socket with the level admin."""
     socket, section = _ADMIN.search(text), _SECTION.fullmatch(candidate.section or "")
     if candidate.directive != "maxconn" or socket is None or section is None:
         return candidate

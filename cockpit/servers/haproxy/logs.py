@@ -1,4 +1,4 @@
-"""HAProxy's `option httplog`, from stdout or behind the prefix of a syslog daemon.
+"""HAProxy's log format `option httplog`, from stdout or after the prefix of a syslog daemon.
 
 https://docs.haproxy.org/2.8/configuration.html#8.2.3
 """
@@ -9,7 +9,7 @@ import re
 
 from cockpit.servers.access_log import AccessLine, LoggedRequest, logged_request, without_prefix
 
-# client [time] frontend backend/server TR/Tw/Tc/Tr/Ta status: the last of the timers (ms) is the whole request.
+# client [time] frontend backend/server TR/Tw/Tc/Tr/Ta status: the last timer (ms), Ta, is the duration of the request.
 _LINE = re.compile(
     rb"\S{1,64} \[([^\]]{1,64})\] \S{1,256} \S{1,256}/(\S{1,256}) (?:-?\d{1,9}/){4}\+?(\d{1,9}) (\d{3}|-1) \+?\d+ "
 )
@@ -17,7 +17,8 @@ _CACHE, _ABORTED = b"<CACHE>", b"-1"
 
 
 def parse(line: bytes) -> AccessLine | None:
-    """One request; None: another format. A client that gave up before the status has 499, as nginx logs it."""
+    """Parse one request; None: another format. A request that the client aborted before a response has status 499, as
+    in nginx's log."""
     found = _LINE.match(without_prefix(line))
     if found is None:
         return None
@@ -26,7 +27,7 @@ def parse(line: bytes) -> AccessLine | None:
 
 
 def parse_request(line: bytes) -> LoggedRequest | None:
-    """The request of a line, at the instant of its first byte: the line's last field, in quotes."""
+    """Return the request of a line (its last field, in quotes), at the time of its first byte."""
     line = without_prefix(line).rstrip()
     found = _LINE.match(line)
     _, quote, request = line.removesuffix(b'"').rpartition(b' "')

@@ -8,24 +8,26 @@ _ALGORITHMS = "roundrobin static-rr leastconn first source uri url_param hdr ran
 
 SETTINGS = {
     "maxconn": KnownSetting(
-        "connections at the same time, of the process or of a section; more wait in the listen queue", integer()
+        "maximum concurrent connections of the process or a section; more wait in the listen queue", integer()
     ),
     "nbthread": KnownSetting("threads; matters if the CPUs of the process are busy", integer(1)),
-    "timeout connect": KnownSetting("maximum time to connect to a server; short retries soon", _TIME),
-    "timeout client": KnownSetting("maximum silence of a client; short frees connections", _TIME),
-    "timeout server": KnownSetting("maximum silence of a server; slower responses become 504", _TIME),
+    "timeout connect": KnownSetting("maximum time to connect to a server; short retries sooner", _TIME),
+    "timeout client": KnownSetting("maximum inactivity of a client; short frees connections", _TIME),
+    "timeout server": KnownSetting("maximum inactivity of a server; slower responses become 504", _TIME),
     "timeout http-keep-alive": KnownSetting(
         "maximum time between two requests of a connection; short frees connections", _TIME
     ),
-    "timeout http-request": KnownSetting("maximum time to receive a request's headers; stops slow clients", _TIME),
+    "timeout http-request": KnownSetting(
+        "maximum time to receive a request's headers; disconnects slow clients", _TIME
+    ),
     "timeout queue": KnownSetting(
-        "maximum wait for a free connection to a server, then 503; matters with maxconn of a server", _TIME
+        "maximum time in the queue of a server, then 503; matters with maxconn of a server", _TIME
     ),
     "retries": KnownSetting(
-        "further attempts to connect to a server; each costs time with a server that is down", integer()
+        "further attempts to connect to a server; each adds a delay if the server is down", integer()
     ),
     "balance": KnownSetting(
-        "choice of a server for each request; leastconn suits responses of unequal duration",
+        "load balancing algorithm; leastconn suits responses of unequal duration",
         leading(*_ALGORITHMS.split()),
     ),
     "http-reuse": KnownSetting(
@@ -33,6 +35,6 @@ SETTINGS = {
         choice("never", "safe", "aggressive", "always"),
     ),
     FLAGS[0]: KnownSetting("keeps connections to clients and servers open (default); saves handshakes", ON_OFF),
-    FLAGS[1]: KnownSetting("closes the server's connection after each response; frees it for others", ON_OFF),
-    FLAGS[2]: KnownSetting("closes all connections after each response; each request costs a handshake", ON_OFF),
+    FLAGS[1]: KnownSetting("closes the server connection after each response; frees it for other clients", ON_OFF),
+    FLAGS[2]: KnownSetting("closes all connections after each response; each request needs a handshake", ON_OFF),
 }

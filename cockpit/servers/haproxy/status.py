@@ -1,4 +1,4 @@
-"""HAProxy's statistics as CSV, from its page (`;csv`) or its stats socket: a row per frontend, backend and server."""
+"""HAProxy's statistics as CSV, from its page (`;csv`) or stats socket: one row per frontend, backend and server."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from collections.abc import Mapping
 from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
 
-_HINT = "the URL should end in ;csv, as http://localhost:8404/stats;csv"
+_HINT = "the URL must end in ;csv, as http://localhost:8404/stats;csv"
 _TOTALS = {"FRONTEND": "frontend", "BACKEND": "backend"}
-# The type of a row of a listener, as `option socket-stats` adds them.
+# The type of a listener's row, added by `option socket-stats`.
 _LISTENER = "3"
 _GAUGES = ("qcur", "scur", "rate", "req_rate", "conn_rate", "act", "bck")
 _COUNTERS = (
     *("stot", "req_tot", "conn_tot", "bin", "bout", "dreq", "dresp", "ereq", "econ", "eresp", "wretr", "wredis"),
     *("hrsp_1xx", "hrsp_2xx", "hrsp_3xx", "hrsp_4xx", "hrsp_5xx", "hrsp_other", "cli_abrt", "srv_abrt", "lbtot"),
 )
-# Milliseconds, means over the last 1024 requests of a backend or a server.
+# Means over the last 1024 requests of a backend or a server (ms).
 _TIMES = ("qtime", "ctime", "rtime", "ttime")
 
 
 def parse(page: str) -> PageMetrics:
-    """Totals of all frontends (`frontend.scur`) and backends, `servers.up` and `servers.down`; of each row its own
-    metrics behind its name (`web/app1 scur`). Names are those of the CSV's first line."""
+    """Return totals over all frontends (`frontend.scur`) and backends, `servers.up` and `servers.down`, and the metrics
+    per row after its name (`web/app1 scur`). Names of metrics are those in the CSV's header."""
     if not page.startswith("# pxname,svname,"):
-        raise NotThePageError(f"no CSV of HAProxy's statistics: {_HINT}")
+        raise NotThePageError(f"not the CSV of HAProxy's statistics: {_HINT}")
     values: dict[str, float] = {"servers.up": 0.0, "servers.down": 0.0}
     single: dict[str, float] = {}
     try:
         for row in csv.DictReader(page.removeprefix("# ").splitlines()):
-            _count(row, values, single)
+            _add(row, values, single)
     except csv.Error:
-        raise NotThePageError(f"no CSV of HAProxy's statistics: {_HINT}") from None
+        raise NotThePageError(f"not the CSV of HAProxy's statistics: {_HINT}") from None
     return PageMetrics(values | single, {})
 
 
-def _count(row: Mapping[str, str | None], values: dict[str, float], single: dict[str, float]) -> None:
+def _add(row: Mapping[str, str | None], values: dict[str, float], single: dict[str, float]) -> None:
     """Add a row to the totals and to the metrics of single rows, unless its name is overlong."""
     kind = row["svname"] or ""
     total = _TOTALS.get(kind)
@@ -62,7 +62,7 @@ STATUS = StatusPageKind(
     url=";csv, or unix:/run/haproxy/admin.sock",
     parse=parse,
     not_found="is there a `stats uri` on this port? The URL is that URI and ;csv",
-    forbidden="do the http-request rules of its frontend let this host in?",
+    forbidden="do the http-request rules of its frontend allow this host?",
     is_counter=_is_counter,
     means={"sessions": "frontend.scur", "queued": "backend.qcur", "servers_up": "servers.up"},
     rates={

@@ -1,4 +1,4 @@
-"""Files of `KEY=value` lines, which many servers and Debian's service scripts read."""
+"""Files of `KEY=value` lines, as read by many servers and Debian's service scripts."""
 
 from cockpit.servers.keyvalue.editor import KeyValueGrammar
 

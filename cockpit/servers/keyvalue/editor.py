@@ -1,10 +1,10 @@
-r"""Keys of a file of `KEY=value` lines: located and spelled. Pure.
+r"""Locate and encode the keys of a file of `KEY=value` lines. Pure.
 
-Two grammars, chosen by the whole text: shell assignments (`export JAVA_OPTS="-Xmx512m $MORE"`, as in
-/etc/default), and plain lines, with or without ini sections (`vm.swappiness = 10`, `[mysqld]`).
+There are two grammars, chosen by the whole text: shell assignments (`export JAVA_OPTS="-Xmx512m $MORE"`, as in
+/etc/default), and plain lines with or without ini sections (`vm.swappiness = 10`, `[mysqld]`).
 
-A shell's value is shown as text, its quotes and backslashes taken away. A text that is written is never run: `$`,
-backticks and quotes in it are made harmless, except the variables that the old value already named.
+A value of a shell assignment is displayed without its quotes and backslashes. New values cannot run code: `$`,
+backticks and quotes are escaped, except variables that the old value contains.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _EXPORT = re.compile(rb"[ \t]*(?:(?:export|readonly|declare|typeset)[ \t]+(?:-\w
 
 
 class KeyValueGrammar(Grammar):
-    """Keys; the last line that sets one counts. `section` is an ini section; "": before the first one; None: the only
-    one that has the key."""
+    """The last line that sets a key counts. `section` is an ini section; "": before the first section; None: the only
+    section that contains the key."""
 
     names = _KEY
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         parsed = _parsed(text, name, section)
-        statements = tuple(_statement(text, name, one, parsed) for one in parsed.found)
+        statements = tuple(_statement(text, name, line, parsed) for line in parsed.found)
         return Location(statements, lambda: _insertion(text, name, section, parsed))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)
         if raw[:1] in (b"#", b";") or raw.endswith(b"\\"):
-            raise ConfigError("a value must not begin a comment, nor end in a backslash")
+            raise ConfigError("a value must not start with # or ;, or end in a backslash")
         return raw
 
     def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
@@ -61,7 +61,7 @@ class KeyValueGrammar(Grammar):
 
 
 def spell_for_shell(value: str, like: bytes | None = None) -> bytes:
-    """The value as a shell reads it. Raises ConfigError if a command makes up the old value."""
+    """Quote the value for a shell. Raises ConfigError if the old value is the output of a command."""
     raw = checked(value, may_be_empty=True)
     kept = _variables(like)
     if like and like.startswith(b"'"):
@@ -71,9 +71,9 @@ def spell_for_shell(value: str, like: bytes | None = None) -> bytes:
     return b'"' + _escaped(value, kept) + b'"'
 
 
-class _Found(NamedTuple):
-    """The line of a key from `start` to `end` (line end included), its value's span, and its section (None: before
-    any). `refused` is the reason if the value cannot be read or changed here."""
+class _KeyLine(NamedTuple):
+    """The line of a key from `start` to `end` (line end included), the span of its value, and its section (None: before
+    the first one). `refused` is the reason why the value cannot be read or changed here."""
 
     start: int
     end: int
@@ -84,25 +84,25 @@ class _Found(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A text in its grammar: exactly one of `shell` and `plain` is there. `found` are the lines of the key."""
+    """A parsed text: either `shell` or `plain` is set, by its grammar. `found` are the lines of the key."""
 
-    found: list[_Found]
+    found: list[_KeyLine]
     shell: ShellText | None
     plain: PlainText | None
 
 
 def _variables(like: bytes | None) -> frozenset[str]:
-    """The variables that the old value names. Raises ConfigError if it is the output of a command."""
+    """Return the variables in the old value. Raises ConfigError if it is the output of a command."""
     text, live = _unquoted(like or b"")
     if not live:
         return frozenset()
     if "$(" in text or "`" in text:
-        raise ConfigError("a command makes up its value there; change it by hand")
+        raise ConfigError("the value is the output of a command; change it by hand")
     return frozenset(_VARIABLE.findall(text))
 
 
 def _escaped(value: str, kept: frozenset[str]) -> bytes:
-    """The inside of double quotes: all is text but the variables `kept`."""
+    """Escape the value for double quotes, except the variables `kept`."""
     parts = []
     at = 0
     while at < len(value):
@@ -119,20 +119,20 @@ def _escaped(value: str, kept: frozenset[str]) -> bytes:
 def _parsed(text: bytes, key: str, section: str | None) -> _Text:
     check_text(text)
     if not _KEY.fullmatch(key):
-        raise ConfigError(f"{excerpt(key, 80)!r} cannot be a key")
+        raise ConfigError(f"{excerpt(key, 80)!r} is not a valid key")
     shell = _as_shell(text) if _IDENTIFIER.fullmatch(key) else None
     if shell:
         if section is not None:
-            raise ConfigError(f"it has no section [{excerpt(section, 80)}], nor any other")
-        found = [_in_shell(text, one) for one in shell.assignments if one.name == key.encode()]
-        return _Text(_that_count(text, key, found), shell, None)
+            raise ConfigError(f"no section [{excerpt(section, 80)}]: the file has no sections")
+        found = [_in_shell(text, assignment) for assignment in shell.assignments if assignment.name == key.encode()]
+        return _Text(_effective(text, key, found), shell, None)
     plain = plain_grammar.parse(text)
     found = _in_section(text, key, section, plain, _in_plain(text, key, plain))
-    return _Text(_that_count(text, key, found), None, plain)
+    return _Text(_effective(text, key, found), None, plain)
 
 
 def _as_shell(text: bytes) -> ShellText | None:
-    """The text as a shell reads it; None if its lines are plain ones. Raises ConfigError if it is neither."""
+    """Parse the text as shell assignments; None if it consists of plain lines. Raises ConfigError if it is neither."""
     if plain_grammar.SECTION.search(text):
         return None
     try:
@@ -141,59 +141,59 @@ def _as_shell(text: bytes) -> ShellText | None:
         if _SPACED.search(text):
             return None
         raise
-    inside = shell.blocks
-    spaced = [one for one in _SPACED.finditer(text) if not any(a <= one.start() < b for a, b in inside)]
+    spaced = [match for match in _SPACED.finditer(text) if not any(a <= match.start() < b for a, b in shell.blocks)]
     return None if spaced else shell
 
 
-def _in_shell(text: bytes, one: shell_grammar.ShellAssignment) -> _Found:
-    start = text.rfind(b"\n", 0, one.start) + 1
-    feed = text.find(b"\n", one.value[1])
-    refused = "a command makes up its value" if one.made_up else ""
-    if one.one_command:
-        refused = "it only counts for one command"
-    return _Found(start, len(text) if feed < 0 else feed + 1, one.value, None, one.append, refused)
+def _in_shell(text: bytes, assignment: shell_grammar.ShellAssignment) -> _KeyLine:
+    start = text.rfind(b"\n", 0, assignment.start) + 1
+    feed = text.find(b"\n", assignment.value[1])
+    refused = "its value is an array or the output of a command" if assignment.made_up else ""
+    if assignment.one_command:
+        refused = "it is set for one command only"
+    return _KeyLine(start, len(text) if feed < 0 else feed + 1, assignment.value, None, assignment.append, refused)
 
 
-def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_Found]:
+def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_KeyLine]:
     names = {key, key.replace("/", "."), key.replace(".", "/")}
     found = []
     for line in plain.lines:
         if line.key.decode("utf-8", "replace") in names:
             refused = "it is inside a quoted value, or a quote is never closed" if line.quoted else ""
             if line.several:
-                refused = "its value takes several lines"
-            found.append(_Found(line.start, line.end, line.value, line.section, line.append, refused))
+                refused = "its value spans several lines"
+            found.append(_KeyLine(line.start, line.end, line.value, line.section, line.append, refused))
     return found
 
 
-def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, found: list[_Found]) -> list[_Found]:
-    """The lines of the requested section. Raises ConfigError: there is no such section, or several have the key."""
-    places = {one.section: f"{_header(one.section)} (line {line_number(text, one.value[0])})" for one in found}
+def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, found: list[_KeyLine]) -> list[_KeyLine]:
+    """Return the lines in the section. Raises ConfigError if it does not exist, or if the section is None and several
+    sections contain the key."""
+    places = {line.section: f"{_header(line.section)} (line {line_number(text, line.value[0])})" for line in found}
     if section is None:
         if len(places) > 1:
             each = " and ".join(places.values())
-            raise ConfigError(f"{key} is in {each}; give the knob its section, as section = {_named(found[-1])}")
+            raise ConfigError(f"{key} is in {each}; set the section of the knob, e.g. section = {_quoted(found[-1])}")
         return found
     wanted = section or None
     if wanted is not None and wanted not in plain.sections:
         known = ", ".join(_header(name) for name in plain.sections) or "none"
-        raise ConfigError(f"it has no section {_header(wanted)}; its sections: {known}")
-    return [one for one in found if one.section == wanted]
+        raise ConfigError(f"no section {_header(wanted)}; its sections: {known}")
+    return [line for line in found if line.section == wanted]
 
 
 def _header(section: str | None) -> str:
     return "the part before the first section" if section is None else f"[{excerpt(section, 80)}]"
 
 
-def _named(one: _Found) -> str:
-    return f'"{excerpt(one.section or "", 80)}"'
+def _quoted(line: _KeyLine) -> str:
+    return f'"{excerpt(line.section or "", 80)}"'
 
 
-def _that_count(text: bytes, key: str, found: list[_Found]) -> list[_Found]:
-    """The lines that give the key its value. Raises ConfigError if the last one cannot be changed."""
-    counting = [one for one in found if not one.refused] or found
-    last = found[-1] if found and found[-1].append else counting[-1] if counting else None
+def _effective(text: bytes, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
+    """Return the lines that set the key. Raises ConfigError if the last one cannot be changed."""
+    effective = [line for line in found if not line.refused] or found
+    last = found[-1] if found and found[-1].append else effective[-1] if effective else None
     if last is None:
         return []
     line = line_number(text, last.value[0])
@@ -201,17 +201,17 @@ def _that_count(text: bytes, key: str, found: list[_Found]) -> list[_Found]:
         raise ConfigError(f"{key}+= adds to its value; change it by hand", line)
     if last.refused:
         raise ConfigError(f"{key}: {last.refused}; change it by hand", line)
-    return counting
+    return effective
 
 
 def _check_grammar(text: bytes, key: str, parsed: _Text) -> None:
-    """Raises ConfigError if the text has lines of another grammar."""
+    """Raise ConfigError if the text contains lines of another grammar."""
     at = parsed.shell.unknown if parsed.shell else parsed.plain.unknown if parsed.plain else None
     if at is not None:
         feed = text.find(b"\n", at)
         line = excerpt(text[at : len(text) if feed < 0 else feed].decode("utf-8", "replace").strip(), 60)
         number = line_number(text, at)
-        raise ConfigError(f"{line!r} is no KEY=value line, so {key} is not added; add it by hand first", number)
+        raise ConfigError(f"cannot add {key}: {line!r} is not a KEY=value line; add {key} by hand first", number)
 
 
 def _insertion(text: bytes, key: str, section: str | None, parsed: _Text) -> Insertion:
@@ -220,17 +220,17 @@ def _insertion(text: bytes, key: str, section: str | None, parsed: _Text) -> Ins
     if parsed.plain and parsed.plain.sections:
         if section is None:
             known = ", ".join(_header(name) for name in parsed.plain.sections)
-            raise ConfigError(f"{key} is not there; give the knob the section to add it to: {known}")
+            raise ConfigError(f"{key} is not set; name a section in the knob to add it: {known}")
         at = parsed.plain.ends[section or None]
         lines = [line for line in parsed.plain.lines if line.section == (section or None)]
         spaced = not lines or text[lines[-1].value[0] - 1 : lines[-1].value[0]] in (b" ", b"\t")
     if text[:at].endswith((b"\\\n", b"\\")):
-        raise ConfigError("it ends in a backslash, so nothing can be added at its end")
+        raise ConfigError("the file or section ends in a backslash; add a line feed at its end first")
     return new_line(text, at, key.encode() + (b" = " if spaced else b"="))
 
 
 def _unquoted(raw: bytes) -> tuple[str, bool]:
-    """A shell's word as text, and whether a `$` or a backtick in it has its power."""
+    """Remove the quoting of a shell word. Return the text, and whether it contains an active `$` or backtick."""
     out = bytearray()
     live = False
     quote, at = 0, 0
@@ -250,16 +250,16 @@ def _unquoted(raw: bytes) -> tuple[str, bool]:
     return out.decode("utf-8", "backslashreplace"), live
 
 
-def _statement(text: bytes, key: str, one: _Found, parsed: _Text) -> Statement:
-    raw = text[one.value[0] : one.value[1]]
+def _statement(text: bytes, key: str, line: _KeyLine, parsed: _Text) -> Statement:
+    raw = text[line.value[0] : line.value[1]]
     shown = _unquoted(raw)[0] if parsed.shell else raw.decode("utf-8", "backslashreplace")
-    return Statement(shown, one.value, _whole(text, key, one), line_number(text, one.value[0]))
+    return Statement(shown, line.value, _removal(text, key, line), line_number(text, line.value[0]))
 
 
-def _whole(text: bytes, key: str, one: _Found) -> Span | None:
-    """The key's line; None if something else is on it."""
-    name = text.rfind(key.encode(), one.start, one.value[0])
-    before = text[one.start : one.value[0] if name < 0 else name]
-    if text[one.value[1] : one.end].strip() or not (name < 0 or _EXPORT.fullmatch(before) or before.strip() == b"-"):
+def _removal(text: bytes, key: str, line: _KeyLine) -> Span | None:
+    """Return the span to delete: the line of the key; None if it contains other text."""
+    name = text.rfind(key.encode(), line.start, line.value[0])
+    before = text[line.start : line.value[0] if name < 0 else name]
+    if text[line.value[1] : line.end].strip() or not (name < 0 or _EXPORT.fullmatch(before) or before.strip() == b"-"):
         return None
-    return whole_lines(text, one.start, one.end)
+    return whole_lines(text, line.start, line.end)

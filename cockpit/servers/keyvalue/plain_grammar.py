@@ -1,7 +1,7 @@
 """Lines `key = value` of a plain text, with or without ini sections. Pure.
 
-A backslash at a line's end joins the next line to a value; a value that begins with a quote or a bracket may go on
-to the line that closes it. `#` and `;` begin a comment at a line's start only.
+A backslash at the end of a line joins the next line to the value. A value that starts with a quote or a bracket can
+extend to the line that closes it. `#` and `;` start a comment only at the start of a line.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from cockpit.servers.editing import line_end
 
 SECTION = re.compile(rb"^[ \t]*\[([^\s\[\]][^\[\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$", re.MULTILINE)
 _LINE = re.compile(rb"[ \t]*-?([^\s=#;\[<'\"][^\s=]*?)[ \t]*(\+?)=[ \t]*")
-# Lines that are no `key = value` and do no harm: a flag (`skip-name-resolve`), an include.
+# Valid lines other than `key = value`: a flag (`skip-name-resolve`), an include.
 _FLAG = re.compile(rb"[ \t]*(?:[\w.-]+\s*|[!@]\w+[ \t][^\n]*\n?)")
 
 
-# Openings of a value of several lines, with their ends.
+# Opening and closing signs of multi-line values.
 _CLOSED_BY = {b'"""': b'"""', b"'''": b"'''", b'"': b'"', b"'": b"'", b"[": b"]", b"{": b"}", b"(": b")"}
 
 
 class PlainLine(NamedTuple):
-    """A key's line from `start` to `end` (line end included), the value's span, the section (None: before any).
+    """The line of a key from `start` to `end` (line end included), the span of its value, and its section (None: before
+    the first one).
 
-    `append` for `key += value`; `several`: the value takes several lines; `quoted`: the line is inside a quoted value.
+    `append`: `key += value`; `several`: the value spans several lines; `quoted`: the line is inside a quoted value.
     """
 
     start: int
@@ -39,8 +40,8 @@ class PlainLine(NamedTuple):
 
 
 class PlainText(NamedTuple):
-    """`sections` in their order; `ends` are the places for a new line in each (None: before the first one). `unknown`
-    is the first line of another grammar (None: there is none)."""
+    """A parsed text. `sections` are in file order; `ends` are the positions for a new line per section (None: before
+    the first one). `unknown` is the position of the first line of another grammar; None: there is none."""
 
     lines: tuple[PlainLine, ...]
     sections: tuple[str, ...]
@@ -49,7 +50,7 @@ class PlainText(NamedTuple):
 
 
 def parse(text: bytes) -> PlainText:
-    """Reads the text; every text can be read."""
+    """Parse a text; lines of another grammar are no error."""
     reader = _Reader(text)
     at = 0
     while at < len(text):
@@ -69,7 +70,7 @@ class _Reader:
         self._quoted_until = 0
 
     def take(self, at: int, end: int) -> int:
-        """Takes the line that begins at `at`; the end of it, with the lines joined to it."""
+        """Parse the line that starts at `at`. Return its end, including the lines joined to it."""
         line = self._text[at:end]
         quoted = at < self._quoted_until
         if not line.strip() or line.lstrip()[:1] in b"#;":
@@ -85,7 +86,7 @@ class _Reader:
 
     def _take_value(self, at: int, end: int, match: re.Match[bytes], quoted: bool) -> int:
         text, start = self._text, match.end()
-        end = end if quoted else _whole(text, start, end)
+        end = end if quoted else _joined_end(text, start, end)
         value = (start, start + len(text[start:end].rstrip()))
         several = b"\n" in text[value[0] : value[1]]
         closing = 0 if several or quoted else _closing_line(text, start, end)
@@ -100,16 +101,16 @@ class _Reader:
         self.flag = at if self.flag is None else self.flag
 
 
-def _whole(text: bytes, start: int, end: int) -> int:
-    """The end of the line with those that backslashes join to it."""
+def _joined_end(text: bytes, start: int, end: int) -> int:
+    """Return the end of the line, including the lines that backslashes join to it."""
     while end < len(text) and text[start:end].removesuffix(b"\n").removesuffix(b"\r").endswith(b"\\"):
         end = line_end(text, end)
     return end
 
 
 def _closing_line(text: bytes, start: int, end: int) -> int:
-    """The end of the line that closes the quote or bracket of the value; 0 if its own line does, or
-    none."""
+    """Return the end of the line that closes the quote or bracket of the value; 0 if the value is closed on the same
+    line or nowhere."""
     sign = next((sign for sign in _CLOSED_BY if text.startswith(sign, start, end)), None)
     if sign is None or _CLOSED_BY[sign] in text[start + len(sign) : end]:
         return 0

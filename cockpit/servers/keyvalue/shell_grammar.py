@@ -1,6 +1,6 @@
-"""Assignments in a text that a shell would source, as in /etc/default. Pure; nothing in it is ever run.
+"""Assignments in a text that a shell sources, e.g. in /etc/default. Pure; the text is parsed, never run.
 
-Quotes, here-documents, comments and command substitutions are skipped as a POSIX shell does, so that only real
+Quotes, here-documents, comments and command substitutions are skipped as by a POSIX shell, so that only real
 assignments are found.
 """
 
@@ -15,7 +15,7 @@ _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _HERE_DOCUMENT = re.compile(rb"<<(-?)[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)'|\\?([A-Za-z_][A-Za-z0-9_]*))")
 _ENDS_WORD = b" \t\r\n;&|<>()"
 _DECLARES = frozenset({b"export", b"readonly", b"declare", b"typeset", b"local"})
-# A command may follow these.
+# Keywords that can be followed by a command.
 _KEYWORDS = frozenset({b"if", b"then", b"else", b"elif", b"fi", b"while", b"until", b"do", b"done", b"{", b"}", b"!"})
 _COMMANDS = frozenset(
     (
@@ -26,8 +26,8 @@ _COMMANDS = frozenset(
 
 
 class ShellAssignment(NamedTuple):
-    """`NAME=value`: the value's span; `append` for `NAME+=`, `one_command` if it only counts for the command behind
-    it, `made_up` if the value is an array or the output of a command."""
+    """An assignment `NAME=value` and the span of its value. `append`: `NAME+=`; `one_command`: it applies only to the
+    command that follows it; `made_up`: the value is an array or the output of a command."""
 
     name: bytes
     start: int
@@ -38,8 +38,8 @@ class ShellAssignment(NamedTuple):
 
 
 class ShellText(NamedTuple):
-    """`blocks` are spans of quoted or literal text over several lines, `unknown` the first word that is no shell
-    command known here (its position, None: there is none)."""
+    """A parsed text. `blocks` are spans of quoted or literal text over several lines; `unknown` is the position of the
+    first word that is not a known shell command; None: there is none."""
 
     assignments: tuple[ShellAssignment, ...]
     blocks: tuple[tuple[int, int], ...]
@@ -47,12 +47,12 @@ class ShellText(NamedTuple):
 
 
 def parse(text: bytes) -> ShellText:
-    """Reads the text. Raises ConfigError if a quote is never closed."""
+    """Parse a text. Raises ConfigError if a quote is never closed."""
     return _Reader(text).read()
 
 
 def word_end(text: bytes, start: int) -> int:
-    """The end of a word, quotes and all. Raises ConfigError if a quote is never closed."""
+    """Return the end of a word, including its quotes. Raises ConfigError if a quote is never closed."""
     at = start
     while at < len(text) and text[at] not in _ENDS_WORD:
         at = _part_end(text, at)
@@ -60,7 +60,7 @@ def word_end(text: bytes, start: int) -> int:
 
 
 def _part_end(text: bytes, at: int, quoted: bool = False) -> int:
-    """The end of the quoted part, substitution or single byte that begins at `at`; `quoted`: inside double quotes."""
+    """Return the end of the quoted part, substitution or byte at `at`; `quoted`: inside double quotes."""
     byte = text[at]
     if byte == 0x27 and not quoted:
         return _closing(text, at, text.find(b"'", at + 1))
@@ -82,7 +82,7 @@ def _closing(text: bytes, start: int, at: int) -> int:
 
 
 def _nested_end(text: bytes, start: int, at: int, sign: bytes, quoted: bool = False) -> int:
-    """The end of what `sign` closes; quotes and substitutions inside count as a shell counts them."""
+    """Return the end of the part that `sign` closes, skipping nested quotes and substitutions."""
     while at < len(text) and text[at] != sign[0]:
         if text[at] == 0x5C:
             at += 2
@@ -148,7 +148,7 @@ class _Reader:
         return word_end(self._text, at)
 
     def _here_documents(self, at: int) -> int:
-        """The end of the documents that begin at this line."""
+        """Return the end of the here-documents that start at this line."""
         for delimiter, tabs in self._waiting:
             start, line = at, None
             while at < len(self._text) and line != delimiter:
@@ -193,7 +193,7 @@ class _Reader:
 
 
 def _substitutes(raw: bytes) -> bool:
-    """Whether a command outside of quotes makes up the value."""
+    """Return whether the value contains a command substitution outside of quotes."""
     at = 0
     while at < len(raw):
         if raw[at] == 0x60 or raw[at : at + 2] == b"$(":

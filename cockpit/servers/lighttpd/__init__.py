@@ -1,4 +1,4 @@
-"""lighttpd, as Debian packages it."""
+"""lighttpd, as packaged by Debian."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cockpit.servers.startup import Startup, absolute, command, doubt, last, opt
 
 _CONFIG = "/etc/lighttpd/lighttpd.conf"
 _LOG = "/var/log/lighttpd/error.log"
-_MORE = (
+_OPTIONAL = (
     "server.max-keep-alive-idle server.max-worker server.event-handler server.stat-cache-engine server.network-backend"
 )
 _DEFLATE = "deflate.min-compress-size deflate.max-compress-size deflate.work-block-size deflate.max-loadavg"
@@ -25,11 +25,11 @@ _DEFLATE_FILE = "/etc/lighttpd/conf-enabled/*-deflate.conf"
 _TEXTS = (_CONFIG, "/etc/lighttpd/conf-enabled/*.conf")
 _STATUS_URL = re.compile(r'(?m)^[ \t]*status\.status-url[ \t]*=[ \t]*"(/[\w/.-]*)"')
 _UPSTREAM = re.compile(r'"host"\s*=>\s*"([^"]+)"\s*,\s*"port"\s*=>\s*"?(\d+)|"socket"\s*=>\s*"(/[^"]+)"')
-_OWN_LOG = re.compile(r'(?m)^[ \t]*server\.errorlog[ \t]*=[ \t]*"([^"|]+)"')
+_ERROR_LOG = re.compile(r'(?m)^[ \t]*server\.errorlog[ \t]*=[ \t]*"([^"|]+)"')
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -f, without which it does not start."""
+    """Find the configuration by -f, which lighttpd requires."""
     given = options(process.command[1:], "fmi")
     file = absolute(last(given, "f") or _CONFIG, process.directory)
     reload = signal_command("USR1", process) if last(given, "f").startswith("/") else ""
@@ -53,7 +53,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         deflate = next((file for file in inventory.texts if is_packaged and fnmatchcase(file, _DEFLATE_FILE)), "")
         candidates = (
             *main.candidates("server.max-connections server.max-fds server.max-keep-alive-requests", usual=True),
-            *main.candidates(_MORE, usual=False),
+            *main.candidates(_OPTIONAL, usual=False),
             *(main._replace(file=deflate).candidates(_DEFLATE, usual=False) if deflate else ()),
         )
         ports = inventory.ports_of(master.pid)
@@ -75,7 +75,7 @@ KIND = ServerKind(
     error_logs=(_LOG,),
     startup=_startup,
     upstream=_UPSTREAM,
-    own_log=_OWN_LOG,
+    own_log=_ERROR_LOG,
     include=r'^\s*include\s+"([^"]+)"',
     correction=r"\(\w+\.c\.\d+\) .*",
     settings=SETTINGS,

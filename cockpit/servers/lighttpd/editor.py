@@ -1,8 +1,8 @@
-"""Settings of a lighttpd configuration text: located and spelled. Pure.
+"""Locate and encode the settings of a lighttpd configuration text. Pure.
 
-A setting is `key = value` until the end of its line, or of the line that closes its parentheses. A section is a path of
-conditions, outermost first: `$HTTP["host"] == "a" {`. A value, as text, is the expression in the file; quotes around a
-single word are left out.
+A setting is `key = value`, up to the end of its line or of the line that closes its parentheses. A section is a path of
+conditions, outermost first: `$HTTP["host"] == "a" {`. A value, as text, is the expression in the file, without quotes
+around a single word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUOTED_WORD = re.compile(rb'"([A-Za-z0-9_/.:@*-]+)"')
 _BARE = re.compile(rb"-?[0-9]+|(?:var|env)\.[A-Za-z0-9_.]+")
 _STYLE = BlockStyle(assign=b" = ")
 _CONNECTIONS, _FILES = "server.max-connections", "server.max-fds"
-# Added to the name of a setting that is only added to, so that it is not taken for its value.
+# Appended to the name of a `+=` statement, so that it is not read as the value of the setting.
 _APPENDED = b" +="
 
 
@@ -35,7 +35,9 @@ class LighttpdGrammar(Grammar):
             if item.name == name.encode() + _APPENDED and item.within == path:
                 raise ConfigError(f"{name} += adds to its value; change it by hand", line_number(text, item.begin))
         location = blocks.locate(text, name, path, items, _STYLE)
-        return location._replace(found=tuple(one._replace(shown=_shown(one.shown)) for one in location.found))
+        return location._replace(
+            found=tuple(statement._replace(shown=_shown(statement.shown)) for statement in location.found)
+        )
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         return blocks.sections_of(_items(text), names, _STYLE)
@@ -52,15 +54,15 @@ class LighttpdGrammar(Grammar):
             sign = raw[token.start : token.end]
             depth += (sign == b"(") - (sign == b")")
             if sign in (b"{", b"}", b"=", b"+=", b":=") or sign.startswith(b"#") or depth < 0:
-                raise ConfigError('it contains = { } or a # that would begin a comment; put text in "quotes"')
+                raise ConfigError('a value must not contain =, {, } or a # that starts a comment; put text in "quotes"')
         if depth:
-            raise ConfigError("a parenthesis in it is not closed")
+            raise ConfigError("a value must not contain an unclosed parenthesis")
         return raw
 
     def coerced(self, text: bytes, name: str, section: str | None) -> str:
         if section or name not in (_CONNECTIONS, _FILES):
             return ""
-        connections, most = (self.number(text, one, section) for one in (_CONNECTIONS, _FILES))
+        connections, most = (self.number(text, setting, section) for setting in (_CONNECTIONS, _FILES))
         if connections is None or most is None or connections <= most // 2:
             return ""
         return f"lighttpd silently lowers {_CONNECTIONS} {connections} to {most // 2}: at most {_FILES} / 2"
@@ -77,7 +79,8 @@ def _shown(value: str) -> str:
 
 
 def _tokens(text: bytes) -> Iterator[_Token]:
-    """All but white space; line ends and comments too. Raises ConfigError for a quote that is never closed."""
+    """Yield all tokens except white space, including line feeds and comments. Raises ConfigError for an unclosed
+    quote."""
     at = 0
     while token := _TOKEN.match(text, at):
         at = token.end()
@@ -88,7 +91,7 @@ def _tokens(text: bytes) -> Iterator[_Token]:
 
 
 def _escaped_end(string: bytes) -> bool:
-    """Whether the last quote of a string is part of it, by an odd number of backslashes before it."""
+    """Return whether the last quote of a string is escaped, i.e. after an odd number of backslashes."""
     body = string[1:-1]
     return (len(body) - len(body.rstrip(b"\\"))) % 2 == 1
 
@@ -108,14 +111,14 @@ def _items(text: bytes) -> Iterator[BlockItem]:
             continue
         if sign == b"{":
             if not words:
-                raise ConfigError("a { is in the way", line_number(text, token.start))
+                raise ConfigError("unexpected {", line_number(text, token.start))
             within = (*within, " ".join(text[words[0].start : token.start].decode("utf-8", "replace").split()))
         else:
             yield from _setting(text, words, within)
         words = []
         if sign == b"}":
             if not within:
-                raise ConfigError("a } is in the way", line_number(text, token.start))
+                raise ConfigError("unexpected }", line_number(text, token.start))
             yield BlockItem(b"}", token.start, token, token.end, within[:-1], closes=within)
             within = within[:-1]
     if depth > 0:
@@ -126,7 +129,7 @@ def _items(text: bytes) -> Iterator[BlockItem]:
 
 
 def _setting(text: bytes, words: list[_Token], within: BlockPath) -> Iterator[BlockItem]:
-    """Nothing for lines that set nothing, as `include "file"`."""
+    """Yield the setting of a line; nothing for other lines, e.g. `include "file"`."""
     if len(words) < 3:
         return
     name, sign = (text[word.start : word.end] for word in words[:2])

@@ -1,4 +1,4 @@
-"""How a running lighttpd shows its settings."""
+"""Active values of a running lighttpd."""
 
 from __future__ import annotations
 

@@ -2,30 +2,30 @@
 
 from cockpit.servers.settings import Impact, KnownSetting, choice, integer, quantity, word
 
-# doc/initscripts.txt, https://redmine.lighttpd.net/issues/2785: a reload (SIGUSR1) keeps the sockets and the user of
-# the start, and does not work in a chroot.
+# doc/initscripts.txt, https://redmine.lighttpd.net/issues/2785: a reload (SIGUSR1) keeps the sockets and the user, and
+# does not work in a chroot.
 _START = Impact.RESTART
 _NAME = word("a name", r"[A-Za-z_][\w.-]{0,31}")
 
 SETTINGS = {
-    "server.max-connections": KnownSetting("connections at the same time; at most half of server.max-fds", integer(1)),
-    # RLIMIT_NOFILE of a running lighttpd 1.4.69 is the same after a reload.
+    "server.max-connections": KnownSetting("maximum connections; at most half of server.max-fds", integer(1)),
+    # A reload does not change RLIMIT_NOFILE (lighttpd 1.4.69).
     "server.max-fds": KnownSetting(
-        "open files; each connection takes one, and one more for a file", integer(1), _START
+        "maximum open files; a connection needs one, and one more for a file", integer(1), _START
     ),
     "server.max-keep-alive-requests": KnownSetting(
-        "requests after which a connection is closed; low costs new connections under load", integer(0, 65535)
+        "requests after which a connection is closed; low means more handshakes under load", integer(0, 65535)
     ),
     "server.max-keep-alive-idle": KnownSetting(
         "maximum idle time of a connection (s); short frees connections", integer(0, 65535)
     ),
-    "server.max-worker": KnownSetting("processes, 0: a single one; matters if one CPU is busy", integer(0, 65535)),
+    "server.max-worker": KnownSetting("processes, 0: single process; matters if one CPU is busy", integer(0, 65535)),
     "server.event-handler": KnownSetting(
-        "system call that watches connections; poll and select are slow with many",
+        "system call that polls connections; poll and select are slow with many connections",
         choice("linux-sysepoll", "poll", "select", "libev"),
     ),
     "server.stat-cache-engine": KnownSetting(
-        "caching of stat results; matters for static files", choice("simple", "inotify", "disable")
+        "cache of stat results; matters for static files", choice("simple", "inotify", "disable")
     ),
     "server.network-backend": KnownSetting(
         "system call that sends files; sendfile saves a copy", choice("writev", "sendfile")
@@ -33,26 +33,26 @@ SETTINGS = {
     "deflate.max-compress-size": KnownSetting("KiB; larger files are sent uncompressed", integer()),
     "deflate.min-compress-size": KnownSetting("bytes; smaller files are sent uncompressed", integer()),
     "deflate.work-block-size": KnownSetting(
-        "KiB that are compressed before other connections continue; high delays those", integer(0, 65535)
+        "KiB compressed before other connections are served; high delays other connections", integer(0, 65535)
     ),
     "deflate.output-buffer-size": KnownSetting(
         "bytes of compressed output per write, 0: default; large saves system calls", integer()
     ),
     "deflate.max-loadavg": KnownSetting(
-        "load average above which nothing is compressed; saves CPU when it is busy", quantity("a load average", "4.00")
+        "load average above which nothing is compressed; saves CPU under load", quantity("a load average", "4.00")
     ),
     "server.port": KnownSetting(
-        "port that accepts connections; clients and proxies in front have to use it", integer(0, 65535), _START
+        "port that accepts connections; clients and proxies must use it", integer(0, 65535), _START
     ),
     "server.bind": KnownSetting(
-        "address that accepts connections; a loopback address shuts out other hosts",
+        "address that accepts connections; other hosts cannot connect to a loopback address",
         word("an address, or the path of a socket"),
         _START,
     ),
-    "server.username": KnownSetting("user of the server; matters for the files that it can read", _NAME, _START),
-    "server.groupname": KnownSetting("group of the server; matters for the files that it can read", _NAME, _START),
+    "server.username": KnownSetting("user of the server; must be able to read the served files", _NAME, _START),
+    "server.groupname": KnownSetting("group of the server; must be able to read the served files", _NAME, _START),
     "server.chroot": KnownSetting(
-        "root directory of the server; its files and sockets have to be below it",
+        "root directory of the server; must contain its files and sockets",
         word("an absolute path", r"/\S*"),
         _START,
     ),

@@ -1,4 +1,4 @@
-"""lighttpd's `server-status?auto`: lines of `Name: value`."""
+"""lighttpd's status page, `server-status?auto`: lines of `Name: value`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ STATUS = StatusPageKind(
     name="lighttpd",
     url="/server-status?auto",
     parse=partial(
-        colon_lines, required="BusyServers", hint="the URL should end in server-status?auto", text=("Scoreboard",)
+        colon_lines, required="BusyServers", hint="the URL must end in server-status?auto", text=("Scoreboard",)
     ),
-    not_found="is mod_status on, with a status.status-url? lighty-enable-mod status",
-    forbidden="does the condition around status.status-url let this host in?",
+    not_found="is mod_status enabled, with a status.status-url? lighty-enable-mod status",
+    forbidden="does the condition around status.status-url allow this host?",
     is_counter=frozenset({"Total Accesses", "Total kBytes"}).__contains__,
     means={"busy": "BusyServers", "idle": "IdleServers"},
     rates={"requests": "Total Accesses", "kbytes": "Total kBytes"},
     age="Uptime",
-    # In the words of mod_status.
+    # States as printed by mod_status.
     scoreboard={
         ".": "connect",
         "q": "request start",

@@ -1,4 +1,4 @@
-"""MariaDB: a change is written to an option file, and made active by SET GLOBAL."""
+"""MariaDB: a change is written to an option file, and activated by SET GLOBAL."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CONFIGS = ("/etc/my.cnf", "/etc/mysql/my.cnf")
 _LOGS = ("/var/log/mysql/error.log", "/var/log/mariadb/mariadb.log")
 _SOCKETS = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock")
 _USUAL = ("max_connections", "innodb_buffer_pool_size", "thread_cache_size", "table_open_cache")
-# For a wrong option of a plugin it prints an error and ends well.
+# For an invalid option of a plugin, mariadbd prints an error but exits with 0.
 _TEST = 'out=$({} 2>&1 >/dev/null) && case $out in *"[ERROR]"*) false ;; esac || {{ echo "$out" >&2; exit 1; }}'
-# As the socket and the name, "$1" is no part of the statement before it is checked.
-_SET = 'case $1 in "" | *[!A-Za-z0-9_]*) echo "no value of a variable" >&2; exit 1 ;; esac; '
+# "$1" is checked before it becomes part of the statement, against SQL injection.
+_SET = 'case $1 in "" | *[!A-Za-z0-9_]*) echo "not a valid value" >&2; exit 1 ;; esac; '
 
 
 def _given(process: Process) -> dict[str, str]:
-    """The options of its command line, as `--name=value` and `--name value`, with underscores."""
+    """Return the options of its command line (`--name=value` or `--name value`), with underscores in the names."""
     found: dict[str, str] = {}
     for word, following in pairwise((*process.command[1:], "")):
         if word.startswith("--"):
@@ -42,16 +42,16 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     extra = absolute(given.get("defaults_extra_file", ""), process.directory)
     known = tuple(name for name in _CONFIGS if name in inventory.files)
     files = () if "no_defaults" in given else (file,) if file else (*known, *([extra] if extra else []))
-    own = [f"--defaults-file={file}"] if file else [f"--defaults-extra-file={extra}"] if extra else []
-    test = _TEST.format(command(process.program or process.name, *own, "--help", "--verbose"))
+    flags = [f"--defaults-file={file}"] if file else [f"--defaults-extra-file={extra}"] if extra else []
+    test = _TEST.format(command(process.program or process.name, *flags, "--help", "--verbose"))
     restart = command("systemctl", "restart", process.unit) if process.unit else "service mariadb restart"
     root = posixpath.dirname(files[0]) if files else ""
     reason = doubt(process, files[0] if files else "", False)
-    return Startup("mariadb", files, root, test, "" if own and not process.unit else restart, reason)
+    return Startup("mariadb", files, root, test, "" if flags and not process.unit else restart, reason)
 
 
 def _socket(process: Process, inventory: Inventory) -> str:
-    """By its command line; of a packaged one by its place."""
+    """Return the socket by the command line, else a packaged server's default path; "" if unknown."""
     given = _given(process)
     if "socket" in given or "defaults_file" in given:
         return absolute(given.get("socket", ""), process.directory)

@@ -1,4 +1,4 @@
-"""Settings of MariaDB's option files: `[mysqld]`, `[mariadb]`, … are one section for the server. Pure."""
+"""Settings of MariaDB's option files. The server treats `[mysqld]`, `[mariadb]`, … as one section. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from cockpit.servers.editing import UndecidedValue, check_text, line_number
 from cockpit.servers.ini import IniGrammar
 
-# https://mariadb.com/kb/en/configuring-mariadb-with-option-files/: groups that every version of the server reads.
+# Groups that all versions of the server read: https://mariadb.com/kb/en/configuring-mariadb-with-option-files/
 GROUPS = frozenset({"mysqld", "server", "mariadb", "mariadbd", "client-server", "galera"})
 _VERSIONED = re.compile(r"(?:mysqld|server|mariadb|mariadbd)-\d{1,2}(?:\.\d{1,2})?")
 _INCLUDE = re.compile(rb"(?m)^[ \t]*!include(dir)?[ \t]+([^\s][^\n]*)$")
@@ -21,7 +21,7 @@ class MariadbGrammar(IniGrammar):
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if _VERSIONED.fullmatch(section):
-            raise UndecidedValue(f"{key} is in [{section}], which only that version reads; change it by hand")
+            raise UndecidedValue(f"{key} is in [{section}], which only this version reads; change it by hand")
         return section in GROUPS if wanted in GROUPS else section == wanted
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
@@ -36,5 +36,5 @@ class MariadbGrammar(IniGrammar):
 
 
 def _plain(name: str) -> str:
-    """Without the prefix by which an unknown option is no error."""
+    """Remove the prefix loose_, which makes an unknown option a warning instead of an error."""
     return name.replace("-", "_").removeprefix("loose_")

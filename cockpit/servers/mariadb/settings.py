@@ -6,7 +6,7 @@ _FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def _in_bytes(value: str) -> str:
-    """`128M` as the running server prints it."""
+    """Convert a size such as `128M` to bytes, as printed by the running server."""
     factor = _FACTORS.get(value[-1:].upper())
     return str(int(value[:-1]) * factor) if factor and value[:-1].isdecimal() else value
 
@@ -14,31 +14,29 @@ def _in_bytes(value: str) -> str:
 _LIVE = Impact.LIVE
 _SIZE = whole_size("128M", "KMGT")
 
-# All are dynamic: SET GLOBAL makes a value active, the file keeps it over a restart.
+# All are dynamic: SET GLOBAL activates a value, the file keeps it across restarts.
 SETTINGS = {
-    "max_connections": KnownSetting(
-        "connections at the same time, further ones fail; each takes memory", integer(10, 100000), _LIVE
-    ),
+    "max_connections": KnownSetting("maximum connections, more fail; each takes memory", integer(10, 100000), _LIVE),
     "thread_cache_size": KnownSetting(
         "threads kept for new connections; matters without a connection pool", integer(0, 16384), _LIVE
     ),
     "table_open_cache": KnownSetting(
-        "open tables of all connections; too low opens files again and again", integer(10, 1048576), _LIVE
+        "open tables over all connections; too low means frequent reopening of files", integer(10, 1048576), _LIVE
     ),
     "innodb_buffer_pool_size": KnownSetting(
-        "memory for data and indexes; matters most if the data does not fit", _SIZE, _LIVE, _in_bytes
+        "memory for data and indexes; matters most if the data does not fit in memory", _SIZE, _LIVE, _in_bytes
     ),
     "query_cache_type": KnownSetting(
-        "caching of results; its lock hurts with many writes", choice("OFF", "ON", "DEMAND"), _LIVE, str.upper
+        "cache of query results; lock contention with many writes", choice("OFF", "ON", "DEMAND"), _LIVE, str.upper
     ),
     "query_cache_size": KnownSetting(
-        "memory for cached results; counts if query_cache_type is ON", _SIZE, _LIVE, _in_bytes
+        "memory for cached results; matters if query_cache_type is ON", _SIZE, _LIVE, _in_bytes
     ),
     "query_cache_limit": KnownSetting(
         "larger results are not cached; matters if query_cache_type is ON", _SIZE, _LIVE, _in_bytes
     ),
-    "max_allowed_packet": KnownSetting("largest packet; rows and statements beyond it fail", _SIZE, _LIVE, _in_bytes),
+    "max_allowed_packet": KnownSetting("maximum packet; larger rows and statements fail", _SIZE, _LIVE, _in_bytes),
     "wait_timeout": KnownSetting(
-        "seconds after which an idle connection is closed; short frees max_connections", integer(1, 31536000), _LIVE
+        "maximum idle time of a connection (s); short frees max_connections", integer(1, 31536000), _LIVE
     ),
 }

@@ -1,4 +1,4 @@
-"""MariaDB's `SHOW GLOBAL STATUS`: a line `Name<tab>value` each."""
+"""MariaDB's `SHOW GLOBAL STATUS`: lines of `Name<tab>value`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = (
 _GAUGES = (
     *("Threads_cached", "Threads_connected", "Threads_running", "Open_tables", "Max_used_", "Uptime", "Qcache_free"),
     *("Qcache_queries", "Qcache_total", "Innodb_buffer_pool_bytes", "Innodb_data_pending"),
-    # Others of these names count pages: flushed, made_young, lru_freed.
+    # Other metrics with this prefix are counters: flushed, made_young, lru_freed.
     *(f"Innodb_buffer_pool_pages_{name}" for name in ("data", "dirty", "free", "misc", "old", "total")),
     *("Innodb_row_lock_current", "Innodb_row_lock_time_avg", "Innodb_row_lock_time_max", "Innodb_buffer_pool_dump"),
     *("Innodb_buffer_pool_load", "Innodb_buffer_pool_resize", "Table_open_cache_active"),
@@ -24,7 +24,7 @@ def parse(page: str) -> PageMetrics:
     values = {name: metric for name, value in rows if (metric := number(value)) is not None}
     if "Threads_connected" not in values:
         raise NotThePageError(
-            "no Threads_connected in it: the URL should end in the server's socket, as unix:/run/mysqld/mysqld.sock"
+            "no Threads_connected in the output: the URL must be the server's socket, e.g. unix:/run/mysqld/mysqld.sock"
         )
     return PageMetrics(values, {name: value for name, value in rows if name not in values and value})
 
@@ -33,8 +33,8 @@ STATUS = StatusPageKind(
     name="mariadb",
     url="unix:/run/mysqld/mysqld.sock",
     parse=parse,
-    not_found="the URL should be the server's socket, as unix:/run/mysqld/mysqld.sock",
-    forbidden="the URL should be the server's socket, as unix:/run/mysqld/mysqld.sock",
+    not_found="the URL must be the server's socket, e.g. unix:/run/mysqld/mysqld.sock",
+    forbidden="the URL must be the server's socket, e.g. unix:/run/mysqld/mysqld.sock",
     is_counter=lambda name: not name.startswith(_GAUGES),
     means={"connected": "Threads_connected", "running": "Threads_running"},
     rates={

@@ -1,4 +1,4 @@
-"""nginx: its running masters, by the configuration that each was started with."""
+"""nginx: running masters, each with the configuration with which it was started."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ _LOG = "/var/log/nginx/error.log"
 _CONFIG = "/etc/nginx/nginx.conf"
 _HTTP = "keepalive_requests sendfile tcp_nopush tcp_nodelay gzip gzip_comp_level open_file_cache access_log"
 _TITLE = "nginx: master process "
-# nginx joins its arguments with spaces in the title of its master: a value ends before the next option.
+# The title of the master contains the arguments, joined with spaces: a value ends before the next option.
 _OPTION = re.compile(r"(?:^|(?<= ))-([cpgetTqsVvh?])\s*(.*?)(?= -[a-zA-Z?]|$)")
-_BUILT = re.compile(r"--(prefix|conf-path)=(\S+)")
-# Global directives that say nothing about which server it is.
+_BUILD_OPTION = re.compile(r"--(prefix|conf-path)=(\S+)")
+# Directives on the command line that do not distinguish servers.
 _DAEMON = ("daemon", "master_process")
 _UPSTREAM = re.compile(r"(?m)(?:^|[;{}\s])(?:(?:proxy|fastcgi|uwsgi|scgi|grpc)_pass|server)\s+([^\s;{}]+)")
-_OWN_LOG = re.compile(r"(?:^|[;{}\s])error_log\s+([^\s;]+)")
+_ERROR_LOG = re.compile(r"(?:^|[;{}\s])error_log\s+([^\s;]+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -c and -p, else by the defaults that `nginx -V` prints."""
+    """Find the configuration by -c and -p, else by the defaults that `nginx -V` prints."""
     title = " ".join(process.command).removeprefix(_TITLE)
     given = {letter: value.strip() for letter, value in _OPTION.findall(title)}
     build = inventory.builds.get(process.program)
-    built = {"prefix": "/usr/local/nginx", "conf-path": "conf/nginx.conf"} | dict(_BUILT.findall(build or ""))
+    built = {"prefix": "/usr/local/nginx", "conf-path": "conf/nginx.conf"} | dict(_BUILD_OPTION.findall(build or ""))
     if build is None:
         built["conf-path"] = _CONFIG
     prefix = absolute(given.get("p") or built["prefix"], process.directory)
     file = absolute(given.get("c") or built["conf-path"], prefix)
-    own = ["-p", prefix] if "p" in given else []
-    own += ["-c", file] if "c" in given else []
+    flags = ["-p", prefix] if "p" in given else []
+    flags += ["-c", file] if "c" in given else []
     directives = given.get("g", "")
     names = [name for directive in directives.split(";") for name in directive.split()[:1]]
     if set(names).difference(_DAEMON):
         if process.origin == "user":
             why = "another user started it, with directives on its command line: log in as that user"
             return Startup("nginx", (), "", doubt=why)
-        own += ["-g", directives]
-    # Debian's program is in every PATH.
+        flags += ["-g", directives]
+    # Debian's program is always in the PATH.
     program = process.program if process.program not in ("", "/usr/sbin/nginx") else "nginx"
     needs_build = not given.get("c", "").startswith("/")
     certain = process if build is not None else process._replace(is_certain=False)
@@ -57,15 +57,15 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         kind="nginx",
         files=(file,) if file else (),
         root=posixpath.dirname(file),
-        test=command(program, "-t", *own),
-        reload=command(program, "-s", "reload", *own),
+        test=command(program, "-t", *flags),
+        reload=command(program, "-s", "reload", *flags),
         doubt=doubt(certain, file, needs_build),
         prefix=prefix,
     )
 
 
 def _choices(text: str) -> dict[str, tuple[str, ...]]:
-    """The caches that a configuration has."""
+    """Return the cache zones of the configuration, the valid values of proxy_cache."""
     zones = tuple(dict.fromkeys(_ZONE.findall(text)))
     return {"proxy_cache": ("off", *zones) if zones else ()}
 
@@ -102,7 +102,7 @@ KIND = ServerKind(
     startup=_startup,
     version="-V",
     upstream=_UPSTREAM,
-    own_log=_OWN_LOG,
+    own_log=_ERROR_LOG,
     in_sections={"upstream": ("keepalive",), "http": ("proxy_cache",)},
     choices=_choices,
     include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",

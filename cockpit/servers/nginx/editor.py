@@ -1,7 +1,7 @@
-"""Directives of an nginx configuration text: located and spelled. Pure.
+"""Locate and encode the directives of an nginx configuration text. Pure.
 
-A value is the directive's arguments between its name and the `;`. A section is a path of blocks, outermost first:
-`http { server {`. Of several such directives nginx takes the last one.
+A value is the arguments of a directive, between its name and the `;`. A section is a path of blocks, outermost first:
+`http { server {`. If a directive is set several times, the last one counts.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from cockpit.servers.editing import ConfigError, Grammar, Location, Span, check_
 
 _SPACE = b" \t\r\n"
 _SPECIAL = b";{}"
-# Blocks of such directives hold Lua code (content_by_lua_block).
+# Directives with this suffix have a block of Lua code (content_by_lua_block).
 _LUA = b"_by_lua_block"
-# In Lua: a comment or a long string, `--[==[`, `[==[`; a line comment; a quoted string, closed or not; a brace.
+# Lua tokens: a long comment or string (`--[==[`, `[==[`), a line comment, a quoted string (closed or not), a brace.
 _LUA_PART = re.compile(rb"(?:--)?\[(=*)\[|--[^\n]*|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[{}]", re.DOTALL)
 _STYLE = BlockStyle(terminator=b";", inline=True)
 
@@ -37,16 +37,16 @@ class NginxGrammar(Grammar):
         raw = checked(value)
         tokens = list(_tokens(raw))
         if any(token.special or raw[token.start : token.start + 1] == b"#" for token in tokens):
-            raise ConfigError("it contains ; { } or a # that would begin a comment; put text in quotes")
+            raise ConfigError("a value must not contain ;, {, } or a # that starts a comment; put text in quotes")
         if not all(token.closed for token in tokens) or raw.endswith(b"\\"):
-            raise ConfigError("a quote in it is not closed, or a backslash ends it")
+            raise ConfigError("a value must not contain an unclosed quote or a final backslash")
         if not tokens or tokens[-1].end != len(raw):
-            raise ConfigError("it contains a # that would begin a comment")
+            raise ConfigError("a value must not contain a # that starts a comment")
         return raw
 
 
 class _Token(NamedTuple):
-    """A word, or one of `;` `{` `}` (`special`); `closed` is False if a quote is open at the end."""
+    """A word, or one of `;` `{` `}` (`special`). `closed` is False if its quote is not closed."""
 
     start: int
     end: int
@@ -96,7 +96,7 @@ def _bare(text: bytes, start: int) -> _Token:
 
 
 def _in_variable(word: bytes) -> bool:
-    """Whether a `${name` of the word is still open."""
+    """Return whether the word ends inside `${…`."""
     return word.rfind(b"${") > word.rfind(b"}")
 
 
@@ -120,11 +120,11 @@ def _items(text: bytes) -> Iterator[BlockItem]:
             words = []
         else:
             if words or not within:
-                raise ConfigError("a } is in the way", line)
+                raise ConfigError("unexpected }", line)
             yield BlockItem(b"}", token.start, (token.end, token.end), token.end, within[:-1], closes=within)
             within = within[:-1]
     if words:
-        raise ConfigError("a directive without its ;", line_number(text, words[0].start))
+        raise ConfigError("a directive without ;", line_number(text, words[0].start))
     if within:
         raise ConfigError(f"the block {excerpt(within[-1])} {{ is never closed")
 
@@ -138,7 +138,8 @@ def _arguments(words: list[_Token]) -> Span:
 
 
 def _lua_end(text: bytes, start: int) -> int:
-    """The position of the `}` that ends the block whose content begins at `start`. Raises ConfigError."""
+    """Return the position of the `}` of the Lua block whose content starts at `start`. Raises ConfigError if there is
+    none."""
     depth, at = 1, start
     while part := _LUA_PART.search(text, at):
         at = part.end()

@@ -1,4 +1,4 @@
-"""How a running nginx shows its settings."""
+"""Active values of a running nginx."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ done
 
 
 def _count(value: str, shown: str) -> bool | None:
-    """From `WORKERS CPUS`."""
+    """Compare with `WORKERS CPUS`."""
     count, cpus = shown.split()
     return count == (cpus if value == "auto" else value)
 

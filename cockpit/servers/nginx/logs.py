@@ -1,4 +1,4 @@
-"""nginx's access log: combined format, then $request_time and $upstream_cache_status."""
+"""nginx's access log: combined format, followed by $request_time and optionally $upstream_cache_status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MISSES = frozenset({b"MISS", b"EXPIRED", b"BYPASS"})
 
 
 def parse(line: bytes) -> AccessLine | None:
-    """One request; None: not a line with $request_time behind the combined format."""
+    """Parse one request; None: another format, or no $request_time after the combined format."""
     found = combined(line)
     duration = _DURATION.match(found[1]) if found else None
     if found is None or duration is None:

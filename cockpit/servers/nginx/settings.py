@@ -6,7 +6,7 @@ _TIME = quantity("a time", "65s", "ms s m h d w M y")
 _SIZE = quantity("a size", "32k", "k m g")
 _FILE_CACHE = parameters("max=N inactive=TIME", max=integer(1), inactive=_TIME).or_word("off")
 _LOG = parameters(
-    "PATH with a format, buffer=SIZE and flush=TIME, or off",
+    "PATH [FORMAT] [buffer=SIZE] [gzip=LEVEL] [flush=TIME], or off",
     others=True,
     buffer=_SIZE,
     flush=_TIME,
@@ -18,19 +18,17 @@ SETTINGS = {
         "processes that serve requests; matters if one CPU is busy while others are idle", integer(1).or_word("auto")
     ),
     "worker_connections": KnownSetting(
-        "connections per worker, to clients and upstreams; new ones wait or fail beyond it", integer(1)
+        "maximum connections per worker, to clients and upstreams; more wait or fail", integer(1)
     ),
-    "worker_rlimit_nofile": KnownSetting("open files per worker; each connection takes one or two", integer(1)),
+    "worker_rlimit_nofile": KnownSetting("open files per worker; each connection needs one or two", integer(1)),
     "keepalive_timeout": KnownSetting(
         "maximum idle time of a client connection; short frees connections, long saves handshakes", _TIME
     ),
     "keepalive_requests": KnownSetting(
-        "requests after which a client connection is closed; low costs new connections under load", integer(1)
+        "requests after which a client connection is closed; low means more handshakes under load", integer(1)
     ),
-    "sendfile": KnownSetting(
-        "files go from the page cache to the socket without a copy; matters for static files", ON_OFF
-    ),
-    "tcp_nopush": KnownSetting("headers and the start of a file share a packet; works with sendfile on", ON_OFF),
+    "sendfile": KnownSetting("sends files from the page cache without copying them; matters for static files", ON_OFF),
+    "tcp_nopush": KnownSetting("sends headers and the start of a file in one packet; needs sendfile on", ON_OFF),
     "tcp_nodelay": KnownSetting(
         "sends small packets at once on keep-alive connections; off delays short responses", ON_OFF
     ),
@@ -38,14 +36,14 @@ SETTINGS = {
         "compresses responses: less bandwidth, more CPU/request; matters for text on slow links", ON_OFF
     ),
     "gzip_comp_level": KnownSetting(
-        "compression effort; above 3 to 5 CPU/request grows faster than bytes shrink", integer(1, 9)
+        "compression effort; levels above 3–5 cost much CPU/request for few bytes", integer(1, 9)
     ),
     "open_file_cache": KnownSetting(
-        "keeps file descriptors and sizes of served files; saves open and stat with many static files", _FILE_CACHE
+        "caches file descriptors and sizes of served files; saves open and stat with many static files", _FILE_CACHE
     ),
-    "access_log": KnownSetting("the access log; buffer= saves a write per request, off all of them", _LOG),
+    "access_log": KnownSetting("the access log; buffer= saves a write per request, off saves all writes", _LOG),
     "proxy_cache": KnownSetting(
-        "the zone (keys_zone of a proxy_cache_path) that caches responses; matters if the upstream is slow",
+        "cache zone for responses (keys_zone of a proxy_cache_path); matters if the upstream is slow",
         word("a zone, or off"),
     ),
     "keepalive": KnownSetting(

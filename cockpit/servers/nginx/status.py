@@ -1,4 +1,4 @@
-"""nginx's `stub_status`: four lines of fixed form."""
+"""nginx's status page, `stub_status`: four lines in a fixed format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = ("Active connections", "accepts", "handled", "requests", "Reading", "Wr
 def parse(page: str) -> PageMetrics:
     match = _PAGE.match(page)
     if match is None:
-        raise NotThePageError("no stub_status on it: the location of this URL needs `stub_status;`")
+        raise NotThePageError("not a stub_status page: the location of this URL needs `stub_status;`")
     metrics = {name: number(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}
     return PageMetrics({name: value for name, value in metrics.items() if value is not None}, {})
 
@@ -27,7 +27,7 @@ STATUS = StatusPageKind(
     url="the location with stub_status",
     parse=parse,
     not_found="is there a location with `stub_status;`?",
-    forbidden="does the location let this host in? allow 127.0.0.1",
+    forbidden="does the location allow this host? allow 127.0.0.1",
     is_counter=frozenset({"accepts", "handled", "requests"}).__contains__,
     means={"active": "Active connections", "reading": "Reading", "writing": "Writing", "waiting": "Waiting"},
     rates={"requests": "requests", "accepts": "accepts"},

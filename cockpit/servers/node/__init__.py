@@ -1,4 +1,4 @@
-"""Node.js, whose options are on its command line, in its environment and in the application."""
+"""Node.js: options on its command line, in its environment and in the application."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AT_START = (
     StartSetting(
         "UV_THREADPOOL_SIZE",
         KnownSetting(
-            "threads for files, DNS, compression and cryptography; matters if requests wait for those",
+            "threads for files, DNS, compression and cryptography; matters if requests wait for these",
             integer(1, 1024),
             Impact.RESTART,
         ),
@@ -20,7 +20,7 @@ AT_START = (
     ),
     StartSetting(
         "max-old-space-size",
-        KnownSetting("MiB of the heap; matters if garbage collection takes much CPU", integer(1), Impact.RESTART),
+        KnownSetting("heap limit (MiB); matters if garbage collection uses much CPU", integer(1), Impact.RESTART),
         ("--max-old-space-size",),
     ),
 )

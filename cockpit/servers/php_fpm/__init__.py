@@ -1,4 +1,4 @@
-"""PHP-FPM: its running masters, their pools, and OPcache of their PHP."""
+"""PHP-FPM: running masters, their pools, and the OPcache of their PHP."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _TEXTS = (
     *("/etc/php/*/fpm/php-fpm.conf", "/etc/php/*/fpm/pool.d/*.conf"),
     *("/etc/php-fpm.conf", "/etc/php-fpm.d/*.conf"),
 )
-# The titles of a master and of its processes.
+# Process titles of a master and of its workers.
 _MASTER = re.compile(r"php-fpm: master process \((/[^()]{1,1000})\)")
 _WORKER = re.compile(r"php-fpm: pool ([\w.-]{1,100})")
 _POOL = re.compile(r"(?m)^[ \t]*\[([\w.-]{1,100})\]")
-_LOGGED = re.compile(r"(?m)^[ \t]*(error_log|slowlog)[ \t]*=[ \t]*([^\s;]{1,1000})")
+_LOG_SETTING = re.compile(r"(?m)^[ \t]*(error_log|slowlog)[ \t]*=[ \t]*([^\s;]{1,1000})")
 _INI = re.compile(r"(?m)^(?:Loaded Configuration File|Additional .ini files parsed) => (/.*)$|^(/[^,\s]+\.ini),?$")
 _INI_PATH = re.compile(r"(?m)^Configuration File \(php\.ini\) Path => (/.*)$")
 _USUAL = "pm pm.max_children pm.start_servers pm.min_spare_servers pm.max_spare_servers pm.max_requests"
-_MORE = "pm.process_idle_timeout listen.backlog request_terminate_timeout request_slowlog_timeout"
+_OPTIONAL = "pm.process_idle_timeout listen.backlog request_terminate_timeout request_slowlog_timeout"
 _OPCACHE = "enable memory_consumption interned_strings_buffer max_accelerated_files validate_timestamps revalidate_freq"
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by the title of the master; php.ini by its program if it is in the same folder."""
+    """Find the configuration by the master's title, and php.ini by its program if both are in the same folder."""
     title = _MASTER.match(" ".join(process.command))
     file = safe_path(title[1]) if title else ""
     debian = _DEBIAN.fullmatch(file)
@@ -53,7 +53,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
 
 
 def _ini_files(file: str, build: str) -> tuple[str, ...]:
-    """php.ini and the files behind it, of a master that was started with the compiled folder; else unknown."""
+    """Return php.ini and the additional ini files if the master was started with its compiled folder; else nothing."""
     folder = _INI_PATH.search(build)
     if folder is None or safe_path(folder[1].strip()) != posixpath.dirname(file):
         return ()
@@ -62,7 +62,7 @@ def _ini_files(file: str, build: str) -> tuple[str, ...]:
 
 
 def _pools(master: Process, startup: Startup, inventory: Inventory) -> list[str]:
-    """By the titles of its processes, and by the texts of a packaged configuration (a pool may have no process)."""
+    """Return the pools by the titles of its processes and by its configuration: a pool can be without processes."""
     tree = inventory.tree(master.pid)
     titles = (_WORKER.match(" ".join(process.command)) for process in inventory.processes if process.pid in tree)
     named = [title[1] for title in titles if title]
@@ -81,21 +81,21 @@ def _folder(startup: Startup) -> str:
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
     started = [(master, _startup(master, inventory)) for master in inventory.masters(_NAMES)]
     pools = [_pools(master, startup, inventory) for master, startup in started]
-    is_one = sum(map(len, pools)) == 1
+    is_single = sum(map(len, pools)) == 1
     for (master, startup), names in zip(started, pools, strict=True):
-        logged = [(key, safe_path(path)) for key, path in _LOGGED.findall(_texts(startup, inventory))]
+        logged = [(key, safe_path(path)) for key, path in _LOG_SETTING.findall(_texts(startup, inventory))]
         log = next((path for key, path in logged if key == "error_log" and path), "")
         main = ConfigFile("php-fpm", startup.file, startup.test, startup.reload, log=log)
         tails = tuple(f"tail -n 3 -F {shlex.quote(path)}" for _, path in logged if path)
-        candidates = tuple(_candidates(main, startup, names, is_one))
+        candidates = tuple(_candidates(main, startup, names, is_single))
         yield running(f"PHP-FPM ({master.name})", _NAMES, inventory, master, startup, candidates, tails)
 
 
-def _candidates(main: ConfigFile, startup: Startup, pools: list[str], is_one: bool) -> Iterator[CandidateKnob]:
+def _candidates(main: ConfigFile, startup: Startup, pools: list[str], is_single: bool) -> Iterator[CandidateKnob]:
     for pool in pools:
-        label = "" if is_one else pool
+        label = "" if is_single else pool
         yield from main.candidates(_USUAL, usual=True, section=pool, label=label)
-        yield from main.candidates(_MORE, usual=False, section=pool, label=label)
+        yield from main.candidates(_OPTIONAL, usual=False, section=pool, label=label)
     if len(startup.files) > 1:
         names = " ".join(f"opcache.{name}" for name in _OPCACHE.split())
         yield from main._replace(file=startup.files[1]).candidates(names, usual=False)

@@ -1,4 +1,4 @@
-"""Settings of PHP-FPM's pools (`[www]`), and of php.ini, whose sections mean nothing. Pure."""
+"""Settings of PHP-FPM's pools (`[www]`), and of php.ini, whose sections have no effect. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from cockpit.servers.editing import UndecidedValue
 from cockpit.servers.ini import IniGrammar
 
-# Sections of php.ini that hold for a single host or directory.
+# Sections of php.ini that apply to a single host or directory.
 _SCOPED = ("HOST=", "PATH=")
 
 
@@ -17,5 +17,5 @@ class PhpFpmGrammar(IniGrammar):
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if section.upper().startswith(_SCOPED):
-            raise UndecidedValue(f"{key} is set in [{section[:80]}], for a part of the requests; change it by hand")
+            raise UndecidedValue(f"{key} is set in [{section[:80]}] for some requests only; change it by hand")
         return section == wanted

@@ -1,4 +1,4 @@
-"""How a running PHP-FPM shows its settings."""
+"""Active values of a running PHP-FPM."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ echo "$count"
 
 SHOWN = {
     "listen.backlog": LISTEN_QUEUE,
-    # All of them run with pm = static, or under load.
+    # The maximum runs always with pm = static, else under load only.
     "pm.max_children": Evidence("its processes", _CHILDREN, at_most),
 }

@@ -7,9 +7,9 @@ import re
 
 from cockpit.servers.access_log import PartialLog
 
-# Also with the fields that the packaged pool proposes.
+# Optionally followed by the fields in the commented format of the packaged pool.
 PARTIAL_LOG = PartialLog(
     re.compile(rb'\S+ - \S* \d\d/[A-Z][a-z]{2}/\d{4}:[\d:]{8} [+-]\d{4} "[A-Z]+ [^\s"]+" \d{3}(?: |$)'),
-    "PHP-FPM logs scripts in place of URLs",
+    "PHP-FPM logs scripts instead of URLs",
     "replay the log of the web server in front of it",
 )

@@ -1,4 +1,4 @@
-"""squid, as Debian packages it."""
+"""squid, as packaged by Debian."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from cockpit.servers.startup import Startup, absolute, command, doubt, last, opt
 
 _LOG = "/var/log/squid/cache.log"
 _CONFIG = "/etc/squid/squid.conf"
-_BUILT = re.compile(r"--sysconfdir=([^'\s]+)")
-_MORE = "maximum_object_size cache_replacement_policy memory_replacement_policy cache_dir workers"
+_BUILD_OPTION = re.compile(r"--sysconfdir=([^'\s]+)")
+_OPTIONAL = "maximum_object_size cache_replacement_policy memory_replacement_policy cache_dir workers"
 _NAMES = ("squid", "squid-*", "(squid*")
 _UPSTREAM = re.compile(r"(?m)^[ \t]*cache_peer[ \t]+(\S+)[ \t]+\S+[ \t]+(\d+)")
-_OWN_LOG = re.compile(r"(?m)^[ \t]*cache_log[ \t]+(\S+)")
+_ERROR_LOG = re.compile(r"(?m)^[ \t]*cache_log[ \t]+(\S+)")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The configuration by -f, else by the directory that `squid -v` prints; -n names its service."""
+    """Find the configuration by -f, else in the directory that `squid -v` prints. -n names the service."""
     given = options(process.command[1:], "adfhkmnuz")
     build = inventory.builds.get(process.program)
-    directory = next(reversed(_BUILT.findall(build or "")), "/etc/squid")
+    directory = next(reversed(_BUILD_OPTION.findall(build or "")), "/etc/squid")
     file = absolute(last(given, "f") or f"{directory}/squid.conf", process.directory)
-    own = [*(["-n", last(given, "n")] if "n" in given else []), *(["-f", file] if "f" in given else [])]
+    flags = [*(["-n", last(given, "n")] if "n" in given else []), *(["-f", file] if "f" in given else [])]
     program = process.program if process.program not in ("", "/usr/sbin/squid") else "squid"
     certain = process if build is not None else process._replace(is_certain=False)
     return Startup(
         kind="squid",
         files=(file,) if file else (),
         root=process.directory,
-        test=command(program, *own, "-k", "parse"),
-        reload=command(program, *own, "-k", "reconfigure"),
+        test=command(program, *flags, "-k", "parse"),
+        reload=command(program, *flags, "-k", "reconfigure"),
         doubt=doubt(certain, file, not last(given, "f").startswith("/")),
     )
 
@@ -49,7 +49,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         main = ConfigFile("squid", startup.file, startup.test, startup.reload)
         candidates = (
             *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
-            *main.candidates(_MORE, usual=False),
+            *main.candidates(_OPTIONAL, usual=False),
         )
         ports = inventory.ports_of(master.pid)
         page = StatusAddress("squid", f"http://localhost:{ports[0] if ports else 3128}{COUNTERS.url}")
@@ -74,6 +74,6 @@ KIND = ServerKind(
     startup=_startup,
     version="-v",
     upstream=_UPSTREAM,
-    own_log=_OWN_LOG,
+    own_log=_ERROR_LOG,
     include=r"^\s*include\s+(.+?)\s*$",
 )

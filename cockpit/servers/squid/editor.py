@@ -1,7 +1,7 @@
-"""Directives of a squid configuration text: located and spelled. Pure.
+"""Locate and encode the directives of a squid configuration text. Pure.
 
-A directive is a line: its name, then its arguments; a word that begins with `#` begins a comment, a backslash before a
-line's end joins the next line, past blank lines and comments. A comment's own backslash joins nothing. There are no
+A directive is a line: its name, then its arguments. A word that starts with `#` starts a comment. A backslash at the
+end of a line joins the next line, skipping blank lines and comments; in a comment it has no effect. There are no
 sections.
 """
 
@@ -23,8 +23,8 @@ from cockpit.servers.editing import (
     new_line,
 )
 
-# Defaults of the stores that follow: a cache_dir takes those above it.
-_OF_STORES = ("cache_replacement_policy", "maximum_object_size", "minimum_object_size")
+# Defaults for later stores: a cache_dir uses the values above it.
+_STORE_DEFAULTS = ("cache_replacement_policy", "maximum_object_size", "minimum_object_size")
 
 
 class SquidGrammar(Grammar):
@@ -35,7 +35,7 @@ class SquidGrammar(Grammar):
         check_text(text)
         read = list(_lines(text))
         found = [line for line in read if _name(line) == name.encode()]
-        store = next((line for line in read if _name(line) == b"cache_dir"), None) if name in _OF_STORES else None
+        store = next((line for line in read if _name(line) == b"cache_dir"), None) if name in _STORE_DEFAULTS else None
 
         def insert() -> Insertion:
             if store:
@@ -49,7 +49,7 @@ class SquidGrammar(Grammar):
         if raw.endswith(b"\\"):
             raise ConfigError("a value must not end in a backslash: it would join the next line")
         if any(word.startswith(b"#") for word in raw.split()):
-            raise ConfigError("it contains a # that would begin a comment")
+            raise ConfigError("a value must not contain a # that starts a comment")
         return raw
 
 
@@ -65,7 +65,7 @@ def _statement(text: bytes, line: LogicalLine, name: bytes) -> Statement:
 
 
 def _lines(text: bytes) -> Iterator[LogicalLine]:
-    """The logical lines as squid joins them; their spans cover the text without a gap."""
+    """Yield the logical lines, joined as by squid. Their spans cover the text without gaps."""
     start = number = 0
     while start < len(text):
         at, first, body, continued = start, number + 1, b"", True
@@ -86,7 +86,7 @@ def _lines(text: bytes) -> Iterator[LogicalLine]:
 
 
 def _uncommented(body: bytes) -> bytes:
-    """The line without the comment at its end."""
+    """Return the line without the comment at its end."""
     for at, byte in enumerate(body):
         if byte == 0x23 and (at == 0 or body[at - 1] in SPACE):
             return body[:at]

@@ -1,6 +1,6 @@
-"""How a running squid shows its settings: pages of its cache manager, and its processes.
+"""Active values of a running squid, by the pages of its cache manager and by its processes.
 
-The page `config` is never requested: squid 5.7 ends when it is.
+The page `config` is never requested: squid 5.7 exits on this request.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from cockpit.servers.evidence import Evidence
 _MANAGER = "page /squid-internal-mgr"
 _KIB = {"bytes": 1 / 1024, "": 1 / 1024, "kb": 1, "mb": 1024, "gb": 1024 * 1024}
 _NUMBER = re.compile(r"[0-9.]+")
-# Half of the last digit of a percentage.
-_ROUNDED = 0.05
+# Rounding error of a printed percentage: half of the last digit.
+_ROUNDING = 0.05
 
 
 def _memory(value: str, shown: str) -> bool | None:
-    """From `24 KB` (memory that several workers share), or `220 KB, 1.3% used`: used, and its share of the setting."""
+    """Compare with `24 KB` (the size, if several workers share it), or `220 KB, 1.3% used` (the used part and its share
+    of the size)."""
     digits, _, unit = value.partition(" ")
     try:
         size = float(digits) * _KIB[unit.lower()]
@@ -28,11 +29,11 @@ def _memory(value: str, shown: str) -> bool | None:
         return used == size
     if size <= 0 or not used:
         return None
-    return abs(100 * used / size - share[0]) <= _ROUNDED + 100 / size
+    return abs(100 * used / size - share[0]) <= _ROUNDING + 100 / size
 
 
 def _store(value: str, shown: str) -> bool | None:
-    """From `TYPE PATH MIB [FIRST SECOND]` of each store, separated by commas."""
+    """Compare with `TYPE PATH MIB [FIRST SECOND]` per store, separated by commas."""
     stores = [store.split() for store in shown.split(",")]
     words = value.split()
     return any(words[: len(store)] == store for store in stores) if len(words) >= 3 else None
@@ -69,7 +70,7 @@ SHOWN = {
     "cache_replacement_policy": Evidence(
         "the cache manager's page storedir",
         f"{_MANAGER}/storedir | sed -n 's/^Removal policy: //p' | sort -u",
-        # The page does not print which heap.
+        # For heap policies, the page prints `heap` only.
         lambda value, shown: value.partition(" ")[0] == shown,
     ),
     "workers": Evidence(

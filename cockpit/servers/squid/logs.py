@@ -8,22 +8,23 @@ from cockpit.servers.access_log import AccessLine, LoggedRequest
 
 _LINE = re.compile(rb"\d{1,12}\.\d{3} +(\d{1,9}) \S+ ([A-Z_]{3,60})/(\d{3}) \d+ [A-Z]+ ")
 _REQUEST = re.compile(rb"(\d{1,12}\.\d{3}) +(\d{1,9}) \S+ [A-Z_]{3,60}/\d{3} \d+ ([A-Z]+) (\S+) ")
-# Results without a lookup in the cache: refused, or no request at all.
+# Results without a cache lookup: denied, tunnelled or redirected requests, or no request at all.
 _NO_LOOKUP = (b"NONE", b"TCP_DENIED", b"TCP_TUNNEL", b"TCP_REDIRECT")
 
 
 def parse(line: bytes) -> AccessLine | None:
-    """One request; None: not a line of the native format."""
+    """Parse one request; None: another format."""
     found = _LINE.match(line)
     if found is None:
         return None
     result = found[2]
-    # A REFRESH_UNMODIFIED is served from the cache after the origin confirmed it.
+    # REFRESH_UNMODIFIED is served from the cache after revalidation by the origin server.
     hit = None if result.startswith(_NO_LOOKUP) else b"HIT" in result or result.endswith(b"REFRESH_UNMODIFIED")
     return AccessLine(int(found[3]), int(found[1]) / 1e3, hit)
 
 
 def parse_request(line: bytes) -> LoggedRequest | None:
-    """The request of a line, which squid writes at its end: its duration is subtracted."""
+    """Return the request of a line, at the time it started. squid logs the end of the request: the duration is
+    subtracted."""
     found = _REQUEST.match(line)
     return LoggedRequest(float(found[1]) - int(found[2]) / 1e3, found[3], found[4]) if found else None

@@ -1,4 +1,4 @@
-"""Squid's cache manager: `counters` is a line each of `name = value`, `info` an indented report for people."""
+"""squid's cache manager: `counters` has lines of `name = value`, `info` is an indented text report."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NotThePageError, PageMetrics, number
 
 _METRIC = re.compile(r"(-?\d+(?:\.\d+)?) *(?:%|[A-Za-z/.][A-Za-z/ .]*)?$")
-# A row with a metric for each of two time ranges.
+# A row with the values of two time ranges.
 _SPANS = re.compile(r"5min: (-?[\d.]+)%?, 60min: (-?[\d.]+)%?$")
 _TWO = re.compile(r"(-?\d+\.\d+)\s+(-?\d+\.\d+)$")
-# Rows that begin with the value, under "Internal Data Structures".
+# Rows that start with the value, below "Internal Data Structures".
 _COUNTED = re.compile(r"(\d+) ([A-Za-z].*)$")
 
 
@@ -23,12 +23,12 @@ def parse_counters(page: str) -> PageMetrics:
         if value is not None:
             values[name.strip()] = value
     if "client_http.requests" not in values:
-        raise NotThePageError("no client_http.requests on it: the URL should end in /squid-internal-mgr/counters")
+        raise NotThePageError("no client_http.requests on the page: the URL must end in /squid-internal-mgr/counters")
     return PageMetrics(values, {})
 
 
 def parse_info(page: str) -> PageMetrics:
-    """Metrics by row name; rows with two time ranges have `5min` or `60min` appended."""
+    """Return the metrics by row name. For rows with two time ranges, `5min` or `60min` is appended to the name."""
     values: dict[str, float] = {}
     text: dict[str, str] = {}
     for line in page.splitlines():
@@ -40,12 +40,12 @@ def parse_info(page: str) -> PageMetrics:
             metrics = _named_metrics(name, rest) if colon else _counted(name)
             values |= {row: value for row, digits in metrics.items() if (value := number(digits)) is not None}
     if "Squid Object Cache" not in text:
-        raise NotThePageError("no Squid Object Cache on it: the URL should end in /squid-internal-mgr/info")
+        raise NotThePageError("no Squid Object Cache on the page: the URL must end in /squid-internal-mgr/info")
     return PageMetrics(values, text)
 
 
 def _named_metrics(name: str, rest: str) -> dict[str, str]:
-    """The metrics of a row that begins with its name, as printed."""
+    """Return the metrics of a row that starts with its name, as printed."""
     if match := _SPANS.match(rest) or _TWO.match(rest):
         return {f"{name} 5min": match[1], f"{name} 60min": match[2]}
     match = _METRIC.match(rest)
@@ -53,12 +53,12 @@ def _named_metrics(name: str, rest: str) -> dict[str, str]:
 
 
 def _counted(row: str) -> dict[str, str]:
-    """The metric of a row that begins with its value."""
+    """Return the metric of a row that starts with its value."""
     match = _COUNTED.match(row)
     return {match[2]: match[1]} if match else {}
 
 
-_FORBIDDEN = "does squid.conf let this host in? http_access allow localhost manager"
+_FORBIDDEN = "does squid.conf allow this host? http_access allow localhost manager"
 _GAUGES = frozenset({"sample_time", "cd.memory", "cd.local_memory"})
 _INFO_COUNTERS = frozenset(
     {
@@ -75,7 +75,7 @@ COUNTERS = StatusPageKind(
     name="squid",
     url="/squid-internal-mgr/counters",
     parse=parse_counters,
-    not_found="the URL should end in /squid-internal-mgr/counters",
+    not_found="the URL must end in /squid-internal-mgr/counters",
     forbidden=_FORBIDDEN,
     is_counter=lambda name: name not in _GAUGES,
     rates={
@@ -90,7 +90,7 @@ INFO = StatusPageKind(
     name="squid-info",
     url="/squid-internal-mgr/info",
     parse=parse_info,
-    not_found="the URL should end in /squid-internal-mgr/info",
+    not_found="the URL must end in /squid-internal-mgr/info",
     forbidden=_FORBIDDEN,
     is_counter=_INFO_COUNTERS.__contains__,
     means={

@@ -1,8 +1,9 @@
-"""Settings of a systemd unit: systemd.exec(5), systemd.resource-control(5), and those of the program it starts. Pure.
+"""Settings of a systemd unit: systemd.exec(5), systemd.resource-control(5), and settings of its program. Pure.
 
-A drop-in is `/etc/systemd/system/UNIT.d/NAME.conf` with a section `[Service]`. Properties of the control group are
-active after `systemctl daemon-reload`; limits and the priority when the unit restarts. `systemctl show` prints what
-systemd means to set, also where it cannot, so values are read from the main process and the unit's control group.
+A drop-in is `/etc/systemd/system/UNIT.d/NAME.conf` with a section `[Service]`. Properties of the control group become
+active by `systemctl daemon-reload`, limits and the priority by a restart of the unit. `systemctl show` prints the
+configured values even if systemd cannot apply them, so active values are read from the main process and the control
+group.
 """
 
 from __future__ import annotations
@@ -18,49 +19,49 @@ from cockpit.servers.systemd.editor import UnitGrammar
 
 KIND = "systemd"
 UNLIMITED = "infinity"
-_PLACE = "/etc/systemd/system/"
-_FILE = re.compile(rf"{_PLACE}([\w@:.\\-]{{1,200}}\.service)(\.d/[\w.-]{{1,100}}\.conf)?")
+_UNIT_DIRECTORY = "/etc/systemd/system/"
+_FILE = re.compile(rf"{_UNIT_DIRECTORY}([\w@:.\\-]{{1,200}}\.service)(\.d/[\w.-]{{1,100}}\.conf)?")
 _SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)")
 _SHARE = re.compile(r"[1-9][0-9]{0,5}%")
 _LIMIT = re.compile(r"(infinity|[0-9]{1,18})(?::(infinity|[0-9]{1,18}))?")
 _NICE = re.compile(r"-(?:20|1[0-9]|[1-9])|1?[0-9]")
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
-_MOST = 2**63
+_MAX_LIMIT = 2**63
 
 
 def is_drop_in(file: str) -> bool:
-    """Whether a change may create the file, and its directory: it only adds to a unit."""
+    """Return whether the file is a drop-in, which a change may create, with its directory: it only extends a unit."""
     found = _FILE.fullmatch(file)
     return found is not None and found[2] is not None
 
 
 def unit_of(file: str) -> str:
-    """The unit that a file in systemd's directory for the administrator belongs to; "" if none."""
+    """Return the unit of a file in the administrator's unit directory; "" for another file."""
     found = _FILE.fullmatch(file)
     return found[1] if found else ""
 
 
 def _bytes(value: str) -> str:
-    """A size in bytes, as systemctl prints it."""
+    """Convert a size to bytes, as printed by systemctl."""
     found = _SIZE.fullmatch(value)
     return str(int(found[1]) << _UNITS[found[2]]) if found else value
 
 
 def _is_size(value: str) -> bool:
-    return _SIZE.fullmatch(value) is not None and 0 < int(_bytes(value)) < _MOST
+    return _SIZE.fullmatch(value) is not None and 0 < int(_bytes(value)) < _MAX_LIMIT
 
 
 def _is_limit(value: str) -> bool:
-    """Whether it is a limit, or a soft one and a hard one that is not lower."""
+    """Return whether the value is a limit, or SOFT:HARD with a hard limit that is not lower."""
     found = _LIMIT.fullmatch(value)
     if not found:
         return False
-    soft, hard = (_MOST if part == UNLIMITED else int(part) for part in (found[1], found[2] or found[1]))
-    return 0 < soft <= hard <= _MOST
+    soft, hard = (_MAX_LIMIT if part == UNLIMITED else int(part) for part in (found[1], found[2] or found[1]))
+    return 0 < soft <= hard <= _MAX_LIMIT
 
 
-def _both(value: str) -> str:
-    """A limit as the command prints it: once if both are the same."""
+def _printed_limit(value: str) -> str:
+    """Return a limit as printed by its command: a single number if soft and hard limit are equal."""
     soft, _, hard = value.partition(":")
     return soft if soft == hard else value
 
@@ -71,51 +72,51 @@ SETTINGS = {
         "open files and sockets of each process; matters if accept fails with EMFILE under many connections",
         ValueForm("a number, or SOFT:HARD such as 4096:524288, each may be infinity", _is_limit),
         Impact.RESTART,
-        _both,
+        _printed_limit,
     ),
     "Nice": KnownSetting(
-        "-20 to 19: priority for the CPU, lower goes first; matters if other programs compete for the CPUs",
+        "-20 to 19: CPU priority, lower is preferred; matters if other programs compete for the CPUs",
         ValueForm("a whole number from -20 to 19", lambda value: _NICE.fullmatch(value) is not None),
         Impact.RESTART,
     ),
     "CPUQuota": KnownSetting(
-        "CPU time of all its processes together, 100% is one CPU; matters if the unit is throttled",
+        "total CPU time of all processes of the unit, 100% is one CPU; matters if the unit is throttled",
         ValueForm("a percentage such as 150%", lambda value: _SHARE.fullmatch(value) is not None),
         Impact.LIVE,
     ),
     "CPUWeight": KnownSetting(
-        "1 to 10000 (100): share of the CPU beside other units; matters if they compete for it",
+        "1 to 10000 (default 100): CPU share relative to other units; matters if they compete for the CPUs",
         integer(1, 10000),
         Impact.LIVE,
     ),
     "MemoryMax": KnownSetting(
-        "memory above which processes of the unit are killed; matters if the kernel reports OOM kills in it",
+        "memory above which processes of the unit are killed; matters if the unit has OOM kills",
         _SIZES,
         Impact.LIVE,
         _bytes,
     ),
     "MemoryHigh": KnownSetting(
-        "memory above which the unit is slowed down and its pages are reclaimed; at most MemoryMax",
+        "memory above which the unit is throttled and its pages are reclaimed; at most MemoryMax",
         _SIZES,
         Impact.LIVE,
         _bytes,
     ),
     "TasksMax": KnownSetting(
-        "processes and threads of the unit together; matters if fork fails with EAGAIN",
+        "maximum processes and threads of the unit; matters if fork fails with EAGAIN",
         integer(1).or_word(UNLIMITED),
         Impact.LIVE,
     ),
 }
-# sh. $unit is the unit.
+# sh programs. $unit is the name of the unit.
 _PROCESS = r"""
 pid=$(systemctl show --value -p MainPID "$unit")
-[ "${pid:-0}" != 0 ] || { echo "$unit does not run" >&2; exit 1; }
+[ "${pid:-0}" != 0 ] || { echo "$unit is not running" >&2; exit 1; }
 """
-# `enforced FILE HIERARCHY FILE...`: the content of the unit's file in version 2 of control groups, or of those in
-# version 1; a control group without such a file enforces nothing. Version 1 writes infinity as -1 or as its last page.
+# `enforced FILE HIERARCHY FILE...` prints the unit's FILE of cgroup v2, or the FILEs in the HIERARCHY of cgroup v1. No
+# such file means no limit. In v1, infinity is -1 or the largest multiple of the page size.
 _GROUP = r"""
 group=$(systemctl show --value -p ControlGroup "$unit")
-[ "$group" ] || { echo "$unit does not run" >&2; exit 1; }
+[ "$group" ] || { echo "$unit is not running" >&2; exit 1; }
 enforced() {
     cat "/sys/fs/cgroup$group/$1" 2>/dev/null && return
     directory=/sys/fs/cgroup/$2$group
@@ -129,7 +130,7 @@ _GETTERS = {
     "Nice": f"{_PROCESS}sed 's/^.*) //' \"/proc/$pid/stat\" | cut -d ' ' -f 17",
     "CPUQuota": f"{_GROUP}enforced cpu.max cpu cpu.cfs_quota_us cpu.cfs_period_us |"
     " unlimited '{ printf \"%.10g%%\\n\", 100 * $1 / $2 }'",
-    # Version 1 has shares, 1024 for a weight of 100; listed twice, they differ from the weight of version 2.
+    # cgroup v1 has shares: 1024 for a weight of 100. The file is read twice, so that two words mean v1.
     "CPUWeight": f"{_GROUP}enforced cpu.weight cpu cpu.shares cpu.shares |"
     " awk 'NF > 1 { $1 = int($1 * 100 / 1024 + 0.5) } { print NF ? $1 : 100 }'",
     "MemoryMax": f"{_GROUP}enforced memory.max memory memory.limit_in_bytes | unlimited '{{ print $1 }}'",
@@ -138,7 +139,8 @@ _GETTERS = {
 }
 
 
-# $1 in $pid's environment or, as an option, on its command line; the last one counts.
+# `value NAME` prints a variable of $pid's environment, or the value of an option on its command line; the last one
+# counts.
 _VARIABLE = """
 value() { tr '\\0' '\\n' <"/proc/$pid/environ" | awk -v name="$1=" '
     index($0, name) == 1 { value = substr($0, length(name) + 1) }
@@ -156,18 +158,18 @@ value() { tr '\\0' '\\n' <"/proc/$pid/cmdline" | awk -v name="$1" '
 def candidates(
     master: Process, program: Iterable[StartSetting] = (), files: Mapping[str, str] = {}
 ) -> Iterator[CandidateKnob]:
-    """The settings of its program, then those of the unit of a server's first process; nothing without a unit here.
-    `files` are the EnvironmentFile of each variable that one sets."""
-    file = f"{_PLACE}{master.unit}.d/90-cockpit.conf"
+    """Yield the settings of the program, then those of the unit of a server's first process; nothing without a unit on
+    this host. `files` maps variables to the EnvironmentFile that sets them."""
+    file = f"{_UNIT_DIRECTORY}{master.unit}.d/90-cockpit.conf"
     if not master.unit or master.origin == "container" or not is_drop_in(file):
         return
     unit = shlex.quote(master.unit)
-    # A unit that failed too often is not started again before its failures are forgotten.
+    # systemd does not start a unit that failed too often, unless its failures are reset.
     restart = f"systemctl daemon-reload; systemctl reset-failed {unit}; systemctl restart {unit}"
-    for one in program:
-        if found := _of_program(one, master, file, files):
+    for start in program:
+        if found := _of_program(start, master, file, files):
             get = f"unit={unit}{_PROCESS}{found.get}"
-            yield found._replace(name=one.name, get=get, reload=restart, usual=one.usual)
+            yield found._replace(name=start.name, get=get, reload=restart, usual=start.usual)
     for name, setting in SETTINGS.items():
         yield CandidateKnob(
             name,
@@ -179,20 +181,20 @@ def candidates(
         )
 
 
-def _of_program(one: StartSetting, master: Process, file: str, files: Mapping[str, str]) -> CandidateKnob | None:
-    """The place of a setting of a program, with commands that print its active value; None if it can only be changed by
-    hand. An EnvironmentFile wins over the Environment of a drop-in."""
-    if option := one.given(master.command):
+def _of_program(start: StartSetting, master: Process, file: str, files: Mapping[str, str]) -> CandidateKnob | None:
+    """Return the knob for a setting of a program, with a command that prints its active value; None if the setting can
+    only be changed by hand. An EnvironmentFile overrides the Environment of a drop-in."""
+    if option := start.given(master.command):
         get = f"{_OPTION}value {shlex.quote(option)} | grep ."
-        return CandidateKnob(one.name, KIND, f"{_PLACE}{master.unit}", directive=option, get=get)
-    names = [name for name in (one.variable, one.fallback) if name]
+        return CandidateKnob(start.name, KIND, f"{_UNIT_DIRECTORY}{master.unit}", directive=option, get=get)
+    names = [name for name in (start.variable, start.fallback) if name]
     if name := next((name for name in names if name in files), ""):
-        return CandidateKnob(one.name, "keyvalue", files[name], key=name, get=f"{_VARIABLE}value {name} | grep .")
-    if not one.variable:
+        return CandidateKnob(start.name, "keyvalue", files[name], key=name, get=f"{_VARIABLE}value {name} | grep .")
+    if not start.variable:
         return None
     values = " ".join(f"value {name} | grep . ||" for name in names)
-    get = f"{_VARIABLE}{values} echo {shlex.quote(one.default)}"
-    return CandidateKnob(one.name, KIND, file, directive=one.variable, get=get)
+    get = f"{_VARIABLE}{values} echo {shlex.quote(start.default)}"
+    return CandidateKnob(start.name, KIND, file, directive=start.variable, get=get)
 
 
 GRAMMAR = UnitGrammar()

@@ -1,7 +1,7 @@
-"""Settings of `[Service]` in a unit's file or drop-in: located and spelled. Pure.
+"""Locate and encode the settings of `[Service]` in a unit's file or drop-in. Pure.
 
-A name with small letters is a property (`TasksMax=9`), one in capitals an environment variable
-(`Environment="THREADS=9"`), and one that begins with `-` an option of ExecStart (`--threads 9` or `--threads=9`).
+A name in mixed case is a property (`TasksMax=9`), a name in capitals an environment variable
+(`Environment="THREADS=9"`), a name that starts with `-` an option of ExecStart (`--threads 9` or `--threads=9`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SECTION = "Service"
 _JOINED = re.compile(rb"\\\r?\n")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{1,60}")
 _ASSIGNMENTS = "Environment"
-# Words of Environment=, whole ones in quotes.
+# Words of Environment=; a word can be quoted as a whole.
 _WORD = re.compile(rb"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']+")
-# They begin an escape or a specifier, or end a quoted word.
+# Characters that start an escape or a specifier, or end a quoted word.
 _SPECIAL = frozenset("\"'\\%")
 
 
 class UnitGrammar(IniGrammar):
-    """A file without `[Service]` gets it. A comment is a line of its own."""
+    """`[Service]` is added to a file without it. Comments are separate lines."""
 
     names = re.compile(rf"[A-Z][A-Za-z]{{1,60}}|{_VARIABLE.pattern}|--?[a-z][a-z0-9-]{{0,60}}")
     sections = False
@@ -44,7 +44,7 @@ class UnitGrammar(IniGrammar):
         if name.startswith("-"):
             return _option(text, name)
         if _JOINED.search(text):
-            raise ConfigError("a backslash joins two of its lines; change it by hand")
+            raise ConfigError("the file contains line continuations; change it by hand")
         return self._variable(text, name) if _VARIABLE.fullmatch(name) else self._property(text, name)
 
     def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
@@ -53,7 +53,7 @@ class UnitGrammar(IniGrammar):
         if not _VARIABLE.fullmatch(name):
             return self.spell(value, like)
         if _SPECIAL.intersection(value):
-            raise ConfigError("a value of a variable must not contain a quote, a backslash or a percent sign")
+            raise ConfigError("the value of a variable must not contain a quote, a backslash or a percent sign")
         found = self.locate(text, name, section).found
         quoted = not found or text[found[-1].value[1] : found[-1].value[1] + 1] in (b'"', b"'")
         return checked(value) if quoted else _plain(value, "without quotes")
@@ -69,9 +69,9 @@ class UnitGrammar(IniGrammar):
 
     def _variable(self, text: bytes, name: str) -> Location:
         lines = self._property(text, _ASSIGNMENTS)
-        # An empty assignment forgets those before it.
+        # An empty assignment discards the previous ones.
         last = max((at for at, line in enumerate(lines.found) if line.bare), default=-1)
-        found = tuple(one for line in lines.found[last + 1 :] for one in _assignments(text, line, name))
+        found = tuple(statement for line in lines.found[last + 1 :] for statement in _assignments(text, line, name))
 
         def insertion() -> Insertion:
             at, before, after = lines.insertion()
@@ -81,7 +81,7 @@ class UnitGrammar(IniGrammar):
 
 
 def _compact(place: Insertion, name: str) -> Insertion:
-    """The place of a new line as systemd's manual writes it, without spaces around `=`."""
+    """Remove the spaces around `=`, as in systemd's manual."""
     return place._replace(before=place.before.removesuffix(f"{name} = ".encode()) + f"{name}=".encode())
 
 
@@ -93,7 +93,7 @@ def _plain(value: str, where: str) -> bytes:
 
 
 def _assignments(text: bytes, line: Statement, name: str) -> Iterator[Statement]:
-    """The assignments of a variable on a line of Environment=. Raises ConfigError if one cannot be read."""
+    """Yield the assignments of a variable on a line of Environment=. Raises ConfigError if one cannot be read."""
     start, end = line.value
     every = [found.span() for found in _WORD.finditer(text, start, end)]
     for first, last in every:
@@ -104,12 +104,12 @@ def _assignments(text: bytes, line: Statement, name: str) -> Iterator[Statement]
         shown = text[slice(*value)].decode("utf-8", "backslashreplace")
         if _SPECIAL.intersection(shown) or text[last : last + 1].strip():
             raise ConfigError(f"the value of {name} has quotes or escapes; change it by hand", line.line)
-        whole = line.whole if len(every) == 1 else _with_space(text, (first, last), (start, end))
+        whole = line.whole if len(every) == 1 else _word_and_space(text, (first, last), (start, end))
         yield Statement(shown, value, whole, line.line)
 
 
-def _with_space(text: bytes, word: Span, line: Span) -> Span:
-    """The word with the space that separates it from another."""
+def _word_and_space(text: bytes, word: Span, line: Span) -> Span:
+    """Return the span of the word and the space that separates it from the previous or next word."""
     start, end = word
     if start > line[0]:
         return start - 1, end
@@ -121,8 +121,8 @@ def _option(text: bytes, name: str) -> Location:
     check_text(text)
     line = command_line(text)
     if line is None:
-        raise ConfigError("it has no ExecStart")
-    found = tuple(_given(text, words(text, *line), name))
+        raise ConfigError("the file has no ExecStart")
+    found = tuple(_option_statements(text, words(text, *line), name))
 
     def insertion() -> Insertion:
         raise ConfigError(f"ExecStart has no {name}; add it by hand", line_number(text, line[0]))
@@ -130,7 +130,7 @@ def _option(text: bytes, name: str) -> Location:
     return Location(found, insertion)
 
 
-def _given(text: bytes, every: list[Span], name: str) -> Iterator[Statement]:
+def _option_statements(text: bytes, every: list[Span], name: str) -> Iterator[Statement]:
     option = name.encode()
     for at, (start, end) in enumerate(every):
         word = text[start:end]

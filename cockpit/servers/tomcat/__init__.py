@@ -1,4 +1,4 @@
-"""Tomcat, as Debian packages it: one package per version, options in /etc/default, connectors in server.xml."""
+"""Tomcat, as packaged by Debian: one package per version, options in /etc/default, connectors in server.xml."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSIONS = (11, 10, 9, 8)
 _LOGS = tuple(f"/var/log/tomcat{version}/catalina.out" for version in _VERSIONS)
 
 
-# As the server's own user, so that no file of another owner is left behind. The ports in use are no error for it.
+# Runs as the server's user, so that no files of another owner are created. Ports in use are no error for configtest.
 _TEST = (
     "runuser -u tomcat -- env CATALINA_HOME=/usr/share/tomcat{0} CATALINA_BASE=/var/lib/tomcat{0} CATALINA_TMPDIR=/tmp"
     " /usr/share/tomcat{0}/bin/catalina.sh configtest"
@@ -25,7 +25,7 @@ _TEST = (
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup | None:
-    """A Tomcat is known by its -Dcatalina.base; only the packaged one has known commands."""
+    """Find the configuration by -Dcatalina.base. Commands are known for the packaged Tomcat only."""
     base = _base(process) if process.name == "java" else ""
     if not base:
         return None
@@ -65,7 +65,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
 def _candidates(
     inventory: Inventory, version: int, startup: Startup, ports: tuple[int, ...]
 ) -> Iterator[CandidateKnob]:
-    """JAVA_OPTS, and the settings of each Connector that listens and of each Executor."""
+    """Yield JAVA_OPTS, and the settings of each listening Connector and each Executor."""
     options, file = f"/etc/default/tomcat{version}", f"/etc/tomcat{version}/server.xml"
     if options in inventory.files:
         yield CandidateKnob("JAVA_OPTS", "keyvalue", options, key="JAVA_OPTS", reload=startup.reload, usual=True)
@@ -78,19 +78,19 @@ def _candidates(
         kind, _, name = element.section.partition(" ")
         if kind == "Connector" and name not in map(str, ports):
             continue
-        own = OF_EXECUTOR if kind == "Executor" else SETTINGS.keys() - _shared(element)
-        for setting in (one for one in SETTINGS if one in own):
+        relevant = OF_EXECUTOR if kind == "Executor" else SETTINGS.keys() - _in_executor(element)
+        for setting in (known for known in SETTINGS if known in relevant):
             usual = setting in ("maxThreads", "acceptCount")
             yield from main.candidates(setting, usual=usual, section=element.section, label=name)
 
 
-def _shared(element: Element) -> frozenset[str]:
-    """The settings that an Executor has in place of the Connector."""
+def _in_executor(element: Element) -> frozenset[str]:
+    """Return the settings that are in the Executor instead of this Connector."""
     return OF_EXECUTOR if "executor" in element.attributes else frozenset()
 
 
 def _base(process: Process) -> str:
-    """The directory of an instance, by the last option that names it; "" for another program."""
+    """Return the base directory of an instance by its last -Dcatalina.base; "" for another program."""
     named = [word.partition("=")[2] for word in process.command if word.startswith("-Dcatalina.base=")]
     return absolute(named[-1], process.directory) if named else ""
 

@@ -1,7 +1,7 @@
-"""Attributes of the Connectors and Executors in Tomcat's server.xml. Pure; comments and formatting are kept.
+"""Edit attributes of the Connectors and Executors in Tomcat's server.xml. Pure; keeps comments and formatting.
 
-A section is an element by its port or name: `Connector 8080`, `Executor tomcatThreadPool`. A text with a DOCTYPE is
-refused, so that no entity is ever expanded.
+A section is an element with its port or name: `Connector 8080`, `Executor tomcatThreadPool`. Texts with a DOCTYPE are
+rejected, so that entities are never expanded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cockpit.servers.editing import (
     line_number,
 )
 
-# The elements within a Service that have settings, with the attribute that names each.
+# Elements in a Service that have settings, and the attribute that identifies each.
 _NAMED_BY = {"Connector": "port", "Executor": "name"}
 _TAG_NAME = re.compile(rb"<[A-Za-z]+")
 _ATTRIBUTE = re.compile(rb"""[ \t\r\n]+([^\s=<>"'/]+)[ \t\r\n]*=[ \t\r\n]*("[^"<]*"|'[^'<]*')""")
-# A Connector with an executor has no threads of its own.
+# Attributes that a Connector takes from its Executor, if it has one.
 OF_EXECUTOR = frozenset({"maxThreads", "minSpareThreads"})
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"})
 
@@ -60,7 +60,8 @@ class TomcatGrammar(Grammar):
 
 
 def elements(text: bytes) -> list[Element]:
-    """The Connectors and Executors of all Services. Raises ConfigError if the text is no plain XML."""
+    """Return the Connectors and Executors of all Services. Raises ConfigError if the text is invalid XML, has a
+    DOCTYPE, or is not UTF-8."""
     check_text(text)
     found: list[Element] = []
     path: list[str] = []
@@ -74,10 +75,10 @@ def elements(text: bytes) -> list[Element]:
 
     def declared(version: str, encoding: str | None, standalone: int) -> None:
         if encoding is not None and encoding.lower() != "utf-8":
-            raise ConfigError(f"its encoding is {excerpt(encoding, 40)}; only UTF-8 can be edited")
+            raise ConfigError(f"the encoding is {excerpt(encoding, 40)}; only UTF-8 can be edited")
 
     def refuse(*_: object) -> None:
-        raise ConfigError("it has a DOCTYPE; change it by hand", parser.CurrentLineNumber)
+        raise ConfigError("the file has a DOCTYPE; change it by hand", parser.CurrentLineNumber)
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: path.pop()
@@ -91,20 +92,23 @@ def elements(text: bytes) -> list[Element]:
 
 
 def _element(found: list[Element], name: str, section: str | None) -> Element | None:
-    """The element of a section; without a section the only one that has the attribute."""
+    """Return the element of a section; without a section the only element that has the attribute."""
     wanted = " ".join(section.split()) if section is not None else None
-    able = [one for one in found if (name in one.attributes if wanted is None else one.section == wanted)]
-    if len(able) > 1:
-        each = " and ".join(excerpt(one.section, 80) for one in able)
-        raise ConfigError(f"{name} is ambiguous: {each}; give the knob a section of its own")
-    if not able and wanted is not None:
-        known = ", ".join(excerpt(one.section, 80) for one in found) or "none"
-        raise ConfigError(f"it has no section {excerpt(wanted, 80)}; its sections: {known}")
-    return able[0] if able else None
+    matching = [
+        element for element in found if (name in element.attributes if wanted is None else element.section == wanted)
+    ]
+    if len(matching) > 1:
+        each = " and ".join(excerpt(element.section, 80) for element in matching)
+        raise ConfigError(f"{name} is ambiguous: {each}; set the section of the knob")
+    if not matching and wanted is not None:
+        known = ", ".join(excerpt(element.section, 80) for element in found) or "none"
+        raise ConfigError(f"no section {excerpt(wanted, 80)}; its sections: {known}")
+    return matching[0] if matching else None
 
 
 def _spans(text: bytes, element: Element) -> dict[str, tuple[Span, Span]]:
-    """The attributes of a start tag in their order: the spans with the white space before, and of the values."""
+    """Return the attributes of a start tag in file order: the span including the preceding white space, and the span of
+    the value."""
     tag = _TAG_NAME.match(text, element.start)
     at = tag.end() if tag else element.start
     spans: dict[str, tuple[Span, Span]] = {}
@@ -117,11 +121,11 @@ def _spans(text: bytes, element: Element) -> dict[str, tuple[Span, Span]]:
 
 
 def _insertion(text: bytes, name: str, element: Element, spans: dict[str, tuple[Span, Span]]) -> Insertion:
-    """Behind the last attribute, on a line of its own if that one is."""
+    """Return the insertion after the last attribute, on a separate line if that attribute is."""
     (start, end), _ = list(spans.values())[-1]
     space = text[start : end - len(text[start:end].lstrip())]
     return Insertion(end, (space if b"\n" in space else b" ") + name.encode() + b'="', b'"')
 
 
 def _no_section() -> Insertion:
-    raise ConfigError("it is not set; give the knob the section to add it to, as section = 'Connector 8080'")
+    raise ConfigError("the attribute is not set; name a section in the knob to add it, e.g. section = 'Connector 8080'")

@@ -1,10 +1,10 @@
-"""How a running Tomcat shows its settings. Without a password its manager shows nothing."""
+"""Active values of a running Tomcat. Its manager is not used, because it requires a password."""
 
 from __future__ import annotations
 
 from cockpit.servers.evidence import LISTEN_QUEUE, Evidence, at_least
 
-# A thread of a Connector is called http-nio-8080-exec-1; the kernel keeps 15 characters.
+# Threads of a Connector are named http-nio-8080-exec-1; the kernel keeps 15 characters.
 _THREADS = """
 case $section in 'Connector '*) ;; *) exit 0 ;; esac
 count=0

@@ -1,4 +1,4 @@
-"""Tomcat's settings in /etc/default, and of the Connectors and Executors in server.xml.
+"""Tomcat's settings: in /etc/default, and of the Connectors and Executors in server.xml.
 
 https://tomcat.apache.org/tomcat-10.1-doc/config/http.html
 """
@@ -13,8 +13,8 @@ _SIZE = re.compile(r"-X(?:m[nsx]|ss)(?:\d{1,15}[kKmMgGtT]?)")
 
 
 def _are_options(value: str) -> bool:
-    """Whether the JVM can take each word for an option, and those of its memory are sizes. catalina.sh has the shell
-    read the value, which may have variables and quotes."""
+    """Return whether each word can be a JVM option, with sizes in the memory options. The value is expanded by the
+    shell (catalina.sh), so it can contain variables and quotes."""
     try:
         words = shlex.split(value)
     except ValueError:
@@ -32,27 +32,26 @@ def _restart(text: str, form: ValueForm) -> KnownSetting:
 
 KEYS = {
     "JAVA_OPTS": KnownSetting(
-        "options of the JVM: -Xmx bounds the heap; a small heap collects often, a large one takes memory",
+        "options of the JVM: -Xmx limits the heap; a small heap needs frequent collections, a large one memory",
         ValueForm("options such as -Xmx512m -XX:+UseParallelGC", _are_options),
         Impact.RESTART,
     ),
 }
 SETTINGS = {
-    "maxThreads": _restart("maximum threads that serve requests (200); too few queue, too many take memory", _COUNT),
-    "minSpareThreads": _restart("threads that are kept running (10); matters if load arrives in bursts", integer()),
-    "acceptCount": _restart("length of the accept queue (100); counts when maxConnections is reached", _COUNT),
+    "maxThreads": _restart("maximum request threads (default 200); too few: requests wait, too many: memory", _COUNT),
+    "minSpareThreads": _restart("minimum threads (default 10); matters if load arrives in bursts", integer()),
+    "acceptCount": _restart("length of the accept queue (default 100); matters if maxConnections is reached", _COUNT),
     "maxConnections": _restart(
-        "maximum connections at a time (8192), -1: no limit; more wait in the accept queue", integer().or_word("-1")
+        "maximum connections (default 8192), -1: no limit; more wait in the accept queue", integer().or_word("-1")
     ),
     "connectionTimeout": _restart(
-        "milliseconds to wait for a request line after the connection; short frees it from silent clients",
-        _MILLISECONDS,
+        "maximum time to receive a request line (ms); short disconnects silent clients", _MILLISECONDS
     ),
     "keepAliveTimeout": _restart(
-        "milliseconds that an idle connection is kept, -1: forever; short frees connections", _MILLISECONDS
+        "maximum idle time of a connection (ms), -1: no limit; short frees connections", _MILLISECONDS
     ),
     "maxKeepAliveRequests": _restart(
-        "requests per connection (100), -1: no limit, 1: no keep-alive; low costs new connections",
+        "requests per connection (default 100), -1: no limit, 1: no keep-alive; low means more handshakes",
         integer().or_word("-1"),
     ),
 }

@@ -1,4 +1,4 @@
-"""The status page of Tomcat's manager as XML: the JVM's memory, and threads and requests of each connector."""
+"""The status page of Tomcat's manager as XML: the JVM's memory, and threads and requests per connector."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
 
 _GROUPS = ("threadInfo", "requestInfo")
-_GREATEST = ("maxTime",)
+_MAXIMA = ("maxTime",)
 
 
 def parse(page: str) -> PageMetrics:
-    """`memory.free`, `.total`, `.max` (bytes); of all connectors together their counters, by their own names.
+    """Return `memory.free`, `.total`, `.max` (bytes), and the counters over all connectors.
 
-    With several connectors, also of each, with its name before.
+    With several connectors, the counters per connector are added, prefixed with its name.
     """
     status = _tree(page)
     values: dict[str, float] = {}
@@ -22,28 +22,28 @@ def parse(page: str) -> PageMetrics:
         values[f"memory.{name}"] = value
     connectors = status.findall("connector")
     if not connectors:
-        raise NotThePageError("no connector on it: the URL should end in /manager/status?XML=true")
+        raise NotThePageError("no connector on the page: the URL must end in /manager/status?XML=true")
     for connector in connectors:
-        own: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         for group in _GROUPS:
-            own |= _metrics(connector.find(group))
-        for name, value in own.items():
+            metrics |= _metrics(connector.find(group))
+        for name, value in metrics.items():
             before = values.get(name, 0.0)
-            values[name] = max(before, value) if name in _GREATEST else before + value
+            values[name] = max(before, value) if name in _MAXIMA else before + value
         if len(connectors) > 1:
             label = connector.get("name", "").strip('"')[:NAME_CHARS]
-            values |= {f"{label} {name}": value for name, value in own.items()}
+            values |= {f"{label} {name}": value for name, value in metrics.items()}
     return PageMetrics(values, {})
 
 
 def _tree(page: str) -> ElementTree.Element:
-    # The page has no declarations of its own; a forged one with entities could exhaust the memory.
+    # The real page has no declarations; entities in a forged page could exhaust the memory.
     if "<!DOCTYPE" in page or "<!ENTITY" in page:
-        raise NotThePageError("no XML of Tomcat's: the URL should end in /manager/status?XML=true")
+        raise NotThePageError("not the XML of Tomcat's manager: the URL must end in /manager/status?XML=true")
     try:
         status = ElementTree.fromstring(page)
     except ElementTree.ParseError:
-        raise NotThePageError("no XML of Tomcat's: the URL should end in /manager/status?XML=true") from None
+        raise NotThePageError("not the XML of Tomcat's manager: the URL must end in /manager/status?XML=true") from None
     return status
 
 
@@ -58,9 +58,9 @@ STATUS = StatusPageKind(
     name="tomcat",
     url="/manager/status?XML=true",
     parse=parse,
-    not_found="is the manager application there? (Debian: tomcat10-admin)",
+    not_found="is the manager application installed? (Debian: tomcat10-admin)",
     forbidden="the user needs the role manager-status",
-    # The name of a connector may be before the metric's.
+    # The name of the connector can precede that of the metric.
     is_counter=lambda name: name.rpartition(" ")[2] in _COUNTERS,
     means={"busy": "currentThreadsBusy", "threads": "currentThreadCount", "memory_free": "memory.free"},
     rates={"requests": "requestCount", "errors": "errorCount", "bytes_sent": "bytesSent"},

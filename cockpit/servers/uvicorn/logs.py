@@ -4,7 +4,7 @@ import re
 
 from cockpit.servers.access_log import PartialLog
 
-# The client is missing on a Unix socket.
+# The client is empty on a Unix socket.
 PARTIAL_LOG = PartialLog(
     re.compile(rb'INFO: +\S* - "[A-Z]+ \S+ HTTP/[\d.]+" \d{3}\b'),
     "uvicorn logs no times",

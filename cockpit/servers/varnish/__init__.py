@@ -1,4 +1,5 @@
-"""Varnish: a change is written to the command line that starts it, and made active by `varnishadm param.set`."""
+"""Varnish: a change is written to the command line in its unit or defaults file, and activated by `varnishadm
+param.set`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from cockpit.servers.varnish.status import STATUS
 
 # The manager, and its child that serves requests.
 _NAMES = ("varnishd", "cache-main")
-# Files of a service script, both of its name.
+# Directories of the two files of a service: its options and its script, with the same name.
 _DEFAULTS, _SCRIPTS = "/etc/default/", "/etc/init.d/"
 _UNITS, _PACKAGED = "/etc/systemd/system/", ("/lib/systemd/system/", "/usr/lib/systemd/system/")
 _TEXTS = (
@@ -29,14 +30,14 @@ _VCL_PATH = "/etc/varnish"
 _USUAL = ("thread_pools", "thread_pool_min", "thread_pool_max", "default_ttl")
 # Options that a change may have altered since the start, or that the service script adds.
 _CHANGEABLE = "pstP"
-# A backend's host and port in any order, behind braces of a probe too; and the option -b.
+# Host and port of a backend, in any order, also after the braces of a probe; and the option -b.
 _BODY = r'(?:[^{}"]|"[^"\n]*"|\{[^{}]*\})*?'
 _FIELD = r'\s*=\s*"([^"\n]*)"'
 _UPSTREAM = re.compile(
     rf"(?m)^[ \t]*backend\s+\w+\s*\{{(?={_BODY}\.(?:host|path){_FIELD})(?:(?={_BODY}\.port{_FIELD}))?"
     r"|\s-b[ \t]*(?!none\b)([\w.:\[\]/-]+)"
 )
-# The first lines of a refusal have its reason; -C prints the compiled VCL to stderr.
+# Prints the first {} lines of an error, which contain the reason: -C also prints the compiled VCL to stderr.
 _REASON = (
     'out=$({} 2>&1) || {{ printf "%s\\n" "$out" | grep -Ev "^Error:$|^Could not delete" | grep -m {} . >&2; exit 1; }}'
 )
@@ -47,12 +48,12 @@ def _given(process: Process) -> dict[str, list[str]]:
     return options(process.command[1:], TAKING)
 
 
-def _kept(found: dict[str, list[str]]) -> dict[str, list[str]]:
+def _constant(found: dict[str, list[str]]) -> dict[str, list[str]]:
     return {letter: values for letter, values in found.items() if letter not in _CHANGEABLE}
 
 
 def _starts(text: str, process: Process) -> bool:
-    """Whether the running process has the options of a file, so that it was started by that."""
+    """Return whether the running process has the options in a file, i.e. the file starts it."""
     try:
         given, _ = given_options(text.encode())
     except ConfigError:
@@ -60,11 +61,12 @@ def _starts(text: str, process: Process) -> bool:
     found: dict[str, list[str]] = {}
     for option in given:
         found.setdefault(option.letter, []).append(option.value)
-    return _kept(found) == _kept(_given(process))
+    return _constant(found) == _constant(_given(process))
 
 
 def _places(process: Process, inventory: Inventory) -> list[str]:
-    """The files that may start it: those of its unit that override others first, or those of service scripts."""
+    """Return the files that can start it: the file of its unit with the highest precedence, or the option files of
+    service scripts."""
     if not process.unit:
         scripts = (file for file in inventory.texts if file.startswith(_SCRIPTS))
         return [file for script in scripts if (file := _DEFAULTS + script.removeprefix(_SCRIPTS)) in inventory.texts]
@@ -74,16 +76,16 @@ def _places(process: Process, inventory: Inventory) -> list[str]:
 
 
 def _fixed(process: Process, file: str) -> str:
-    """Why its options cannot be changed in a file, "" if they can."""
+    """Return why its options cannot be changed in a file, "" if they can."""
     if not process.directory:
         return "its working directory cannot be read: log in as root, or set sudo = true"
     if file.startswith(_PACKAGED):
-        return f"its options are in the unit of its package: run systemctl edit --full {process.unit}"
-    return "" if file else "no file is known that starts it with these options"
+        return f"its options are in its package's unit: run systemctl edit --full {process.unit}"
+    return "" if file else "no file with its options was found"
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """The file with its options and its VCL. Commands name the instance by its working directory."""
+    """Find the file with its options, and its VCL. Commands identify the instance by its working directory."""
     places = _places(process, inventory)
     file = next((file for file in places if _starts(inventory.texts[file], process)), "")
     fixed = _fixed(process, file)
@@ -91,7 +93,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     files = tuple(name for name in ("" if fixed else file, vcl) if name)
     source = ("-f", vcl) if vcl else ("-b", last(_given(process), "b"))
     test = _REASON.format(command(process.program or process.name, "-C", *source), 3)
-    # Debian's `restart` fails in its own test, which needs the port of the running server.
+    # Debian's `restart` tests the configuration while the server runs, and fails because the port is in use.
     service = command("service", file.removeprefix(_DEFAULTS))
     restart = f"{service} stop && {service} start"
     if process.unit:

@@ -1,6 +1,6 @@
-"""Settings of varnishd on its command line: in a systemd unit's ExecStart or in DAEMON_OPTS of a shell file. Pure.
+"""Settings of varnishd on its command line: ExecStart of a systemd unit, or DAEMON_OPTS of a shell file. Pure.
 
-A parameter is `-p NAME=VALUE`, default_ttl also `-t VALUE`; `storage` is `-s VALUE`. New options are added at the end.
+A parameter is `-p NAME=VALUE`; default_ttl also `-t VALUE`; `storage` is `-s VALUE`. New options are appended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STORAGE = "storage"
 
 
 class GivenOption(NamedTuple):
-    """An option of a command line: its value with its span, and the option from `start`."""
+    """An option of a command line, which begins at `start`: its letter, its value and the span of the value."""
 
     letter: str
     value: str
@@ -46,50 +46,50 @@ class VarnishGrammar(Grammar):
         given, end = given_options(text)
         found = tuple(_statement(text, *one) for option in given if (one := _setting(option, name)))
         if name == STORAGE and len(found) > 1:
-            raise ConfigError("it has several storages; change them by hand", found[-1].line)
+            raise ConfigError("the command line has several storages; change them by hand", found[-1].line)
         added = b" -s " if name == STORAGE else f" -p {name}=".encode()
         return Location(found, lambda: Insertion(end, added, b""))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = checked(value)
         if not PLAIN.fullmatch(raw):
-            raise ConfigError("a value of a command line must not contain a space, a quote or a variable")
+            raise ConfigError("a value on a command line must not contain a space, a quote or a variable")
         return raw
 
 
 def given_options(text: bytes) -> tuple[list[GivenOption], int]:
-    """The options that a file gives to varnishd, and the end of the last one. Raises ConfigError if they cannot be read
-    without running a shell."""
+    """Return the options that a file passes to varnishd, and the end of the last one. Raises ConfigError if only a
+    shell could expand them."""
     check_text(text)
     start, end = _command_line(text)
     every = words(text, start, end)
     for first, last in every:
         if not PLAIN.fullmatch(text, first, last):
             raise ConfigError(
-                "varnishd's options contain quotes or variables; change it by hand", line_number(text, first)
+                "varnishd's options contain quotes or variables; change them by hand", line_number(text, first)
             )
     if not every:
-        raise ConfigError("it gives varnishd no options")
+        raise ConfigError("the file passes no options to varnishd")
     return list(_options(text, iter(every))), every[-1][1]
 
 
 def _command_line(text: bytes) -> Span:
-    """The span of the options."""
+    """Return the span of the options."""
     if line := command_line(text):
         program = next(iter(words(text, *line)), (0, 0))
         if not text[slice(*program)].lstrip(b"@-:+!").endswith(b"varnishd"):
-            raise ConfigError("its ExecStart does not start varnishd itself", line_number(text, line[0]))
+            raise ConfigError("ExecStart does not start varnishd directly", line_number(text, line[0]))
         return program[1], line[1]
-    found = [one for one in shell_grammar.parse(text).assignments if one.name == _VARIABLE]
+    found = [assignment for assignment in shell_grammar.parse(text).assignments if assignment.name == _VARIABLE]
     if not found or found[-1].append or found[-1].made_up or found[-1].one_command:
-        raise ConfigError("it has neither ExecStart nor DAEMON_OPTS with all options")
+        raise ConfigError("the file has neither ExecStart nor a DAEMON_OPTS with all options")
     start, end = found[-1].value
     quoted = end - start > 1 and text[start] == text[end - 1] and text[start] in b"\"'"
     return (start + 1, end - 1) if quoted else (start, end)
 
 
 def _options(text: bytes, words: Iterator[Span]) -> Iterator[GivenOption]:
-    """As getopt(3) reads them."""
+    """Yield the options, parsed as by getopt(3)."""
     for start, end in words:
         at = start + 1
         while text[start : start + 1] == b"-" and at < end:
@@ -104,7 +104,7 @@ def _options(text: bytes, words: Iterator[Span]) -> Iterator[GivenOption]:
 
 
 def _setting(option: GivenOption, name: str) -> tuple[int, Span] | None:
-    """The option's start and its value's span, if it sets the name."""
+    """Return the start of the option and the span of its value, if it sets `name`."""
     if option.letter == {STORAGE: "s", "default_ttl": "t"}.get(name):
         return option.start, option.span
     if option.letter == "p" and option.value.startswith(f"{name}="):

@@ -20,18 +20,18 @@ def _time(text: str) -> KnownSetting:
     return KnownSetting(text, _TIME, _LIVE, _printed)
 
 
-# param.set makes a value active, the file keeps it over a restart; storage is allocated at the start.
+# param.set activates a value, the file keeps it across restarts. Storage is allocated at startup.
 SETTINGS = {
     "thread_pools": KnownSetting("pools of threads; more reduce lock contention on many CPUs", integer(1, 32), _LIVE),
-    "thread_pool_min": KnownSetting("threads kept in each pool; too few are slow to follow a burst", integer(5), _LIVE),
-    "thread_pool_max": KnownSetting("maximum threads of each pool; further requests are queued", integer(5), _LIVE),
-    "thread_queue_limit": KnownSetting("requests queued in each pool; further ones are dropped", integer(), _LIVE),
-    "default_ttl": _time("seconds that an object is fresh if its server gives no lifetime; counts for new objects"),
-    "default_grace": _time("seconds that a stale object is served while it is fetched; counts for new objects"),
-    "timeout_idle": _time("seconds that an idle client connection is kept; matters with keep-alive"),
+    "thread_pool_min": KnownSetting("minimum threads per pool; too few react slowly to bursts", integer(5), _LIVE),
+    "thread_pool_max": KnownSetting("maximum threads per pool; more requests are queued", integer(5), _LIVE),
+    "thread_queue_limit": KnownSetting("maximum requests queued per pool; more are dropped", integer(), _LIVE),
+    "default_ttl": _time("lifetime (s) of objects for which the backend sets none; affects new objects only"),
+    "default_grace": _time("time (s) that a stale object is served while it is fetched; affects new objects only"),
+    "timeout_idle": _time("maximum idle time of a client connection (s); matters with keep-alive"),
     "storage": KnownSetting(
         "cache storage, with its size; too small evicts objects (lru_nuked)",
-        ValueForm("a storage such as malloc,256m", lambda value: bool(_STORAGE.fullmatch(value))),
+        ValueForm("a storage backend such as malloc,256m", lambda value: bool(_STORAGE.fullmatch(value))),
         Impact.RESTART,
     ),
 }

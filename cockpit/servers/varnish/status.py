@@ -7,7 +7,7 @@ import msgspec
 from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NotThePageError, PageMetrics, number
 
-_HINT = "the URL should end in the instance's working directory, as unix:/var/lib/varnish/varnishd"
+_HINT = "the URL must end in the instance's working directory, e.g. unix:/var/lib/varnish/varnishd"
 _AREAS = ("MGT.", "MAIN.", "SMA.", "SMF.", "SMU.", "VBE.")
 _GAUGES = frozenset(
     "MAIN." + name
@@ -30,15 +30,15 @@ class _Page(msgspec.Struct):
 
 
 def parse(page: str) -> PageMetrics:
-    """The counters of the management process, the cache, its storages and backends, by Varnish's own names."""
+    """Return the counters of the management process, the cache, its storages and backends, by their Varnish names."""
     try:
         rows = msgspec.json.decode(page, type=_Page).counters
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        raise NotThePageError(f"no JSON of varnishstat: {_HINT}") from None
+        raise NotThePageError(f"not the JSON of varnishstat: {_HINT}") from None
     kept = {name: row for name, row in rows.items() if name.startswith(_AREAS) and row.flag != _BITMAP}
     values = {name: value for name, row in kept.items() if (value := number(str(row.value))) is not None}
     if "MAIN.client_req" not in values:
-        raise NotThePageError(f"no MAIN.client_req in it: {_HINT}")
+        raise NotThePageError(f"no MAIN.client_req in the output: {_HINT}")
     return PageMetrics(values, {})
 
 
