@@ -128,7 +128,7 @@ async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, in
         await until(pilot, lambda: isinstance(pilot.app.screen, LoadForm))
         screen = pilot.app.screen
         assert all(field.region.bottom <= size[1] - 2 for field in screen.query(Input)), "every field is visible"
-        assert effect(pilot) == "nothing is changed yet"
+        assert effect(pilot) == "no changes yet"
         await replace_text(pilot, "load", "many")
         error = screen.query_one("#error-load", Static)
         assert error.display and "is not a whole number" in text_of(error)

@@ -72,7 +72,7 @@ def test_lost_host_shows_time_reason_and_retry() -> None:
 
 def test_empty_session_shows_placeholder() -> None:
     text = "\n".join(plain(Throughput().draw(context_of([session_started()]), 100, 14)))
-    assert "nothing has been sent yet" in text
+    assert "No requests sent yet" in text
 
 
 def test_tiny_screen_shows_generator_saturation_in_full() -> None:
