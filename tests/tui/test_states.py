@@ -67,7 +67,7 @@ def test_lost_host_shows_time_reason_and_retry() -> None:
     context = context_of(Scenario(2).events(62.0))
     text = " ".join(plain(host_pane(context.hosts[1], context, 60, 20).lines))
     assert " LOST  12 s ago: connection reset by peer" in text
-    assert "tried again every few seconds; metrics of 00:00:49" in text
+    assert "retrying every few seconds; metrics of 00:00:49" in text
 
 
 def test_empty_session_shows_placeholder() -> None:
