@@ -84,9 +84,9 @@ class CommandProvider(Provider):
 
 def commands_of(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     """Yield the screen's commands, its bindings, then the global commands; each title once."""
-    own = screen.commands() if isinstance(screen, Commanding) else ()
+    extra = screen.commands() if isinstance(screen, Commanding) else ()
     seen: set[str] = set()
-    for command in (*own, *_bound(app, screen), *_global(app)):
+    for command in (*extra, *_bound(app, screen), *_global(app)):
         if command.title not in seen:
             seen.add(command.title)
             yield command

@@ -131,16 +131,16 @@ def _busy(host: HostState, start: float, span: float) -> Iterator[str]:
 
 def crossed(line: Line, at: int) -> Line:
     """Return the line with the cursor in cell `at`: a vertical line in an empty cell, otherwise a highlight."""
-    made: list[tuple[str, str]] = []
-    passed = 0
+    pieces: list[tuple[str, str]] = []
+    start = 0
     for text, role in line:
-        place = at - passed
+        place = at - start
         if 0 <= place < len(text):
-            made += [(text[:place], role), _highlighted(text[place]), (text[place + 1 :], role)]
+            pieces += [(text[:place], role), _highlighted(text[place]), (text[place + 1 :], role)]
         else:
-            made.append((text, role))
-        passed += len(text)
-    return tuple(made) if at < passed else (*made, (" " * (at - passed), ""), _highlighted(" "))
+            pieces.append((text, role))
+        start += len(text)
+    return tuple(pieces) if at < start else (*pieces, (" " * (at - start), ""), _highlighted(" "))
 
 
 def with_cells(line: Line, cells: Mapping[int, Piece]) -> Line:

@@ -84,13 +84,13 @@ def _column(cell: TimeRange | None, edges: Sequence[int]) -> list[tuple[str, str
     """Return the shades of a cell's buckets, the fastest first, with signs for p50 and p99."""
     if cell is None:
         return []
-    made = [_shade(share) for share in shares(cell, edges)]
+    column = [_shade(share) for share in shares(cell, edges)]
     p50, p99 = (row_of(value, edges) for value in (cell.p50, cell.p99))
     lines = {p50: _P50, p99: _P99} if p50 != p99 else {p50: _BOTH}
     for row, glyph in lines.items():
-        role = made[row][1]
-        made[row] = (glyph, f"on_{role}" if role else "strong")
-    return made
+        role = column[row][1]
+        column[row] = (glyph, f"on_{role}" if role else "strong")
+    return column
 
 
 def _shade(share: float) -> tuple[str, str]:

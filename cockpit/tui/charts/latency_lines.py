@@ -38,16 +38,16 @@ def latency_lines(context: DrawContext, window: ChartWindow, width: int, height:
     rows = height - 2
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
-    thresholds = [(one, one.limit or 0.0) for one in context.thresholds if is_latency_line(one)]
+    thresholds = [(result, result.limit or 0.0) for result in context.thresholds if is_latency_line(result)]
     edges = _edges(cells, [limit for _, limit in thresholds if limit > 0], rows)
     signs = letters(placed(all_markers(context.state), window), window).ljust(window.cells)
     drawn: list[list[Piece]] = [[("┊", "mark") if sign != " " else (" ", "") for sign in signs] for _ in range(rows)]
     for at, column in enumerate(columns):
         for row, piece in _column(column, edges):
             drawn[row][at] = piece
-    for one, limit in thresholds:
+    for result, limit in thresholds:
         at = row_of(limit, edges)
-        for cell, piece in threshold_cells(one, "".join(char for char, _ in drawn[at])).items():
+        for cell, piece in threshold_cells(result, "".join(char for char, _ in drawn[at])).items():
             drawn[at][cell] = piece
     cursor = context.cursor(window)
     lines = []

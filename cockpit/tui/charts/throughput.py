@@ -61,7 +61,7 @@ class Throughput(Chart):
         if plot < 2:
             return [title]
         most = max((max(column.most, column.ended_rate) for column in columns if column), default=0.0)
-        limits = [(one, one.limit or 0.0) for one in context.thresholds if is_rate_line(one)]
+        limits = [(result, result.limit or 0.0) for result in context.thresholds if is_rate_line(result)]
         # A limit far above the rate is drawn at the top, so that the rate stays readable.
         top = nice_ceiling(max([most, *(limit for _, limit in limits if limit <= 2 * most)]))
         markers = placed(all_markers(state), window)
@@ -71,10 +71,10 @@ class Throughput(Chart):
         lines: list[Line] = [((with_words(over(shaded, signs), shown, window.cells), "mark"),)]
         rows = braille.area([_height(column) for column in columns], top, plot, _marks(columns))
         signed = failed_cells(columns, top, plot)
-        for one, limit in limits:
+        for result, limit in limits:
             row = plot - 1 - (braille.dots(limit, top, plot * 4) - 1) // 4
             drawn = "".join(signed[row].get(at, (" ", ""))[0] for at in range(window.cells))
-            signed[row] = {**signed[row], **threshold_cells(one, drawn)}
+            signed[row] = {**signed[row], **threshold_cells(result, drawn)}
         lines += [with_cells(with_guides(row, signs, shaded), cells) for row, cells in zip(rows, signed, strict=True)]
         if cursor is not None:
             at = window.cell(cursor)

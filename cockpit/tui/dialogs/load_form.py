@@ -137,20 +137,20 @@ class LoadForm(Dialog[LoadPlan | None]):
         Returns the plan, or the name of the invalid field; "" if the error concerns several fields.
         """
         texts = {field.name: self._text(field.name) for field in FIELDS}
-        wrong, words = "", ""
+        invalid, words = "", ""
         try:
             plan = plan_from(self.plan, texts, self._parse)
         except UsageError as error:
-            wrong, words = field_of(error.subject), error.problem
+            invalid, words = field_of(error.subject), error.problem
             plan = None
         for field in FIELDS:
             line = self.query_one(f"#error-{_id(field.name)}", Static)
-            line.display = plan is None and field.name == wrong
+            line.display = plan is None and field.name == invalid
             if line.display:
                 line.update(Content(neutral(words, 300)))
-        effect = "\n".join(self._effect(plan)) if plan else "" if wrong else neutral(words, 300)
+        effect = "\n".join(self._effect(plan)) if plan else "" if invalid else neutral(words, 300)
         self.query_one("#effect", Static).update(Content(effect))
-        return wrong if plan is None else plan
+        return invalid if plan is None else plan
 
     def _text(self, name: str) -> str:
         field = self._field(name)
@@ -168,11 +168,11 @@ class LoadForm(Dialog[LoadPlan | None]):
             yield "no changes yet"
             return
         now = [name for name in changed if name == "load" and self._active and self._active.adjustable(plan)]
-        later = [name for name in changed if name not in now]
+        next_run = [name for name in changed if name not in now]
         if now:
             yield f"now and in the next run: load {self._before['load']} → {after['load']}"
-        if later:
-            yield f"{'next run only' if self._active else 'next run'}: {', '.join(later)}"
+        if next_run:
+            yield f"{'next run only' if self._active else 'next run'}: {', '.join(next_run)}"
         yield neutral(f"{plan.method} {url_without_password(plan.url)}", 76)
 
 

@@ -102,10 +102,10 @@ def shown(name: str, value: float) -> str:
     return f"{value:.1f}" if name.startswith("cpu.") else si(value)
 
 
-def _wrapped(head: str, found: Sequence[tuple[str, str]], width: int) -> list[Line]:
+def _wrapped(head: str, metrics: Sequence[tuple[str, str]], width: int) -> list[Line]:
     lines: list[Line] = []
     part: list[tuple[str, str]] = []
-    for name, value in found:
+    for name, value in metrics:
         name = f"{name} " if name else ""
         longer = [*part, (f"{'  ' if part else ''}{name}", value)]
         if part and length(_line(head, longer)) > width:

@@ -95,14 +95,14 @@ def _strips(host: HostState, context: DrawContext, width: int, room: int) -> lis
     """
     selected = context.detail(host)
     others = [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != selected]
-    taken = room
+    needed = room
     if selected == PROCESSES:
-        taken = -(-(len(entries(host, context.view)) + 1 + IN_FULL) // _STEP) * _STEP
-    given = max(room // 3, room - taken)
-    shown = others[: given // _STRIP]
+        needed = -(-(len(entries(host, context.view)) + 1 + IN_FULL) // _STEP) * _STEP
+    available = max(room // 3, room - needed)
+    shown = others[: available // _STRIP]
     if not shown:
         return []
-    each, over = divmod(given, len(shown))
+    each, over = divmod(available, len(shown))
     lines: list[Line] = []
     for place, tail in enumerate(shown):
         lines += draw_tail(tail, 0, None, width, each + (place < over)).lines
@@ -229,16 +229,17 @@ def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
 
 def _group(host: HostState, role: str, width: int) -> list[tuple[int, Line]]:
     """Return CPU and memory of the server's control group (a container or unit), if it has its own."""
-    of = {name: host.sar.get(f"cgroup.{name}") for name in ("cpu", "quota", "throttled", "kbmemory", "kblimit")}
-    if not any(value is not None for value in of.values()):
+    values = {name: host.sar.get(f"cgroup.{name}") for name in ("cpu", "quota", "throttled", "kbmemory", "kblimit")}
+    if not any(value is not None for value in values.values()):
         return []
-    used = "–" if of["cpu"] is None else f"{of['cpu']:.1f}"
-    parts: list[Line] = [pairs([("%cpu ", used), *([(" of ", f"{of['quota']:g}")] if of["quota"] else [])], role)]
-    if of["throttled"]:
-        parts.append(((f"throttled {of['throttled']:.0f}%", "warn"),))
-    if of["kbmemory"] is not None:
-        limit = [(" of ", size(1024 * of["kblimit"]))] if of["kblimit"] else []
-        parts.append(pairs([("mem ", size(1024 * of["kbmemory"])), *limit], role))
+    used = "–" if values["cpu"] is None else f"{values['cpu']:.1f}"
+    quota = [(" of ", f"{values['quota']:g}")] if values["quota"] else []
+    parts: list[Line] = [pairs([("%cpu ", used), *quota], role)]
+    if values["throttled"]:
+        parts.append(((f"throttled {values['throttled']:.0f}%", "warn"),))
+    if values["kbmemory"] is not None:
+        limit = [(" of ", size(1024 * values["kblimit"]))] if values["kblimit"] else []
+        parts.append(pairs([("mem ", size(1024 * values["kbmemory"])), *limit], role))
     return [(3, (("cgrp ", "dim"), *packed(parts, width - 5)))]
 
 

@@ -59,11 +59,11 @@ def _metrics(pane: StatusPane, role: str, width: int) -> list[Line]:
     needed = max(_NAME, longest) + _VALUE + _RATE
     columns = max(1, min(3, (width + 3) // (needed + 3)))
     each = min(needed, (width - 3 * (columns - 1)) // columns)
-    tall = -(-len(cells) // columns)
+    row_count = -(-len(cells) // columns)
     rows: list[Line] = []
-    for y in range(tall):
+    for y in range(row_count):
         line: list[Piece] = []
-        for at, (name, value, rate) in enumerate(cells[y::tall]):
+        for at, (name, value, rate) in enumerate(cells[y::row_count]):
             if at:
                 line.append(("   ", ""))
             line += _metric(name, value, rate, role, each)

@@ -114,15 +114,15 @@ def share_out(height: int, hosts: int, selected: int) -> list[int]:
         each, over = divmod(height, hosts)
         return [each + (place < over) for place in range(hosts)]
     others = next((rows for rows in (FIGURES, _SHORT) if (hosts - 1) * rows + WHOLE <= height), 1)
-    mine = max(1, height - others * (hosts - 1))
-    return [mine if place == selected else others for place in range(hosts)]
+    rest = max(1, height - others * (hosts - 1))
+    return [rest if place == selected else others for place in range(hosts)]
 
 
 def host_line(host: HostState, context: DrawContext, width: int) -> Line:
     """Return name, condition and the main metrics that fit, in the same columns for all hosts."""
     selected = host is context.host and len(context.hosts) > 1
-    wide = min(_NAME, max(cell_len(neutral(other.config.name)) for other in context.hosts))
-    name: Line = ((f"{'▸' if selected else ' '}{fit(neutral(host.config.name), wide)}", "strong"),)
+    name_width = min(_NAME, max(cell_len(neutral(other.config.name)) for other in context.hosts))
+    name: Line = ((f"{'▸' if selected else ' '}{fit(neutral(host.config.name), name_width)}", "strong"),)
     if context.view.frozen is not None:
         name = (*name, (" ", ""), (" FROZEN ", "alarm"))
     word, rest, role = condition_words(host, context)
@@ -158,11 +158,11 @@ def _process_parts(host: HostState, context: DrawContext) -> list[Line]:
     patterns = [neutral(other.config.watched) for other in context.hosts if other.config.processes]
     if not patterns:
         return []
-    wide = min(_PATTERN, max(cell_len(pattern) for pattern in patterns))
+    pattern_width = min(_PATTERN, max(cell_len(pattern) for pattern in patterns))
     if not host.config.processes:
-        return [((" " * (wide + 4 + 9), ""),), ((" " * 4, ""),)]
+        return [((" " * (pattern_width + 4 + 9), ""),), ((" " * 4, ""),)]
     if host.sample is not None and host.sample.reading.hidden:
-        return [((fit("hidden (hidepid)", wide + 4 + 9), "warn"),), ((" " * 4, ""),)]
-    count = ((f"{fit(neutral(host.config.watched), wide)}", "dim"), (right(str(point.count), 4), ""))
+        return [((fit("hidden (hidepid)", pattern_width + 4 + 9), "warn"),), ((" " * 4, ""),)]
+    count = ((f"{fit(neutral(host.config.watched), pattern_width)}", "dim"), (right(str(point.count), 4), ""))
     defunct = ((f"Z{right(str(point.defunct), 3)}", "warn" if point.defunct else "dim"),)
     return [(*count, (" " + fit(churn(point), 8), "")), defunct]

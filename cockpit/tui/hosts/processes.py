@@ -53,21 +53,21 @@ class ProcessColumn(NamedTuple):
     text: Callable[[Entry, HostState], str]
 
 
-def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> DrawnList:
-    """Return a header and the visible processes. `role` is the role of plain values; `mine`: the table has the focus
-    and a selected line."""
+def process_table(host: HostState, view: View, focused: bool, role: str, width: int, height: int) -> DrawnList:
+    """Return a header and the visible processes. `role` is the role of plain values; `focused`: the table has a
+    selected line."""
     rows = entries(host, view)
-    at = place_of(rows, view) if mine else 0
+    at = place_of(rows, view) if focused else 0
     columns = columns_for(view, width)
     digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
-    below = in_full(rows[at], width) if mine and rows and height >= _TALL else []
+    below = in_full(rows[at], width) if focused and rows and height >= _TALL else []
     room = height - 1 - len(below)
     first = first_visible(at, room, len(rows))
     seen = rows[first : first + room]
     head = _header(columns, digits, view) + " " + _head("COMMAND", "command", view)
     lines: list[Line] = [ends(((head, "dim"),), _range(host, rows, first, len(seen), view), width)]
     for number, row in enumerate(seen, first):
-        lines.append(_row(row, host, columns, digits, role, width, mine and number == at))
+        lines.append(_row(row, host, columns, digits, role, width, focused and number == at))
     if not rows:
         lines.append(((_no_rows(host, view), "dim"),))
     lines += [EMPTY] * (room - len(seen)) if below else []

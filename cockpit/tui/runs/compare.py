@@ -118,10 +118,10 @@ def _table(title: str, rows: Sequence[Row]) -> list[Line]:
     widths = columns([Row(title, "before", "after", last), *rows])
     roles = zip(("before", "after", last), widths[1:], ("before", "after", "dim"), strict=True)
     lines: list[Line] = [
-        ((f"{title:<{widths[0]}}", "strong"), *((f"  {name:>{wide}}", role) for name, wide, role in roles))
+        ((f"{title:<{widths[0]}}", "strong"), *((f"  {name:>{cell_width}}", role) for name, cell_width, role in roles))
     ]
     for row in rows:
-        cells = (f"  {cell:>{wide}}" for cell, wide in zip(row[1:], widths[1:], strict=True))
+        cells = (f"  {cell:>{cell_width}}" for cell, cell_width in zip(row[1:], widths[1:], strict=True))
         lines.append(((f"{row.name:<{widths[0]}}", "dim"), *((cell, "") for cell in cells)))
     return lines
 

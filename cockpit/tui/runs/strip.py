@@ -120,7 +120,7 @@ def _rounds_of(state: State, segment: Segment) -> RoundsState | None:
     before = state.segments[segment.number - 2] if segment.number > 1 else segment
     if not segment.round and not (before.round and before.run == segment.run and not segment.changes):
         return None
-    return next((one for one in reversed(state.rounds) if one.begun.t <= segment.start), None)
+    return next((rounds for rounds in reversed(state.rounds) if rounds.begun.t <= segment.start), None)
 
 
 def _rounds_strip(context: DrawContext, rounds: RoundsState, segment: Segment) -> Strip:

@@ -162,15 +162,15 @@ def _rows(contents: Strip, effects: Sequence[Effect], width: int) -> tuple[list[
     """Return one line per effect, and the width of the plot in cells."""
     hosts = {effect.name.partition(".")[0] for effect in effects if "." in effect.name}
     names = [_name(effect, len(hosts) > 1) for effect in effects]
-    wide = min(_NAME, max(map(cell_len, names), default=0))
-    plot = width - _MARK - wide - _CHANGE - 2
+    name_width = min(_NAME, max(map(cell_len, names), default=0))
+    plot = width - _MARK - name_width - _CHANGE - 2
     end = scale_end(contents.effects)
     lines: list[Line] = []
     for effect, name in zip(effects, names, strict=True):
         likely = _likely(contents, effect)
         role = ROLES[likely or effect.outcome]
         mark = f"{MARKS[likely]}?" if likely else MARKS[effect.outcome]
-        head = f"{fit(mark, _MARK)}{fit(name, wide)} {fit(_change(effect), _CHANGE)} "
+        head = f"{fit(mark, _MARK)}{fit(name, name_width)} {fit(_change(effect), _CHANGE)} "
         lines.append(((head, role), *(forest_row(effect, end, plot, role) if plot >= _PLOT else EMPTY)))
     return lines, max(0, plot)
 

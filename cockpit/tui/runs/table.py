@@ -251,8 +251,8 @@ def _columns(context: DrawContext) -> list[RunColumn]:
     if any(host.config.processes for host in context.hosts):
         found.append(RunColumn("spawns", 7, 4, _spawned))
     for title, rank, most, metric in _HOST_COLUMNS if hosts else ():
-        wide = max(len(title) + 1, (most + 1) * len(hosts))
-        found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], metric)))
+        column_width = max(len(title) + 1, (most + 1) * len(hosts))
+        found.append(RunColumn(title, column_width, rank, _of_hosts([host.config.name for host in hosts], metric)))
     return [*found, RunColumn("verdict", 10, 0, _verdict)]
 
 
