@@ -28,7 +28,7 @@ _MODES = {
 }
 _LOADS = {
     LoadPhase.IDLE: "idle {}",
-    LoadPhase.STARTING: "asking the target {}",
+    LoadPhase.STARTING: "checking the target {}",
     LoadPhase.RUNNING: "{}",
     LoadPhase.ROUNDS: "{} · rounds",
 }

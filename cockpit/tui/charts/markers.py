@@ -112,7 +112,7 @@ def with_words(row: str, shown: dict[int, Marker], width: int) -> str:
     """
     row = row.ljust(width)
     for at, marker in shown.items():
-        # The shade before a letter belongs to its change and may be covered.
+        # The shade before a letter stays beside it, so a text on the left ends before the shade.
         words, left, rest = words_of(marker), row[:at].rstrip(ASKED + RELOADING), row[at + 1 :]
         needed = cell_len(words) + 1
         free = [len(rest) - len(rest.lstrip()) - bool(rest.strip()), len(left) - len(left.rstrip())]
