@@ -103,7 +103,7 @@ class CockpitApp(CockpitBase[object]):
         return ""
 
     def end_without_terminal(self) -> None:
-        """End the session; continue without a terminal if `appearance.outlive` is set."""
+        """End the session, or continue without a terminal if `appearance.outlive` is set."""
         if self._outlives:
             self.exit()
         else:
