@@ -27,8 +27,10 @@ CHECK_INTERVAL = 1.0
 
 
 class CockpitApp(CockpitBase[object]):
-    """Runs the session and shows it; raises its error. `interrupted`: ctrl+c or a signal ended it. `load_parser` reads
-    the fields of the load form; None: there is no form."""
+    """App of one session; ends with the session's error, if any.
+
+    `interrupted`: ended by ctrl+c or a signal. `load_parser` parses the load form; None: no load form.
+    """
 
     def __init__(
         self,
@@ -68,13 +70,13 @@ class CockpitApp(CockpitBase[object]):
         with handled(self._signalled, self.lost_terminal):
             returned = await super().run_async(**{"mouse": self.appearance.mouse, **options})
             if self._outlives:
-                await self._live_on()
+                await self._run_without_screen()
         if self.failure is not None:
             raise self.failure
         return returned
 
     def action_leave(self, interrupted: bool = False) -> None:
-        """End the session, then the screen; the second time without waiting for the session."""
+        """End the session, then the app; a second call ends the app without waiting for the session."""
         self.interrupted |= interrupted
         if self._leaving is not None:
             self.exit()
@@ -88,11 +90,11 @@ class CockpitApp(CockpitBase[object]):
 
     @property
     def leaving(self) -> bool:
-        """Whether the session ends or has ended; no action starts any more."""
+        """Whether the session is ending or has ended; actions no longer start."""
         return self._leaving is not None
 
     def busy_with(self) -> str:
-        """Return the work of the session that a stopped process would spoil."""
+        """Return why the process must not be suspended now, or ""."""
         status = self.session.source.controls.status
         if isinstance(status, LoadStatus) and status.phase is not LoadPhase.IDLE:
             return f"load is running ({SessionKey.TOGGLE} stops it)"
@@ -101,7 +103,7 @@ class CockpitApp(CockpitBase[object]):
         return ""
 
     def end_without_terminal(self) -> None:
-        """End the session, or let it continue without a terminal, by `appearance.outlive`."""
+        """End the session, or continue without a terminal if `appearance.outlive` is set."""
         if self._outlives:
             self.exit()
         else:
@@ -111,8 +113,8 @@ class CockpitApp(CockpitBase[object]):
     def _outlives(self) -> bool:
         return self.hung_up and self.appearance.outlive and self._leaving is None
 
-    async def _live_on(self) -> None:
-        """Continue without a screen until the run and changes are over, or a signal."""
+    async def _run_without_screen(self) -> None:
+        """Continue without a screen until the run and its changes have ended, or a signal arrives."""
         if not self.interrupted:
             self._leaving = asyncio.create_task(self._finish())
             await asyncio.wait([self._leaving])
@@ -136,7 +138,7 @@ class CockpitApp(CockpitBase[object]):
         self.exit()
 
     async def _end_session(self) -> None:
-        """Cancel the session; `_session_over` keeps its error."""
+        """Cancel the session and wait for its end; `_session_over` stores its error."""
         if self._session_task is not None:
             self._session_task.cancel()
             await asyncio.wait([self._session_task])
@@ -149,7 +151,7 @@ class CockpitApp(CockpitBase[object]):
 
 @contextlib.contextmanager
 def handled(signalled: Callable[[], None], hung_up: Callable[[], None]) -> Iterator[None]:
-    """Handle SIGINT, SIGTERM and SIGHUP. Only the main thread receives any."""
+    """Handle SIGINT, SIGTERM and SIGHUP inside the block; no effect outside the main thread."""
     loop = asyncio.get_running_loop()
     handlers = {**dict.fromkeys(_SIGNALS, signalled), signal.SIGHUP: hung_up}
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):

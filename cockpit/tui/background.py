@@ -1,4 +1,4 @@
-"""Work of a screen on hosts, which closes its connections before the screen is gone."""
+"""Background tasks of a screen, which close their connections to hosts before the screen is removed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from textual.dom import DOMNode
 
 
 class Background:
-    """One task at a time. A worker of Textual does not do: it is cancelled again while it still cleans up."""
+    """Runs one task at a time. Textual would cancel its own worker a second time, during the clean-up."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     def run(self, node: DOMNode, work: Coroutine[Any, Any, None]) -> None:
-        """Start the work; if it fails, so does the app."""
+        """Start the task; an exception in it ends the app."""
         self._task = asyncio.create_task(work)
         node.run_worker(asyncio.shield(self._task))
 

@@ -1,4 +1,4 @@
-"""The line of failures: a stalled server, failed requests by kind and since when."""
+"""The failure line: a stalled server; failed requests by kind, with the time of the first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, clip
 
 
 class Banner(Lines):
-    """One line high; none without failures, of requests or of thresholds that have no line on a chart."""
+    """Failed requests, and failed thresholds without a line on a chart, in one line; hidden if there are none."""
 
     DEFAULT_CSS = "Banner { height: 0; padding: 0 1; }"
 
@@ -44,7 +44,7 @@ def _stall_parts(found: Stall) -> list[Line]:
 
 
 def _failure_parts(found: Failures, state: State, segment: Segment, stalled: bool) -> list[Line]:
-    start = next(one.start for one in state.segments if one.run == segment.run)
+    start = next(each.start for each in state.segments if each.run == segment.run)
     kinds = ", ".join(f"{kind} {count}" for kind, count in found.kinds)
     now = found.failing
     if now is None:

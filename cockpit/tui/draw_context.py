@@ -1,4 +1,4 @@
-"""The input of one frame: the session's state, and the view of the user."""
+"""The input of one frame: the session's state and the user's view."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["lines", "histogram", "overlay", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
-# Reads the stored baseline of a load; None: there is none. Raises UsageError.
+# Reads the stored baseline of a load plan; None if none is stored. Raises UsageError.
 BaselineOf = Callable[[LoadPlan], Baseline | None]
-# Room for hosts: their column, the whole screen for the selected host, or for all hosts.
+# Hosts in their column, the selected host on the whole screen, or all hosts on the whole screen.
 HostRoom = Literal["column", "alone", "all"]
 
 LATENCY_VIEWS: tuple[LatencyView, ...] = get_args(LatencyView)
@@ -32,7 +32,7 @@ PROCESS_ORDERS: tuple[ProcessOrder, ...] = get_args(ProcessOrder)
 
 
 class StoredBaselines:
-    """The stored baseline of each run of a session, read once; None if there is none of its load."""
+    """Stored baselines by run, each read once; None if none is stored for the run's load plan."""
 
     def __init__(self, read: BaselineOf = lambda plan: None) -> None:
         self._read = read
@@ -48,7 +48,7 @@ class StoredBaselines:
 
 
 class Detail(NamedTuple):
-    """A list below a host's metrics; `place` distinguishes tails and status pages."""
+    """A list below a host's metrics; `place` is the index of a tail or status page."""
 
     kind: Literal["processes", "cores", "disks", "nets", "page", "tail", "averages", "sar"]
     place: int = 0
@@ -61,14 +61,19 @@ SAR = Detail("sar")
 
 @dataclass(frozen=True)
 class View:
-    """The view of the user. `segment` and `baseline` are segment numbers; None follows the last, or the first.
+    """The user's view: selections, scroll positions and display modes.
 
-    `details` is by host name; `averages` shows those of the selected segment instead, `metrics` all metrics of the
-    selected host on the whole screen. `entered`: the arrows act on the list of the selected host, which begins
-    `scroll` lines down (a tail: ends that many lines up). `chosen` is a process by (pid, start); `folded`: identical
-    processes are one line. `frozen` is the state whose hosts are shown, `held` the tail as it was when the user
-    scrolled back; None: the current ones. `cursor` is the instant of the cursor in the charts over time, None: no
-    cursor; `span` the seconds per cell of these charts, None: see window_for.
+    `segment`, `baseline`: segment numbers; None: the last segment, the default baseline.
+    `details`: the chosen list by host name. `averages`: averages of the selected segment replace the lists.
+    `metrics`: all metrics of the selected host, on the whole screen.
+    `entered`: the arrows scroll the list of the selected host instead of selecting segments.
+    `scroll`: hidden lines above the list; of a tail, hidden lines below it.
+    `order`, `turned`: sort column of the processes, and whether the order is reversed.
+    `chosen`: the selected process as (pid, start). `folded`: identical processes share a line.
+    `frozen`: the state whose hosts are shown; None: the current state.
+    `held`: the paused tail as it was when the user scrolled back; None: the current tail.
+    `cursor`: position of the chart cursor in session seconds; None: no cursor.
+    `span`: seconds per cell of the charts over time; None: automatic, see `window_for`.
     """
 
     host: int = 0
@@ -93,18 +98,20 @@ class View:
 
     @property
     def inside(self) -> bool:
-        """Whether the arrows act on the list of the selected host; else they select a segment."""
+        """Whether the arrows scroll the list of the selected host; otherwise they select segments."""
         return self.entered or self.room != "column"
 
 
 @dataclass(frozen=True)
 class DrawContext:
-    """`mode` and `status` are those of the session; `trouble` is why nothing is recorded,
-    `gaps` are time ranges that were not.
+    """The input of one frame.
 
-    `position` is the instant of a replay if that is not the state's own time; `lost` are damaged parts of a recording;
-    `verdicts`, `time_ranges` and `baselines` are kept from frame to frame. `lite`: charts are plain, without
-    decoration.
+    `position`: the shown instant of a replay (session seconds); None: the time of `state`.
+    `extent`: first and last instant of a replay; None: not a replay.
+    `recording`: path of the recording. `trouble`: the error that stopped recording, or "".
+    `gaps`: time ranges missing in the recording. `lost`: damaged parts of a replayed recording.
+    `verdicts`, `time_ranges`, `baselines`: caches that are reused from frame to frame.
+    `lite`: charts without decoration, for slow terminals.
     """
 
     state: State
@@ -125,23 +132,26 @@ class DrawContext:
 
     @property
     def now(self) -> float:
-        """The shown instant, session seconds."""
+        """The shown instant in session seconds."""
         return self.state.t if self.position is None else self.position
 
     @property
     def segment(self) -> Segment | None:
-        """The selected segment, else the last."""
+        """The selected segment, otherwise the last one."""
         return by_number(self.state.segments, self.view.segment) or self.state.segment
 
     @property
     def baseline(self) -> Segment | None:
-        """The baseline: the chosen segment, else the first that is no warm-up."""
+        """The chosen baseline, otherwise the first segment that is no warm-up."""
         segments = self.state.segments
         first = next((segment for segment in segments if not segment.warmup), None)
         return by_number(segments, self.view.baseline) or first
 
     def before(self, segment: Segment) -> Segment | None:
-        """Return the baseline of a segment: the chosen one, else the one before a change under load, else the first."""
+        """Return the baseline of a segment: the chosen one, the segment before a change under load, or the default.
+
+        None for warm-ups, rounds, and the baseline itself.
+        """
         chosen = by_number(self.state.segments, self.view.baseline)
         base = chosen or segment_before(self.state, segment) or self.baseline
         return None if base is None or segment.warmup or segment.round or base.number == segment.number else base
@@ -158,7 +168,7 @@ class DrawContext:
 
     @property
     def hosts_now(self) -> float:
-        """The instant of `hosts`, session seconds."""
+        """The instant of `hosts` in session seconds."""
         return self.now if self.view.frozen is None else self.view.frozen.t
 
     @property
@@ -166,7 +176,7 @@ class DrawContext:
         return self.hosts[self.view.host % len(self.hosts)] if self.hosts else None
 
     def detail(self, host: HostState) -> Detail:
-        """Return the list below a host: the chosen one, else its first."""
+        """Return the list below a host: the chosen one, otherwise the first available."""
         if self.view.metrics and host is self.host:
             return SAR
         if self.view.averages:
@@ -177,12 +187,12 @@ class DrawContext:
 
     @cached_property
     def seconds(self) -> Sequence[LoadSecond]:
-        """The seconds of load: charts read them in each column."""
+        """The seconds of load, cached because charts read them for each column."""
         return self.state.seconds
 
     @property
     def second(self) -> LoadSecond | None:
-        """The newest complete second of the running load; None without load."""
+        """The newest complete second of the running load, or the current one at its start; None without load."""
         state = self.state
         if state.running is None or not self.seconds:
             return None
@@ -192,7 +202,7 @@ class DrawContext:
 
     @cached_property
     def thresholds(self) -> tuple[ThresholdResult, ...]:
-        """The recorded thresholds, and the comparison with a stored baseline, checked against the run of the selected
+        """Results so far of the recorded thresholds and the stored baseline's limits, for the run of the selected
         segment."""
         if self.segment is None:
             return ()
@@ -201,7 +211,7 @@ class DrawContext:
 
     @property
     def charted(self) -> float:
-        """The newest instant of the charts over time: now under load or a change, else the last event in them."""
+        """The newest instant in the charts over time: now during load or a change, otherwise their last event."""
         state = self.state
         if state.running is not None or not state.segments or any(not change.outcome for change in state.changes):
             return self.now
@@ -212,17 +222,17 @@ class DrawContext:
         return window_for(self.charted, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
 
     def cursor(self, window: ChartWindow) -> float | None:
-        """Return the cursor at the start of its cell, at most `now`; None without a cursor."""
+        """Return the start of the cursor's cell in session seconds, at most `charted`; None without a cursor."""
         at = self.view.cursor
         return None if at is None else window.instant(window.cell(min(at, self.charted)))
 
     def time_range(self, start: float, length: float) -> TimeRange | None:
-        """Return the load from `start` for `length` s, whole seconds, without a second that has just begun."""
+        """Return the load of `length` s from `start`, in whole seconds; a second that has just started is left out."""
         return self.time_ranges.of(self.seconds, int(start), max(1, int(length)), self._until)
 
     @cached_property
     def _until(self) -> int:
-        """The first second that is not drawn."""
+        """The end (exclusive) of the drawn seconds."""
         seconds = self.seconds
         if not seconds:
             return 0
@@ -231,7 +241,7 @@ class DrawContext:
 
 
 def details_of(host: HostState) -> tuple[Detail, ...]:
-    """Return the lists below a host, in the order of the key."""
+    """Return the available lists of a host, in the order in which the key steps through them."""
     found = [PROCESSES] if host.config.processes else []
     found += [Detail("cores"), Detail("disks"), Detail("nets")]
     found += [Detail("page", place) for place in range(len(host.pages))]

@@ -1,4 +1,4 @@
-"""The last line: keys of the session, of the screen, then help and quit."""
+"""The footer: keys of the session, keys of the screen, then help and quit."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class Footer(Lines):
         actions = [action for action in context.actions if action.footer and action_key(action).key not in taken]
         offered = [key_entry(action_key(action), action.label) for action in actions]
         room = width - length(always) - 2
-        own = footer_entries(_own(context), len(context.hosts))
+        of_screen = footer_entries(_screen_keys(context), len(context.hosts))
         # The keys of the focused pane first.
         focused = context.view.cursor is not None or (context.host is not None and context.view.inside)
-        keys = [*own, *offered] if focused else [*offered, *own]
+        keys = [*of_screen, *offered] if focused else [*offered, *of_screen]
         first = key_table.FOOTER_FIRST_CHANGED if context.state.own_changes else key_table.FOOTER_FIRST
-        line = ends(packed(_that_fit(keys, list(map(str, first)), room), room), always, width)
+        line = ends(packed(_fitting(keys, list(map(str, first)), room), room), always, width)
         self.spots = list(spots_of(line))
         return [line]
 
 
-def _that_fit(keys: list[Line], first: Sequence[str], room: int) -> list[Line]:
-    """Return the keys that fit, in order; the first key has priority, then those in `first`."""
-    weighty = [*keys[:1], *(key for name in first for key in keys[1:] if key[0][0] == name)]
+def _fitting(keys: list[Line], first: Sequence[str], room: int) -> list[Line]:
+    """Return the keys that fit, in order; the first key has priority, then the keys in `first`."""
+    prioritized = [*keys[:1], *(key for name in first for key in keys[1:] if key[0][0] == name)]
     kept: list[Line] = []
-    for key in (*weighty, *(key for key in keys if key not in weighty)):
+    for key in (*prioritized, *(key for key in keys if key not in prioritized)):
         if length(packed([*kept, key], room)) > length(packed(kept, room)):
             kept.append(key)
     return [key for key in keys if key in kept]
 
 
-def _own(context: DrawContext) -> tuple[FooterEntry, ...]:
+def _screen_keys(context: DrawContext) -> tuple[FooterEntry, ...]:
     if context.view.cursor is not None:
         return key_table.FOOTER_CHARTS
     if context.host is None or not context.view.inside:

@@ -1,4 +1,4 @@
-"""The machines that load comes from: a line each, and a table of all that is known of them."""
+"""The machines that generate load: one line per machine, and a table of their metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.tui.key_table import MainKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, Piece, clip, fit
 
-# Maximum lines, and cells of a name.
+# Maximum number of lines; width of a name in cells.
 MOST, _NAME = 6, 16
 _TITLES = ("generator", "workers", "req/s", "cpu", "cpu wait", "lag p99", "clock offset", "±", "drift")
 _WIDTHS = (_NAME, 7, 7, 5, 9, 9, 15, 9, 10)
@@ -29,55 +29,56 @@ class Generators(Lines):
     DEFAULT_CSS = "Generators { height: 0; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        known = list(context.state.generators.values())
-        # Lost ones are shown first if there are too many.
-        shown = sorted(known, key=lambda one: one.lost is None)[:height] if len(known) > height else known
-        longest = min(_NAME, max((len(one.name) for one in shown), default=0))
-        return [clip(_line(one, longest), width) for one in shown]
+        generators = list(context.state.generators.values())
+        # If not all fit, lost generators come first.
+        fits = len(generators) <= height
+        shown = generators if fits else sorted(generators, key=lambda each: each.lost is None)[:height]
+        longest = min(_NAME, max((len(each.name) for each in shown), default=0))
+        return [clip(_line(each, longest), width) for each in shown]
 
 
-def _line(one: GeneratorState, longest: int) -> Line:
-    name: Piece = (fit(neutral(one.name), longest), "strong")
-    if one.lost is not None:
-        t, reason = one.lost
+def _line(generator: GeneratorState, longest: int) -> Line:
+    name: Piece = (fit(neutral(generator.name), longest), "strong")
+    if generator.lost is not None:
+        t, reason = generator.lost
         return (("generator ", "dim"), name, (f" LOST at {clock(t)}: {neutral(reason)}", "failed"))
     line: list[Piece] = [("generator ", "dim"), name]
-    if one.last is not None:
-        cpu, lag = one.last.cpu, one.last.lag
-        line += [(" req/s ", "dim"), (f"{si(one.last.completed):>5}", "")]
+    if generator.last is not None:
+        cpu, lag = generator.last.cpu, generator.last.lag
+        line += [(" req/s ", "dim"), (f"{si(generator.last.completed):>5}", "")]
         line += [("  cpu ", "dim"), (f"{100 * cpu:3.0f}%", "alarm" if cpu >= SATURATED_CPU else "")]
         line += [("  lag ", "dim"), (f"{milliseconds(lag)} ms", "alarm" if lag >= SATURATED_LAG else "")]
-    if one.offset is not None:
-        line += [("  clock ±", "dim"), (f"{milliseconds(one.uncertainty)} ms", "")]
-    if one.drift:
-        line.append((f", drifts {one.drift * 1e6:+.0f} µs/s", "dim"))
+    if generator.offset is not None:
+        line += [("  clock ±", "dim"), (f"{milliseconds(generator.uncertainty)} ms", "")]
+    if generator.drift:
+        line.append((f", drift {generator.drift * 1e6:+.0f} µs/s", "dim"))
     return tuple(line)
 
 
 class GeneratorScreen(LiveText):
-    """A row per machine that load comes from, of its last whole second."""
+    """One row per machine that generates load, with the values of its last complete second."""
 
     BINDINGS: ClassVar[list[BindingType]] = [closing(MainKey.GENERATORS)]
-    heading = "machines that load comes from"
+    heading = "load generators"
 
     def lines(self, state: State) -> Iterator[Content]:
         return _table(state)
 
 
 def _table(state: State) -> Iterator[Content]:
-    """Head, a row per machine, and what the columns mean."""
+    """Yield the header, one row per generator, and a legend of the columns."""
     yield Content.styled(_row(_TITLES), "$cockpit-dim")
-    for one in state.generators.values():
-        name = fit(neutral(one.name), _NAME)
-        if one.lost is not None:
-            t, reason = one.lost
+    for generator in state.generators.values():
+        name = fit(neutral(generator.name), _NAME)
+        if generator.lost is not None:
+            t, reason = generator.lost
             yield Content.styled(f"{name} LOST at {clock(t)}: {neutral(reason)}", "$cockpit-worse")
             continue
-        last, known = one.last, one.offset is not None
+        last = generator.last
         saturated = last is not None and (last.cpu >= SATURATED_CPU or last.lag >= SATURATED_LAG)
         cells = (
             name,
-            str(state.machines.count(one.name)),
+            str(state.machines.count(generator.name)),
             *(
                 ("", "", "", "")
                 if last is None
@@ -88,14 +89,14 @@ def _table(state: State) -> Iterator[Content]:
                     f"{milliseconds(last.lag)} ms",
                 )
             ),
-            f"{one.offset:+.4f} s" if one.offset is not None else "",
-            f"{milliseconds(one.uncertainty)} ms" if known else "",
-            f"{one.drift * 1e6:+.0f} µs/s" if one.drift else "",
+            f"{generator.offset:+.4f} s" if generator.offset is not None else "",
+            f"{milliseconds(generator.uncertainty)} ms" if generator.offset is not None else "",
+            f"{generator.drift * 1e6:+.0f} µs/s" if generator.drift else "",
         )
         yield Content.styled(_row(cells), "$cockpit-warn" if saturated else "")
     yield Content.styled(
-        "cpu: of its busiest load worker · cpu wait: of all its workers, per second · lag: how late requests start"
-        "\nclock offset: what is added to its clock to get this machine's, off by at most ±",
+        "cpu: busiest load worker · cpu wait: all its load workers, per second · lag: delay of requests behind schedule"
+        "\nclock offset: clock of this machine minus clock of the generator; ±: maximum error",
         "$cockpit-dim",
     )
 

@@ -27,9 +27,9 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import AppKey, MainKey, SessionKey, TuningKey, ViewKey, key_names
 from cockpit.tui.tuning.changes import inactive_knobs
 
-# A name in the file that hides all hints.
+# This name in the file hides all hints.
 _HIDDEN = "hidden"
-_MOST = 1 << 20  # bytes of the file
+_MAX_BYTES = 1 << 20  # of the file
 
 
 class Hint(NamedTuple):
@@ -44,10 +44,10 @@ class Hint(NamedTuple):
 
 
 def of_change(context: DrawContext) -> str:
-    """Return what the newest change waits for, or its verdict, or ""."""
+    """Return the stage of the newest change, the time left to its verdict, or the verdict; "" without a change."""
     state = context.state
-    if (where := progress(state, context.now)) is not None:
-        return f"{progress_words(where)}. {MainKey.ROUNDS}: stop"
+    if (rounds := progress(state, context.now)) is not None:
+        return f"{progress_words(rounds)}. {MainKey.ROUNDS}: stop"
     if not state.own_changes:
         return ""
     change, segment = state.own_changes[-1], state.segment
@@ -80,7 +80,7 @@ def _of_verdict(context: DrawContext, segment: Segment, name: str) -> str:
 
 
 def to_tune(context: DrawContext) -> str:
-    """Return how to change a setting, and how long a change waits for enough load to compare it with."""
+    """Return the hint for the tuning panel, with the seconds of load still needed as a baseline for a change."""
     left = baseline_wait(context.state)
     if left > 0:
         return f"{MainKey.TUNE}: tune; a change waits {math.ceil(left)} s for enough load"
@@ -116,7 +116,7 @@ def hints_file() -> Path:
 
 
 class Hints:
-    """The hints still to show. If the file cannot be read or written, all are shown again."""
+    """The hints not followed yet. All are shown again if the file cannot be read or written."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = hints_file() if file is None else file
@@ -142,7 +142,7 @@ class Hints:
 
     def _read(self) -> set[str]:
         try:
-            found = json.loads(read_bounded(self._file, _MOST))
+            found = json.loads(read_bounded(self._file, _MAX_BYTES))
         except (OSError, ValueError, RecursionError):
             return set()
         return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()

@@ -22,7 +22,7 @@ _SESSION = {key.action: key for key in SessionKey}
 
 
 def bindings(keys: Iterable[Shortcut], priority: Collection[Shortcut] = ()) -> list[BindingType]:
-    """Return a binding for each key; those in `priority` come before the focused widget's."""
+    """Return a binding for each key; keys in `priority` override the focused widget's bindings."""
     return [Binding(key.key, key.action, key.description, priority=key in priority) for key in keys]
 
 
@@ -35,7 +35,7 @@ def closing(
 
 
 def key_spots(keys: Line, x: int, y: int = 0) -> Iterator[Spot]:
-    """Yield the cells of an entry of keys and label from cell `x`: each key, then the label for the first."""
+    """Yield the clickable spots of an entry that starts at cell `x`: each key; the label presses the first key."""
     names, end = keys[0][0], x + length(keys)
     found = [(key.start(), key.end(), key_named(key[0])) for key in _EACH.finditer(names)]
     for first, last, key in found:
@@ -49,13 +49,15 @@ def key_entry(key: Shortcut | str, label: str) -> Line:
 
 
 def footer_entries(entries: Iterable[FooterEntry], hosts: int = 0) -> list[Line]:
-    """Return the entries of the last line, where cells are scarce, that are of use with `hosts` hosts."""
-    found = [entry if isinstance(entry, tuple) else (entry,) for entry in entries]
-    return [key_entry(key_names(*one).replace("↑ ↓", "↑↓"), one[0].label) for one in found if one[0].hosts <= hosts]
+    """Return the entries of the footer for a session with `hosts` hosts."""
+    groups = [entry if isinstance(entry, tuple) else (entry,) for entry in entries]
+    shown = [keys for keys in groups if keys[0].hosts <= hosts]
+    # Cells are scarce in the footer.
+    return [key_entry(key_names(*keys).replace("↑ ↓", "↑↓"), keys[0].label) for keys in shown]
 
 
 def spots_of(line: Line) -> Iterator[Spot]:
-    """Yield the cells of every entry of `key_entry` in a line."""
+    """Yield the clickable spots of every `key_entry` in a line."""
     x = 0
     for piece, following in zip(line, (*line[1:], ("", "")), strict=True):
         if piece[1] == "key":
@@ -64,7 +66,7 @@ def spots_of(line: Line) -> Iterator[Spot]:
 
 
 def with_spots(shown: Content, spots: Iterable[Spot]) -> Content:
-    """Return one line of text whose spots press their keys when they are clicked."""
+    """Return one line of text in which a click on a spot presses its key."""
     for spot in reversed(list(spots)):
         press = Style.from_meta({"@click": f"app.simulate_key({spot.arguments[0]!r})"})
         shown = shown.stylize(press, spot.start, spot.end)
@@ -72,7 +74,7 @@ def with_spots(shown: Content, spots: Iterable[Spot]) -> Content:
 
 
 def key_hints(*entries: tuple[Shortcut | str, str], between: str = "   ") -> Content:
-    """Return `KEY words   KEY words`, which can be clicked; the label of an entry without a key cannot."""
+    """Return `KEY words   KEY words`; entries with a key can be clicked."""
     text, spots = "", list[Spot]()
     for key, words in entries:
         text += between if text else ""
@@ -84,7 +86,7 @@ def key_hints(*entries: tuple[Shortcut | str, str], between: str = "   ") -> Con
 
 
 def click_hint(key: Shortcut, label: str = "") -> str:
-    """Return `KEY label` as markup; a click runs the screen's action, whatever has the focus."""
+    """Return `KEY label` as markup; a click runs the screen's action independently of the focus."""
     return f"[@click=screen.{key.action}]{key} {label or key.label}[/]"
 
 

@@ -1,6 +1,6 @@
-"""Every key of the screen, once: bindings, footer, help, hints and texts take it from here. Without Textual, pure.
+"""All keys of the terminal interface. Bindings, footer, help, hints and texts are derived from this table.
 
-A class per place where keys work. Keys have Textual's names; in a text a key is shown by its printed name.
+One class per screen or dialog. Keys have Textual's names; texts show their printed names. Pure, without Textual.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ def key_named(printed: str) -> str:
 
 
 class Shortcut(Enum):
-    """A key with its action. `description` is its entry in lists of keys, `label` its word in the last line, which
-    shows it if at least `hosts` hosts are watched."""
+    """A key with its action.
+
+    `description` is its entry in lists of keys, `label` its word in the footer, where it is shown if at least
+    `hosts` hosts are watched.
+    """
 
     def __init__(self, key: str, action: str, description: str = "", label: str = "", hosts: int = 0) -> None:
         self.key, self.action, self.description, self.label, self.hosts = key, action, description, label, hosts
@@ -44,7 +47,7 @@ class Shortcut(Enum):
 
 
 class SessionKey(Shortcut):
-    """Keys of the session's actions, by name; each session describes those that it has."""
+    """Keys of the session's actions, by name; each session has descriptions for its own actions."""
 
     TOGGLE = "space", "toggle"
     ANSWER = "k", "answer"
@@ -91,7 +94,7 @@ class MainKey(Shortcut):
     COMPARE = "c", "compare", "compare", "compare"
     ROUNDS = "r", "rounds", "rounds", "rounds"
     CHECK = "x", "check", "check", "check"
-    GENERATORS = "L", "machines", "machines that load comes from"
+    GENERATORS = "L", "machines", "load generators"
     UNDO = "ctrl+u", "undo", "undo the last change"
     UP = "up", "up_or_down(-1)", "up", "scroll", 1
     DOWN = "down", "up_or_down(1)", "down"
@@ -107,16 +110,16 @@ class ViewKey(Shortcut):
     NEXT_HOST = "tab", "host(1)", "next host", "host", 2
     PREVIOUS_HOST = "shift+tab", "host(-1)", "previous host"
     ROOM = "p", "room", "larger", "full", 1
-    NEXT_DETAIL = "d", "detail(1)", "next detail", "detail", 1
-    PREVIOUS_DETAIL = "D", "detail(-1)", "previous detail"
-    FOCUS = "enter", "enter", "focus the detail", "focus", 1
+    NEXT_DETAIL = "d", "detail(1)", "next list of the host", "list", 1
+    PREVIOUS_DETAIL = "D", "detail(-1)", "previous list of the host"
+    FOCUS = "enter", "enter", "focus the list", "focus", 1
     AVERAGES = "w", "averages", "averages", "averages", 1
     METRICS = "a", "metrics", "all metrics", "metrics", 1
     FREEZE = "f", "freeze", "freeze", "freeze", 1
     FILTER = "slash", "filter", "filter", "filter", 1
     SORT = "s", "order", "sort", "sort", 1
     REVERSE = "S", "turn", "reverse the order", "reverse", 1
-    FOLD = "z", "fold", "show each process", "each", 1
+    FOLD = "z", "fold", "show each process", "unfold", 1
     PAGE_UP = "pageup", "page(-1)", "page up"
     PAGE_DOWN = "pagedown", "page(1)", "page down"
     TOP = "g", "far(-1)", "top"
@@ -129,7 +132,7 @@ class ViewKey(Shortcut):
 
 
 class ChartKey(Shortcut):
-    """Keys of the cursor in the charts over time, even if the session has actions for them."""
+    """Keys of the chart cursor; they override the session's actions on the same keys."""
 
     LEFT = "left", "moved", "", "move"
     RIGHT = "right", "moved"
@@ -146,8 +149,8 @@ class ChartKey(Shortcut):
 class SearchKey(Shortcut):
     """Keys of the main screen during a search."""
 
-    PAUSE = "P", "pause", "pause the search, or go on", "pause"
-    SKIP = "K", "skip", "skip the evaluation under way", "skip"
+    PAUSE = "P", "pause", "pause or resume the search", "pause"
+    SKIP = "K", "skip", "skip the running evaluation", "skip"
     FINISH = "F", "finish", "end the search and prove the best", "finish and prove"
 
 
@@ -155,10 +158,10 @@ class TuningKey(Shortcut):
     """Keys of the tuning panel."""
 
     CLOSE = "escape", "close", "close", "close"
-    UP = "up", "move(-1)", "knob above"
-    DOWN = "down", "move(1)", "knob below"
+    UP = "up", "move(-1)", "previous knob"
+    DOWN = "down", "move(1)", "next knob"
     SECTION = "tab", "section(1)", "next part", "history, actions"
-    SECTION_BEFORE = "shift+tab", "section(-1)", "part before"
+    SECTION_BEFORE = "shift+tab", "section(-1)", "previous part"
     APPLY = "ctrl+s", "apply", "apply"
     GUARD = "ctrl+g", "guard", "guard", "guard"
     KEEP = "ctrl+y", "keep", "keep", "keep"
@@ -170,7 +173,7 @@ class TuningKey(Shortcut):
 class CompareKey(Shortcut):
     """Keys of the comparison of a segment."""
 
-    LEFT = "left", "segment(-1)", "segment before"
+    LEFT = "left", "segment(-1)", "previous segment"
     RIGHT = "right", "segment(1)", "next segment"
     BASELINE = _BASELINE, "baseline", "baseline"
 
@@ -193,7 +196,7 @@ class StartKey(Shortcut):
 
 
 class DialogKey(Shortcut):
-    """Keys of dialogs; each dialog has some of them. QUIT closes those without a field for text."""
+    """Keys of dialogs; each dialog has some of them. QUIT closes dialogs without a text field."""
 
     CLOSE = "escape", "dismiss(None)", "close"
     QUIT = _QUIT, "dismiss(None)", "close"
@@ -203,7 +206,7 @@ class DialogKey(Shortcut):
     BELOW = "down", "app.focus_next", "field below"
 
 
-# An entry of the last line: a key, or several with the label of the first.
+# An entry of the footer: a key, or several keys with the label of the first.
 FooterEntry = Shortcut | tuple[Shortcut, ...]
 _ZOOM = (ViewKey.ZOOM_IN, ViewKey.ZOOM_OUT)
 _ARROWS = (MainKey.UP, MainKey.DOWN)
@@ -224,7 +227,7 @@ FOOTER_PROCESSES: tuple[FooterEntry, ...] = (ViewKey.FILTER, ViewKey.SORT, ViewK
 FOOTER_LIST: tuple[FooterEntry, ...] = (
     *(ViewKey.NEXT_DETAIL, ViewKey.FREEZE, ViewKey.ROOM, ViewKey.NEXT_HOST, ViewKey.METRICS, ViewKey.AVERAGES),
 )
-# Keys with priority beside the first: before the first change, and after it.
+# Keys with priority after the first entry: before the first change, and from then on.
 FOOTER_FIRST = (MainKey.COMPARE, MainKey.TUNE, MainKey.LOAD, ViewKey.NEXT_DETAIL)
 FOOTER_FIRST_CHANGED = (MainKey.COMPARE, MainKey.TUNE, MainKey.ROUNDS, MainKey.LOAD, ViewKey.NEXT_DETAIL)
 FOOTER_START: tuple[FooterEntry, ...] = (
@@ -239,7 +242,7 @@ def key_names(*keys: Shortcut) -> str:
     return " ".join(map(str, keys))
 
 
-# Names of keys that help names together.
+# Groups of keys that the help lists together.
 SELECT, SCROLL = key_names(*_ARROWS), key_names(*_LIST)
 MOVE = key_names(ChartKey.LEFT, ChartKey.RIGHT, ChartKey.PAGE_LEFT, ChartKey.PAGE_RIGHT)
 ENDS = key_names(ChartKey.FIRST, ChartKey.LAST)
@@ -252,14 +255,14 @@ FAR = key_names(ViewKey.TOP, ViewKey.BOTTOM)
 # Help of the main screen's keys: lines of `keys | description`; further lines of a description are indented.
 HELP = f"""\
 {MainKey.TUNE} | tuning panel: active values; type new ones ({DialogKey.SELECT}: choose from a list), Enter shows the
-    diff and its cost, Enter again applies them as one change. {TuningKey.GUARD} guard: rolled back after 60 s unless
-    {TuningKey.KEEP} keeps it. {TuningKey.UNDO} undoes the last change, {TuningKey.ROUNDS} measures the typed values in
-    rounds, {TuningKey.SECTION}: earlier changes, actions
-{MainKey.ROUNDS} | rounds: old and new values of the last change in turn under load, in random order, each after a
-    set-up of its own, until the verdict. The maximum duration and the minimum detectable effect are announced first.
-    {MainKey.ROUNDS} again stops them and restores the values of the start; otherwise the new values stay, unless they
-    are worse
-{MainKey.LOAD} | load form: connections or rate (a running load follows at once), duration, requests, load steps, URL,
+    diff and its cost, Enter again applies them as one change. {TuningKey.GUARD} guard: the change is rolled back after
+    60 s unless {TuningKey.KEEP} keeps it. {TuningKey.UNDO} undoes the last change, {TuningKey.ROUNDS} measures the
+    typed values in rounds, {TuningKey.SECTION}: earlier changes, actions
+{MainKey.ROUNDS} | rounds: alternate the old and the new values of the last change under load, in random order and with
+    a set-up before each, until there is a verdict. The maximum duration and the minimum detectable effect are shown
+    first. {MainKey.ROUNDS} again stops the rounds and restores the initial values; otherwise the new values stay unless
+    they are worse
+{MainKey.LOAD} | load form: connections or rate (changes a running load at once), duration, requests, load steps, URL,
     method, headers, body, think time and keep-alive of the next run
 {MainKey.UNDO} | undo the last change; its diff is shown first
 {MainKey.VIEW} | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as
@@ -267,7 +270,7 @@ HELP = f"""\
 {ViewKey.CURSOR} | chart cursor: {MOVE} {ENDS} move it, {MARKERS} move it to a marker or a segment; the titles of the
     charts show the values there. {ChartKey.JUMP} shows the whole screen at that instant. {ChartKey.LEAVE} leaves. A
     click on a chart does the same
-click | keys in the last line and in dialogs; a segment (again: compare), a process, a title of the process table (sort,
+click | keys in the footer and in dialogs; a segment (again: compare), a process, a title of the process table (sort,
     again: reverse), a host (again: more room), the verdict, the position bar of a replay (jump there)
 {ZOOM} | zoom the charts in, or out to the whole session; the scale is at the right end of
     the axis
@@ -277,8 +280,8 @@ click | keys in the last line and in dialogs; a segment (again: compare), a proc
 {MainKey.COMPARE} | compare the selected segment: verdict, every metric with its interval and method, differences of the
     settings, all metrics side by side, both latency distributions; {key_names(CompareKey.LEFT, CompareKey.RIGHT)}
     select another segment
-{MainKey.CHECK} | check 15 s of load (a run of its own if none is active) against the thresholds and the last baseline
-    of this load
+{MainKey.CHECK} | check 15 s of load (starts a run if none is active) against the thresholds and the last baseline of
+    this load
 {ViewKey.NEXT_HOST} | next host
 {DETAILS} | next, previous list below the host: processes,
     cores, disks, interfaces, each status page, each tail
@@ -286,18 +289,18 @@ click | keys in the last line and in dialogs; a segment (again: compare), a proc
 {ViewKey.METRICS} | all metrics of the host in the groups of sar and free: now, and mean and maximum of the selected
     segment
 {ViewKey.ROOM} | one host on the whole screen, then all hosts side by side, then back
-{ViewKey.FOCUS} | focus the host's list, its head is highlighted: {SCROLL} {FAR} scroll. On
-    the whole screen ({ViewKey.ROOM}) it has the focus already. {MainKey.BACK} leaves
-{ViewKey.FREEZE} | freeze the hosts: sort, filter and scroll this instant; again to continue
+{ViewKey.FOCUS} | focus the host's list; its header is highlighted: {SCROLL} {FAR} scroll. On
+    the whole screen ({ViewKey.ROOM}) the list always has the focus. {MainKey.BACK} leaves
+{ViewKey.FREEZE} | freeze the hosts: sort, filter and scroll the metrics of this instant; again to continue
 {SORT} | sort processes by the next column; {ViewKey.REVERSE} reverses
     the order
 {ViewKey.FOLD} | show each of identical processes (×32), or fold them into one line again
 {ViewKey.FILTER} | show only processes with a text in PID or command; an empty text shows all
 {ViewKey.BOARD} | evaluations of a search: all of them, the best so far, the metric along each knob
-{MainKey.GENERATORS} | machines that load comes from: rate, CPU, lag and clock of each
+{MainKey.GENERATORS} | load generators: rate, CPU, lag and clock offset of each
 {MainKey.THEME} | next theme: dark, light, high contrast; the last choice is remembered
 {AppKey.COMMANDS} | search all commands; hosts, views, markers and themes too
-{AppKey.SUSPEND} | suspend: back to the shell, fg continues. Not while load, a change or a study is running
+{AppKey.SUSPEND} | suspend: back to the shell, fg continues. Refused while load, a change or a study is running
 {MainKey.HELP} {AppKey.HELP} | this help: the focused pane first
 {MainKey.QUIT} {AppKey.INTERRUPT} | quit: the load stops, the recording is closed, the terminal
     is restored

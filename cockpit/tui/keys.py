@@ -39,12 +39,12 @@ class Focus(NamedTuple):
 
 @runtime_checkable
 class Helping(Protocol):
-    """A screen with a help page of its own."""
+    """A screen that has its own help page."""
 
     def help_screen(self) -> Screen[None]: ...
 
 
-_OVER_TIME = parsed_entries(f"""\
+_CHARTS = parsed_entries(f"""\
 {MOVE} | move the cursor; the titles of both charts show the values there
 {ENDS} | to the first cell, to the newest
 {MARKERS} | to the previous, next marker or start of a segment
@@ -53,14 +53,14 @@ _OVER_TIME = parsed_entries(f"""\
 {ViewKey.MARKERS} | list all markers
 {ChartKey.LEAVE} | leave the charts: the arrows select segments of the runs table again
 """)
-_ROWS = parsed_entries(f"""\
+_RUNS_TABLE = parsed_entries(f"""\
 {SELECT} | select a segment: the latency above is of that segment; {MainKey.BACK} follows the newest again
-{MainKey.COMPARE} | compare it: verdict, every metric with its interval, beside its baseline
-{MainKey.BASELINE} | make it the baseline
+{MainKey.COMPARE} | compare the segment with its baseline: verdict, every metric with its interval
+{MainKey.BASELINE} | make the segment the baseline
 {ViewKey.AVERAGES} | averages of every host over the segment
 {ViewKey.FOCUS} | focus the processes (or another list below the host)
 """)
-_NEXT = f"""\
+_NEXT_KEYS = f"""\
 {DETAILS} | next, previous list: processes, cores, disks, interfaces, status pages, tails
 {ViewKey.NEXT_HOST} | next host
 """
@@ -70,32 +70,32 @@ _PROCESSES = parsed_entries(f"""\
 {SORT} | sort by the next column; reverse the order
 {ViewKey.FOLD} | show each of identical processes, or fold them into one line
 {ViewKey.FILTER} | show only processes with a text in PID or command
-{ViewKey.FREEZE} | freeze: sort and read this instant while the load continues
-{_NEXT}{ViewKey.ROOM} | one host on the whole screen, then all hosts, then back
+{ViewKey.FREEZE} | freeze: sort and read the values of this instant while the load continues
+{_NEXT_KEYS}{ViewKey.ROOM} | one host on the whole screen, then all hosts, then back
 {MainKey.BACK} | leave: the arrows select segments of the runs table again
 """)
 _TAIL = parsed_entries(f"""\
 {key_names(MainKey.UP, ViewKey.PAGE_UP, ViewKey.TOP)} | scroll back; the tail pauses and counts new lines
 {key_names(MainKey.DOWN, ViewKey.PAGE_DOWN, ViewKey.BOTTOM)} | towards the newest line
-{_NEXT}{MainKey.BACK} | to the newest line, then leave
+{_NEXT_KEYS}{MainKey.BACK} | to the newest line, then leave
 """)
-_OTHER = parsed_entries(f"""\
+_OTHER_LISTS = parsed_entries(f"""\
 {SCROLL} | scroll
 {FAR} | to the first line, to the last
-{ViewKey.FREEZE} | freeze: read this instant while the load continues
-{_NEXT}{MainKey.BACK} | leave: the arrows select segments of the runs table again
+{ViewKey.FREEZE} | freeze: read the values of this instant while the load continues
+{_NEXT_KEYS}{MainKey.BACK} | leave: the arrows select segments of the runs table again
 """)
 _NAMES = {"nets": "interfaces", "page": "status page", "sar": "all metrics"}
 
 
 def focus_of(context: DrawContext) -> Focus:
     if context.view.cursor is not None:
-        return Focus("the charts over time", _OVER_TIME)
+        return Focus("the charts over time", _CHARTS)
     host = context.host
     if host is None or not context.view.inside:
-        return Focus("the runs table", _ROWS)
+        return Focus("the runs table", _RUNS_TABLE)
     detail = context.detail(host)
-    keys = {"processes": _PROCESSES, "tail": _TAIL}.get(detail.kind, _OTHER)
+    keys = {"processes": _PROCESSES, "tail": _TAIL}.get(detail.kind, _OTHER_LISTS)
     return Focus(f"{name_of(detail)} of {neutral(host.config.name)}", keys)
 
 
@@ -120,7 +120,7 @@ def names_of(binding: Binding) -> str:
 
 
 def show_help(app: App[Any]) -> None:
-    """Show the help of the top screen: its own page, or its keys; close it if it is open."""
+    """Show the help page of the top screen, or a list of its keys; close the help if it is open."""
     screen = app.screen
     if isinstance(screen, HelpScreen):
         screen.dismiss()

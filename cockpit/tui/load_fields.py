@@ -1,4 +1,4 @@
-"""The fields of the load form: a plan as texts, and changed texts as flags of `cockpit run`. Pure."""
+"""The fields of the load form: texts from a plan, and flags of `cockpit run` from changed texts. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from cockpit.model.fold_load import load_words
 from cockpit.model.load import OPEN_HEADERS, REDACTED, LoadPlan, url_without_password
 from cockpit.profiles.plan import DEFAULT_DURATION
 
-# Returns the plan with flags of `cockpit run` applied. Raises UsageError, whose subject is the flag.
+# Applies flags of `cockpit run` to a plan. Raises UsageError with the flag as its subject.
 LoadParser = Callable[[LoadPlan, Sequence[str]], LoadPlan]
 
 KEEPALIVE, NO_KEEPALIVE = "yes", "no"
-# A new header begins after a semicolon if its name does: `Accept: text/html; q=0.9; X-Id: 7` has two.
+# A semicolon separates headers only before `NAME: `: `Accept: text/html; q=0.9; X-Id: 7` is two headers.
 _NEXT_HEADER = re.compile(r";\s*(?=[!#$%&'*+.^_`|~0-9A-Za-z-]+:\s)")
-# A longer body, or one of several lines, is not shown.
+# Characters. Longer bodies, and bodies of several lines, are not shown.
 _LONGEST_BODY = 500
 
 
 class FormField(NamedTuple):
-    """`flags` are those of its errors; `hint` is shown while it is empty."""
+    """A field of the form; `flags` are the subjects of its errors, `hint` is shown while the field is empty."""
 
     name: str
     flags: tuple[str, ...]
@@ -55,7 +55,7 @@ _LONG = {
 
 
 def texts_of(plan: LoadPlan) -> dict[str, str]:
-    """Return the text of each field. Secret headers, and a body that does not fit, are not shown."""
+    """Return the text of each field, without the values of secret headers and without a body that does not fit."""
     body = plan.body or ""
     return {
         "URL": url_without_password(plan.url),
@@ -76,18 +76,18 @@ def _amount(plan: LoadPlan) -> str:
 
 
 def field_of(flag: str) -> str:
-    """Return the field of an error's flag; "" for an error about several."""
+    """Return the field that an error's flag belongs to; "" if the error concerns several fields."""
     return next((field.name for field in FIELDS if flag in field.flags), "")
 
 
 def plan_from(plan: LoadPlan, texts: Mapping[str, str], parse: LoadParser) -> LoadPlan:
-    """Return the plan with the changed texts applied; the rest of it stays. Raises UsageError."""
+    """Apply the changed texts to the plan. Raises UsageError."""
     before = texts_of(plan)
     changed = {name for name, text in texts.items() if text.strip() != before[name]}
     if "load" in changed and texts["load steps"].strip():
-        raise UsageError("the load steps replace it; empty them first", subject="-c")
+        raise UsageError("the load steps set the load; clear them first", subject="-c")
     if not texts["URL"].strip():
-        raise UsageError("write it as http://host[:port]/path", subject="URL")
+        raise UsageError("missing; write http://host[:port]/path", subject="URL")
     if changed & {"duration", "requests"}:
         changed |= {"duration", "requests"}
     flags = [flag for name in texts if name in changed for flag in _flags(name, texts[name].strip(), plan)]
@@ -95,7 +95,7 @@ def plan_from(plan: LoadPlan, texts: Mapping[str, str], parse: LoadParser) -> Lo
 
 
 def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the attributes that flags can set but not remove, as they are without any flag."""
+    """Return defaults for the changed attributes that flags can set but not remove."""
     found: dict[str, Any] = {}
     if "headers" in changed:
         found["headers"] = ()
@@ -133,14 +133,14 @@ def _shown(name: str, value: str) -> str:
 
 
 def _unredacted(header: str, plan: LoadPlan) -> str:
-    """Return the header with the plan's own value if that was not shown."""
+    """Return the header with the plan's value in place of a redacted one."""
     name, _, value = header.partition(":")
-    own = next((own for known, own in plan.headers if known.lower() == name.strip().lower()), None)
-    return f"{name}: {own}" if value.strip() == REDACTED and own is not None else header
+    secret = next((secret for known, secret in plan.headers if known.lower() == name.strip().lower()), None)
+    return f"{name}: {secret}" if value.strip() == REDACTED and secret is not None else header
 
 
 def _steps(plan: LoadPlan) -> str:
-    """Return load steps of equal duration as --ladder takes them; "" for others."""
+    """Return load steps in the syntax of --ladder; "" if their durations differ."""
     if not plan.stages or len({stage.duration for stage in plan.stages}) > 1:
         return ""
     levels = (f"{stage.rate:.10g}/s" if stage.concurrency is None else str(stage.concurrency) for stage in plan.stages)

@@ -1,4 +1,4 @@
-"""The main screen: polls the session, draws changes, and passes keys to the session's controls."""
+"""The main screen: polls the session, draws frames, and passes keys to the session's controls."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ from cockpit.tui.view_keys import ViewKeys
 
 # Seconds between two frames. A slower terminal misses frames, never events.
 FRAME = 0.5
-# A lite screen draws only every n-th frame by itself; the effect of a key is drawn at once.
+# In lite mode, frames per drawn frame; keys still draw at once.
 _LITE = 4
 
 LAYOUTS = ("wide", "narrow", "tiny")
 
-# Minimum width for two hosts side by side in their column.
+# Minimum width (cells) for two hosts side by side in their column.
 _BROAD = 180
 
-# Below this height the histogram is hidden; its metrics are in the table.
+# Minimum height (lines) for the latency chart; the runs table has its metrics too.
 _ROOM_FOR_LATENCY = 19
-# From this height on the verdict strip is shown in full; below with at most this many effects, by layout.
+# Minimum height (lines) for the full verdict strip; a compact strip has at most this many effects, by layout.
 _ROOM_FOR_STRIP = 34
 _EFFECTS = {"wide": 5, "narrow": 3}
-# Lines of the strip that fit below the runs table.
+# Lines of the strip that need no extra room below the runs table.
 _SPARE = 2
 
-# Keys that scroll the focused list, even if the session has actions for them.
+# Keys that scroll the focused list; they override the session's actions on the same keys.
 _SCROLLS = {key.key for key in (MainKey.UP, MainKey.DOWN, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)}
 
 
 def layout_for(width: int, height: int) -> str:
-    """Return the layout: two columns, the left column with one line per host, or only numbers."""
+    """Return the layout: "wide" has two columns, "narrow" the left one and a line per host, "tiny" only numbers."""
     if width >= 104 and height >= 28:
         return "wide"
     return "narrow" if width >= 72 and height >= 20 else "tiny"
@@ -162,11 +162,11 @@ class MainScreen(ViewKeys):
         ask_user(self.app, self, lambda: self.session.controls.question)
         context = self.context()
         recorded = (context.trouble, context.gaps, context.lost)
-        words = (context.mode, context.status, context.position, context.extent, recorded, context.lite)
-        now = (self.session.shown_revision, self.view, words, self.size)
-        if now == self._drawn and not force:
+        session = (context.mode, context.status, context.position, context.extent, recorded, context.lite)
+        drawn = (self.session.shown_revision, self.view, session, self.size)
+        if drawn == self._drawn and not force:
             return
-        self._drawn = now
+        self._drawn = drawn
         self.time_ranges.again()
         self._arrange(strip(context), bool(banner(context, self.size.width)))
         for lines in self.query(Lines):
@@ -216,7 +216,7 @@ class MainScreen(ViewKeys):
         self.set_view(replace(self.view, baseline=segment.number))
 
     def action_compare(self) -> None:
-        """Compare the selected segment with its baseline: verdict, all metrics."""
+        """Compare the selected segment with its baseline: verdict and all metrics."""
         self.end_hint("compare")
         if self.context().segment is None:
             start = f"{SessionKey.TOGGLE}: start a run; a change under load ({MainKey.TUNE}): next segment"
@@ -225,9 +225,9 @@ class MainScreen(ViewKeys):
         self.app.push_screen(CompareScreen(self.context, self.set_view))
 
     def action_machines(self) -> None:
-        """Show all that is known of the machines that load comes from."""
+        """Show rate, CPU, lag and clock of each load generator."""
         if not self.session.shown.generators:
-            self.show_reason("load comes from this machine alone; more: cockpit help generators")
+            self.show_reason("load is generated only on this machine; to add machines: cockpit help generators")
             return
         self.app.push_screen(GeneratorScreen(self.session))
 
@@ -244,7 +244,7 @@ class MainScreen(ViewKeys):
         """Measure the last change in rounds; while rounds run, stop them."""
         tuning = self.session.controls.tuning
         if tuning is None:
-            self.show_reason("rounds need a live session; this one is read-only")
+            self.show_reason("rounds need a live session; this session is read-only")
             return
 
         def report(words: str, bad: bool) -> None:
@@ -253,10 +253,10 @@ class MainScreen(ViewKeys):
         ask(self._cockpit, self.session, tuning, {}, report)
 
     def action_load(self) -> None:
-        """Change the load: connections or rate, duration, request. The load itself follows at once."""
+        """Change the load: connections or rate (at once), duration, request."""
         load, tuning, parse = self.session.controls.load, self.session.controls.tuning, self._cockpit.load_parser
         if load is None or parse is None:
-            self.show_reason("the load cannot be changed here: no live session, or a study that sets it")
+            self.show_reason("the load cannot be changed: this session is not live, or a study sets the load")
             return
         if tuning is not None and tuning.running_rounds:
             self.show_reason(f"rounds are running under this load; {MainKey.ROUNDS}: stop them")
@@ -269,10 +269,10 @@ class MainScreen(ViewKeys):
         self.app.push_screen(LoadForm(load, parse), answered)
 
     def action_undo(self) -> None:
-        """Undo the last change, or the one that waits to be kept; its diff is shown first."""
+        """Undo the last change, or a guarded change; its diff is shown first."""
         tuning = self.session.controls.tuning
         if tuning is None:
-            self.show_reason("an undo needs a live session; this one is read-only")
+            self.show_reason("undo needs a live session; this session is read-only")
             return
 
         def undo(letter: str) -> None:
@@ -357,7 +357,7 @@ class MainScreen(ViewKeys):
         self.app.push_screen(PromptScreen(action.prompt), answered)
 
     def _work(self, matter: str, work: Awaitable[None]) -> None:
-        """Carry it out as a worker of the app; an error becomes a notice about `matter`."""
+        """Run it as a worker of the app; an error is shown as a notice about `matter`."""
         self.app.run_worker(self._carry_out(matter, work))
 
     async def _carry_out(self, matter: str, work: Awaitable[None]) -> None:

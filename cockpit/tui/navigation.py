@@ -1,4 +1,4 @@
-"""The effect of keys on the view: from the shown context to the next view. Pure."""
+"""Effects of keys on the view: each function returns the next view. Pure."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ def next_host(context: DrawContext, step: int) -> View:
 
 
 def host_at(context: DrawContext, number: int) -> View:
-    """Select a host; the view stays if it is selected."""
+    """Select a host; no effect if it is selected already."""
     host = number % len(context.hosts)
-    return context.view if host == context.view.host else replace(_at_rest(context.view), host=host)
+    return context.view if host == context.view.host else replace(_unscrolled(context.view), host=host)
 
 
 def next_detail(context: DrawContext, step: int) -> View:
-    """Return the next list of the selected host; from averages or all metrics back to the one before them."""
+    """Show the next list of the selected host; after averages or all metrics, the previously shown list."""
     host, view = context.host, context.view
     if host is None:
         return view
     if view.averages or view.metrics:
-        return replace(_at_rest(view), averages=False, metrics=False)
+        return replace(_unscrolled(view), averages=False, metrics=False)
     offered = details_of(host)
     following = offered[(offered.index(context.detail(host)) + step) % len(offered)]
-    return replace(_at_rest(view), details={**view.details, host.config.name: following})
+    return replace(_unscrolled(view), details={**view.details, host.config.name: following})
 
 
 def averages(context: DrawContext) -> View:
-    return replace(_at_rest(context.view), averages=not context.view.averages, metrics=False)
+    return replace(_unscrolled(context.view), averages=not context.view.averages, metrics=False)
 
 
 def all_metrics(context: DrawContext) -> View:
-    """Show all metrics of the selected host on the whole screen, or leave them."""
+    """Show all metrics of the selected host on the whole screen, or hide them."""
     view = context.view
-    return left(view) if view.metrics else replace(_at_rest(view), cursor=None, room="alone", metrics=True)
+    return left(view) if view.metrics else replace(_unscrolled(view), cursor=None, room="alone", metrics=True)
 
 
 def alone(context: DrawContext, averages: bool = False) -> View:
-    """Show the selected host, which was not visible, on the whole screen with its list or its averages."""
-    return replace(_at_rest(context.view), cursor=None, room="alone", averages=averages, metrics=False)
+    """Show the selected host on the whole screen with its list or its averages."""
+    return replace(_unscrolled(context.view), cursor=None, room="alone", averages=averages, metrics=False)
 
 
 def entered(context: DrawContext, alone: bool) -> View:
-    """Focus the list, or leave it; `alone`: it needs the whole screen."""
+    """Focus the list, or remove its focus; `alone`: the list needs the whole screen."""
     view = context.view
     if view.inside:
         return left(view)
@@ -54,7 +54,7 @@ def entered(context: DrawContext, alone: bool) -> View:
 
 
 def left(view: View) -> View:
-    return replace(_at_rest(view), entered=False, room="column", metrics=False)
+    return replace(_unscrolled(view), entered=False, room="column", metrics=False)
 
 
 def next_room(context: DrawContext) -> View:
@@ -64,18 +64,18 @@ def next_room(context: DrawContext) -> View:
 
 
 def back(view: View) -> View:
-    """Go one step back: out of the charts, to the newest line of a tail, out of the list, to the initial view."""
+    """Go one step back: leave the charts, show the newest line of a tail, leave the list, or reset the view."""
     if view.cursor is not None:
         return replace(view, cursor=None)
     if view.held is not None:
-        return _at_rest(view)
+        return _unscrolled(view)
     if view.inside:
         return left(view)
-    return replace(_at_rest(view), segment=None, frozen=None, averages=False, filter="", span=None)
+    return replace(_unscrolled(view), segment=None, frozen=None, averages=False, filter="", span=None)
 
 
 def scrolled(context: DrawContext, lines: int, most: int) -> View:
-    """Scroll the list of the selected host by `lines`, up to `most`. A tail pauses until its newest line is shown."""
+    """Scroll the list of the selected host by `lines`, to at most `most`; a tail pauses until its end is shown."""
     host, view = context.host, context.view
     if host is None:
         return view
@@ -92,5 +92,5 @@ def scrolled(context: DrawContext, lines: int, most: int) -> View:
     return replace(view, scroll=max(0, min(min(view.scroll, most) + lines, most)))
 
 
-def _at_rest(view: View) -> View:
+def _unscrolled(view: View) -> View:
     return replace(view, scroll=0, chosen=None, held=None)

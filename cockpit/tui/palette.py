@@ -1,4 +1,4 @@
-"""The command palette (ctrl+p): all commands of the screen on top, with their keys."""
+"""The command palette (ctrl+p): all commands of the top screen, with their keys."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from cockpit.tui.keys import bindings_of, name_of, names_of
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.styled_line import fit
 
-# Cells of the palette and of its first column.
+# Width of the palette and of its first column in cells.
 _WIDTH, _TITLE = 84, 30
-# Keys that move a cursor are no commands.
+# Keys that move a cursor are not listed as commands.
 _MOVES = {MainKey.UP, MainKey.DOWN, MainKey.BACK, ViewKey.TOP, ViewKey.BOTTOM, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN}
 _MOVING = {key.key for key in (*_MOVES, CompareKey.LEFT, CompareKey.RIGHT)}
 
@@ -54,7 +54,7 @@ class Command(NamedTuple):
 
 @runtime_checkable
 class Commanding(Protocol):
-    """A screen with commands beside its bindings."""
+    """A screen that has commands in addition to its bindings."""
 
     def commands(self) -> Iterable[Command]: ...
 
@@ -83,10 +83,10 @@ class CommandProvider(Provider):
 
 
 def commands_of(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
-    """Yield the screen's own commands, its bindings, then the global ones; each title once."""
-    own = screen.commands() if isinstance(screen, Commanding) else ()
+    """Yield the screen's commands, its bindings, then the global commands; each title once."""
+    extra = screen.commands() if isinstance(screen, Commanding) else ()
     seen: set[str] = set()
-    for command in (*own, *_bound(app, screen), *_global(app)):
+    for command in (*extra, *_bound(app, screen), *_global(app)):
         if command.title not in seen:
             seen.add(command.title)
             yield command
@@ -101,12 +101,13 @@ def _bound(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
 
 
 def _summary(app: App[Any], screen: Screen[Any], action: str) -> str:
-    of, _, name = action.partition("(")[0].rpartition(".")
-    method = getattr(app if of == "app" else screen, f"action_{name}", None)
+    """Return the first line of the action's docstring; "" for actions of Textual."""
+    owner, _, name = action.partition("(")[0].rpartition(".")
+    method = getattr(app if owner == "app" else screen, f"action_{name}", None)
     if method is None or not type(screen).__module__.startswith("cockpit."):
         return ""
-    written = inspect.getdoc(method) or ""
-    return written.partition("\n")[0].rstrip(".") if method.__func__.__module__.startswith("cockpit.") else ""
+    docstring = inspect.getdoc(method) or ""
+    return docstring.partition("\n")[0].rstrip(".") if method.__func__.__module__.startswith("cockpit.") else ""
 
 
 def _global(app: App[Any]) -> Iterator[Command]:
@@ -121,7 +122,7 @@ def _global(app: App[Any]) -> Iterator[Command]:
 def main_commands(
     context: DrawContext, markers: Sequence[Marker], begin: Callable[..., None], show: Callable[[View], None]
 ) -> Iterator[Command]:
-    """Yield the commands of the main screen; `begin(action)` prompts if needed, `begin(action, answer)` does not."""
+    """Yield the commands of the main screen; `begin(action)` may open a prompt, `begin(action, answer)` does not."""
     for action in context.actions:
         asks = f"   asks: {action.prompt}" if action.prompt else ""
         yield Command(action.label, f"{action_key(action)}{asks}", partial(begin, action))

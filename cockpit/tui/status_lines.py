@@ -1,4 +1,4 @@
-"""Lines around the panes: title and status, position in a recording, damaged parts, the hint above the keys."""
+"""Lines around the panes: title and status, position in a recording, damaged parts, the hint above the footer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MODES = {
 }
 _LOADS = {
     LoadPhase.IDLE: "idle {}",
-    LoadPhase.STARTING: "asking the target {}",
+    LoadPhase.STARTING: "checking the target {}",
     LoadPhase.RUNNING: "{}",
     LoadPhase.ROUNDS: "{} · rounds",
 }
@@ -46,11 +46,11 @@ def status_words(mode: Mode | None, status: SessionStatus | None) -> str:
     return " ".join(words) + (f" · {SessionKey.END}: back to live" if mode is Mode.LOOKING_BACK else "")
 
 
-# A pause (s) of a worker from which its measurements may be wrong.
+# Pauses (s) of a load worker from this length on can distort its measurements.
 PAUSE = 0.020
 
 
-# Minimum cells of the target; below, the generator has no lag beside it, then only the profile's name is shown.
+# Minimum cells for the target; with less room the generator's lag is dropped, then the target.
 _TARGET = 24
 
 
@@ -61,7 +61,7 @@ class TopLine(Lines):
         session: Line = (*mode(context), *recording(context))
         if length(session) > width:
             return [clip((*recording(context), *mode(context)), width)]
-        # The first that leaves room for the target.
+        # Without the lag if the target has no room beside it.
         status = (*session, *generator(context.second))
         if width - length(status) <= _TARGET:
             status = (*session, *generator(context.second, brief=True))
@@ -86,7 +86,7 @@ def _name(context: DrawContext, room: int) -> Line:
 
 
 def shortened(url: str, width: int) -> str:
-    """Return the URL in at most `width` cells: without its middle, so that host and resource stay."""
+    """Return the URL in at most `width` cells; the middle is cut, so that host and resource stay visible."""
     if cell_len(url) <= width:
         return url
     end = (width - 1) // 2
@@ -100,7 +100,8 @@ def mode(context: DrawContext) -> Line:
 
 
 def run_clock(context: DrawContext) -> Line:
-    """Return elapsed and total time of the last run, e.g. `0:07/0:10`; without a planned end only elapsed."""
+    """Return elapsed and planned time of the last run, e.g. `0:07/0:10`; without a planned end only the elapsed
+    time."""
     state, last = context.state, context.state.segment
     if last is None:
         return ()
@@ -121,7 +122,7 @@ def recording(context: DrawContext) -> Line:
 
 
 def generator(second: LoadSecond | None, brief: bool = False) -> Line:
-    """Return CPU and lag of the generator; `brief`: no lag."""
+    """Return CPU and lag of the load generator; `brief`: without the lag."""
     if second is None:
         return ()
     shares = "/".join(f"{100 * share:.0f}" for share in second.workers)
@@ -145,7 +146,7 @@ class Position(Lines):
 
     def __init__(self) -> None:
         super().__init__()
-        # First cell of the track, its cells, its first and last instant.
+        # First cell and width of the track, its first and last instant.
         self._track: tuple[int, int, float, float] | None = None
 
     def on_click(self, event: Click) -> None:
@@ -181,8 +182,7 @@ class Position(Lines):
         return [((f"{clock(first)}  ", "dim"), *pieces, (f"  {clock(last)}", "dim"))]
 
 
-# Maximum number of lines.
-_MOST = 3
+_MAX_LOSSES = 3  # lines
 
 
 class Losses(Lines):
@@ -193,9 +193,9 @@ class Losses(Lines):
 
 
 def loss_lines(lost: tuple[str, ...]) -> list[Line]:
-    """Return one line each; if there are too many, the last one counts the others."""
-    shown = lost if len(lost) <= _MOST else lost[: _MOST - 1]
-    lines: list[Line] = [((" DAMAGED ", "alarm"), (f"  {neutral(what)}", "warn")) for what in shown]
+    """Return one line per damaged part; if there are too many, the last line counts the rest."""
+    shown = lost if len(lost) <= _MAX_LOSSES else lost[: _MAX_LOSSES - 1]
+    lines: list[Line] = [((" DAMAGED ", "alarm"), (f"  {neutral(part)}", "warn")) for part in shown]
     if len(shown) < len(lost):
         lines.append(((f"           and {len(lost) - len(shown)} more", "warn"),))
     return lines
@@ -224,7 +224,7 @@ class HintLine(Lines):
             return [EMPTY]
         start = (("hint  ", "mark"), (self._words, "text"))
         end: Line = ((str(MainKey.BACK), "dim"), (" hides hints", "dim"))
-        # The hint has priority over the key that hides it.
+        # The hint has priority over the key that hides hints.
         if length(start) + length(end) >= width:
             end = ()
         self.spots = list(key_spots(end, width - length(end))) if end else ()

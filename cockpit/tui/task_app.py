@@ -1,4 +1,4 @@
-"""The app of a session with one task of its own, a study or a search: leaving the screen ends the task first."""
+"""The app of a session that runs a task, a study or a search; quitting ends the task first."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cockpit.session.loop import EndOfSession
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.main_screen import FRAME
 
-# Results shown: on a screen of at least _HIGH lines, and on a lower one.
-_ROWS, _HIGH, _FEW = 4, 34, 1
+# Results shown on a screen of at least _TALL lines, and on a smaller one.
+_ROWS, _TALL, _FEW = 4, 34, 1
 
 
 class TaskLine(Static):
@@ -32,12 +32,15 @@ class TaskLine(Static):
 
     def refresh_words(self) -> None:
         width, height = self.app.size
-        self.update("\n".join(filter(None, self.lines(width - 2, _ROWS if height >= _HIGH else _FEW))))
+        self.update("\n".join(filter(None, self.lines(width - 2, _ROWS if height >= _TALL else _FEW))))
 
 
 class TaskApp(CockpitApp):
-    """Runs the task and shows the session; leaving cancels the task, which restores its settings while the hosts are
-    still connected. `work` names it to the user."""
+    """Runs the task and shows the session.
+
+    Quitting cancels the task, which restores its settings while the hosts are still connected. `work` is the task's
+    name in texts.
+    """
 
     work = ""
     _running_task: asyncio.Task[None] | None = None

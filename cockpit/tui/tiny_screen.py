@@ -1,4 +1,4 @@
-"""The screen of a terminal too small for charts: only numbers."""
+"""The screen for a terminal that is too small for charts: only numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.tui.status_lines import generator, mode, recording
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, length
 
-# Minimum height for a line with the verdict.
+# Minimum height (lines) for the line with the verdict.
 _VERDICT = 10
 _SATURATED: Line = ((" GENERATOR SATURATED ", "alarm"), (f" less load: {SessionKey.LESS}", "warn"))
 
@@ -75,7 +75,7 @@ def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
     warnings = segment_warnings(segment)
     if not warnings:
         return lines
-    # In full if that leaves one line per host.
+    # In full if one line per host still fits.
     text = warning_words(warnings[0])
     words = wrap(text, max(10, width - 9))
     if len(lines) + len(words) + len(context.hosts) + 2 > height:

@@ -14,21 +14,20 @@ from cockpit.tui.terminal.styled_line import Line
 # Panes by widget class.
 _PANES = {
     "TopLine": "Target, mode, session time, recording; gen: CPU of the load processes and their delay behind schedule. "
-    "From 95% or 10 ms on, the generator and not the server limits the rate.",
-    "Throughput": "Complete responses/s, as the load processes count them. "
+    "From 95% or 10 ms on, the generator limits the rate, not the server.",
+    "Throughput": "Complete responses/s, counted by the load processes. "
     f"{MainKey.HELP} explains the signs on the chart.",
     "Latency": "p50, p99 and maximum over time, ms. "
     f"{MainKey.VIEW}: histogram, overlay, heat map, percentiles of the segment.",
-    "Banner": "Failures: a server that gives no response, failed requests by kind or status, and since when.",
-    "Runs": "One segment per run, a new one at each change under load. "
-    f"{key_names(MainKey.UP, MainKey.DOWN)} select one, {MainKey.COMPARE} shows its verdict in full.",
-    "VerdictStrip": "Did it help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, while the "
-    "load runs. Right of the zero line is better, ┊ are the margins of equivalence. "
-    f"{MainKey.COMPARE}: why, and all metrics.",
-    "HostPanes": "The servers, as the probe reads /proc over SSH: once per second, nothing installed. "
+    "Banner": "Failures: a server that sends no response, failed requests by kind or status, and since when.",
+    "Runs": "One segment per run, and a new segment at each change under load. "
+    f"{key_names(MainKey.UP, MainKey.DOWN)} select a segment, {MainKey.COMPARE} shows its verdict in full.",
+    "VerdictStrip": "Did the change help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, "
+    "while the load runs. Right of the zero line is better, ┊ are the margins of equivalence. "
+    f"{MainKey.COMPARE}: reason and all metrics.",
+    "HostPanes": "The servers: /proc, read over SSH once per second; nothing is installed there. "
     f"{ViewKey.NEXT_HOST}: next host.",
-    "HostLines": "The servers, one line each, as the probe reads /proc over SSH. "
-    f"{ViewKey.ROOM} shows one on the whole screen.",
+    "HostLines": f"The servers, one line each: /proc, read over SSH. {ViewKey.ROOM} shows one on the whole screen.",
     "TinyScreen": "The latest metrics of load and servers; a larger terminal shows charts.",
     "Position": f"Position in the recording. {SessionKey.JUMP} goes to a time, "
     f"{SessionKey.PREVIOUS} and {SessionKey.NEXT} go to the previous and next marker.",
@@ -37,17 +36,17 @@ _PANES = {
 _MORE = {
     "p50": "Median: half of the responses took at most this long (ms).",
     "p90": "90% of the responses took at most this long (ms).",
-    "p99": "99% of the responses took at most this long (ms): the tail that one user in a hundred sees.",
+    "p99": "99% of the responses took at most this long (ms); one in a hundred took longer.",
     "p99.9": "99.9% of the responses took at most this long (ms).",
     "max": "The slowest response (ms).",
     "err": "Share of failed requests: no complete response (refused, reset, timed out), or an unexpected one.",
     "req/s": "Complete responses/s, over the segment.",
     "lag": "Delay of the load processes behind schedule (99th percentile).",
-    "gen": "CPU of each load process, per cent of a core.",
+    "gen": "CPU of each load process, per cent of one core.",
     "connect": "Time to establish a connection (with TLS: including the handshake).",
-    "response": "From the intended send time to the last byte: the wait of a user, queues included.",
+    "response": "Time from the intended send time to the last byte: a user's wait, including queues.",
     "load": "Tasks that run or wait for a disk, averaged over 1, 5 and 15 minutes.",
-    "procs": "Processes whose name matches `processes` of the host. + and -: spawned, exited per second; Z: defunct.",
+    "procs": "Processes whose name matches `processes` of the host. +, -: spawned/s, exited/s; Z: defunct.",
     "Z": "Defunct: exited, but not yet reaped by the parent.",
     "STAT": "As ps prints it: R running, S sleeping, D waiting for a disk, Z defunct; N low priority.",
     "VSZ": "Address space of the process; most of it need not be in memory.",

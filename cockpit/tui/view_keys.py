@@ -30,19 +30,19 @@ from cockpit.tui.status_lines import Position
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
 
-# Seconds of load that are added up per frame: the charts of a session of hours are read in several frames.
+# Seconds of load summed per frame: charts of long sessions are computed over several frames.
 _AT_ONCE = 300
-# Movements of the cursor: in cells (_FAR exceeds any session), in tenths of the charts, in markers.
+# Cursor movements: in cells (_FAR exceeds any session), in tenths of the chart's width, in markers.
 _FAR = 1 << 30
 _CELLS = {ChartKey.LEFT.key: -1, ChartKey.RIGHT.key: 1, ChartKey.FIRST.key: -_FAR, ChartKey.LAST.key: _FAR}
 _PAGES = {ChartKey.PAGE_LEFT.key: -1, ChartKey.PAGE_RIGHT.key: 1}
 _MARKERS = {ChartKey.PREVIOUS.key: -1, ChartKey.NEXT.key: 1}
-# Delay (s) of the last ticks of a second.
+# Maximum delay (s) of the ticks of a second.
 _TICKS = 0.5
 
 
 class ViewKeys(Screen[None]):
-    """A screen with charts and hosts; `view` is what the keys change."""
+    """A screen with charts and hosts; its keys change `view`."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(ViewKey)
 
@@ -79,7 +79,7 @@ class ViewKeys(Screen[None]):
         )
 
     def frame(self, force: bool = False) -> None:
-        """Draw the current state if it changed; `force`: in any case."""
+        """Draw the current state if it changed; `force`: always."""
         raise NotImplementedError
 
     def hosts_beside(self) -> bool:
@@ -94,7 +94,7 @@ class ViewKeys(Screen[None]):
         self.frame()
 
     def show_reason(self, words: str) -> None:
-        """Show why a key has no effect; a key with an effect removes it."""
+        """Show why a key has no effect; the next key with an effect removes the notice."""
         self._cockpit.show_notice(words, matter="missing")
 
     def end_hint(self, name: str) -> None:
@@ -104,9 +104,9 @@ class ViewKeys(Screen[None]):
             self.frame(force=True)
 
     def over_time(self, key: str) -> bool:
-        """Handle a key for the charts at once; False: it has no meaning there.
+        """Handle a key of the chart cursor; False if the key is not one of them.
 
-        A binding would come later than session keys typed after it.
+        Bindings are handled later, after session keys that were typed after them.
         """
         if key == ViewKey.CURSOR.key:
             self.action_cursor()
@@ -127,7 +127,7 @@ class ViewKeys(Screen[None]):
         return True
 
     def action_cursor(self) -> None:
-        """Move the arrows into the charts over time, or out of them."""
+        """Focus the charts over time, or leave them."""
         self._over_time(cursor.begun)
 
     def action_zoom(self, step: int) -> None:
@@ -139,7 +139,7 @@ class ViewKeys(Screen[None]):
         context = self.context()
         markers = self.markers()
         here = context.now if self.view.cursor is None else self.view.cursor
-        # A marker in the cursor's cell may be a little after the start of the cell.
+        # A marker in the cursor's cell can be later than the start of the cell.
         nearest = min(range(len(markers)), key=lambda at: abs(markers[at].t - here), default=None)
         lines = [f"{clock(marker.t)}  {marker.sign[:1] or '▸'}  {words_of(marker)}" for marker in markers]
 
@@ -147,24 +147,24 @@ class ViewKeys(Screen[None]):
             if at is not None:
                 self._to_marker(markers[at].t)
 
-        none = ("", "none yet: changes, notes, restarts and lost hosts become markers")
+        none = ("", "No markers yet: changes, notes, restarts and lost hosts add markers")
         hint = key_hints(("Enter", ": move the cursor there") if lines else none, (DialogKey.CLOSE, ": close"))
         self.app.push_screen(PickScreen("markers", lines, nearest, hint, wide=True), picked)
 
     def action_board(self) -> None:
         """Show the evaluations of the search of this session."""
         if self.session.shown.autopilot is None:
-            self.show_reason("no search in this session; start one: cockpit autopilot PROFILE")
+            self.show_reason("no search in this session; to start a search: cockpit autopilot PROFILE")
             return
         self.app.push_screen(BoardScreen(self.session))
 
     def markers(self) -> list[Marker]:
-        """Return the markers of everything that can be shown, oldest first."""
+        """Return all markers of the session or recording, oldest first."""
         state = self.session.controls.end_state() or self.session.shown
         return sorted(all_markers(state), key=lambda marker: marker.t)
 
     def _to_marker(self, t: float) -> None:
-        """Move the cursor to an instant; a replay jumps to one after the shown instant."""
+        """Move the cursor to an instant; a replay seeks there if it is later than the shown instant."""
         if t > self.context().now:
             self._jump(t + _TICKS)
         else:
@@ -174,24 +174,24 @@ class ViewKeys(Screen[None]):
         self._over_time(cursor.placed_at, event.t)
 
     def _over_time(self, change: Callable[..., View], *more: float) -> None:
-        """Change the view by `change(context, window, …)`, if the charts have room."""
+        """Set the view to `change(context, window, …)` if the charts are visible."""
         chart = self.query_one(Throughput)
         if chart.window is None or not chart.size.area:
             self.show_reason(
-                f"the charts over time have no room here: {MainKey.BACK} brings them back, or a larger terminal"
+                f"no room for the charts over time; {MainKey.BACK}: show them again, or enlarge the terminal"
             )
             return
         self.set_view(change(self.context(), chart.window, *more))
 
     def _go_there(self) -> None:
-        """Show the whole screen at the end of the cell under the cursor, if the session can seek there."""
+        """Show the whole screen at the end of the cursor's cell, if the session can seek."""
         context, window = self.context(), self.query_one(Throughput).window
         at = None if window is None else context.cursor(window)
         if window is not None and at is not None:
-            over = min(at // 1 + max(1.0, window.span) + _TICKS, context.now)
-            # Keep the zoom: without it fewer seconds would have wider cells.
+            end = min(at // 1 + max(1.0, window.span) + _TICKS, context.now)
+            # Keep the zoom: the automatic scale depends on the shown instant.
             self.set_view(replace(self.view, span=window.span))
-            self._jump(over)
+            self._jump(end)
 
     def _jump(self, t: float) -> None:
         """Show the whole screen at an instant, if the session can seek."""
@@ -209,11 +209,11 @@ class ViewKeys(Screen[None]):
         self.set_view(replace(self.view, turned=not self.view.turned))
 
     def action_fold(self) -> None:
-        """Show each of identical processes, or all of them in one line."""
+        """Show identical processes one by one, or folded into one line."""
         self.set_view(replace(self.view, folded=not self.view.folded))
 
     def action_filter(self) -> None:
-        """Show only some of the processes, while typing."""
+        """Show only processes with a text in PID or command."""
         if not self._has_hosts():
             return
         before = self.view.filter
@@ -224,14 +224,14 @@ class ViewKeys(Screen[None]):
         def answered(text: str | None) -> None:
             typed(before if text is None else text)
 
-        self.app.push_screen(FilterScreen("processes with", before, typed), answered)
+        self.app.push_screen(FilterScreen("filter processes:", before, typed), answered)
 
     def action_host(self, step: int) -> None:
         """Select the next host."""
         self.set_view(navigation.next_host(self.context(), step))
 
     def action_open_host(self, number: int) -> None:
-        """Select a host; the selected one gets the whole screen, or the room that follows."""
+        """Select a host; if it is selected already, give it more room."""
         context = self.context()
         selected = navigation.host_at(context, number)
         if not self._in_sight():
@@ -245,7 +245,7 @@ class ViewKeys(Screen[None]):
         self.set_view(replace(view, cursor=None, entered=True, chosen=(pid, start)))
 
     def action_sort_by(self, number: int, order: ProcessOrder) -> None:
-        """Sort the processes by a column; reverse the order if they are sorted by it."""
+        """Sort the processes by a column, or reverse the order of the current column."""
         view = navigation.host_at(self.context(), number)
         self.set_view(replace(view, order=order, turned=view.order == order and not view.turned))
 
@@ -278,12 +278,12 @@ class ViewKeys(Screen[None]):
             self.set_view(change)
 
     def action_enter(self) -> None:
-        """Focus that list, or the runs table again."""
+        """Focus the list of the selected host, or leave it."""
         if self._has_hosts():
             self.set_view(navigation.entered(self.context(), alone=not self.hosts_beside()))
 
     def action_averages(self) -> None:
-        """Show averages of the selected segment instead of the list."""
+        """Show averages of every host over the selected segment instead of the list."""
         if self._has_hosts():
             context = self.context()
             change = navigation.averages(context) if self._in_sight() else navigation.alone(context, averages=True)
@@ -300,12 +300,12 @@ class ViewKeys(Screen[None]):
             self.set_view(replace(self.view, frozen=None if self.view.frozen else self.session.shown))
 
     def _in_sight(self) -> bool:
-        """Return whether a host has more than one line, or will have in the next frame."""
+        """Return whether hosts are shown as panes, not as single lines."""
         return self.view.room != "column" or self.hosts_beside()
 
     def _has_hosts(self) -> bool:
         if not self.session.shown.hosts:
-            self.show_reason("no host is watched: add a [[host]] to the profile, or write one with cockpit new")
+            self.show_reason("no host is watched; add a [[host]] to the profile, or write a profile with cockpit new")
         return bool(self.session.shown.hosts)
 
     def action_page(self, step: int) -> None:

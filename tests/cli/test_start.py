@@ -92,7 +92,7 @@ def _open_and_quit(folder: Path) -> None:
         terminal.press("/aaa\r")
         terminal.until("Esc shows all")
         terminal.press("\r")
-        terminal.until("nothing has been sent yet")
+        terminal.until("No requests sent yet")
         terminal.press("q")
         terminal.until("recent recordings", "aaa: ended with no run", "no run")
         terminal.press("q")
@@ -103,7 +103,7 @@ def test_keys_typed_ahead_reach_prompt(tmp_path: Path) -> None:
     with http_server() as url, cockpit_on_terminal(tmp_path) as terminal:
         terminal.until("No recordings yet")
         terminal.press(f"u{url.removeprefix('http://')}\r")
-        terminal.until("nothing has been sent yet", "qquit")
+        terminal.until("No requests sent yet", "qquit")
         # One write: a note that contains letters of other keys, then quit.
         terminal.press("mqtc 5 + 3\rq")
         terminal.until("url: ended with no run")
@@ -130,7 +130,7 @@ def test_demo_recording_is_selected_afterwards(tmp_path: Path) -> None:
     with cockpit_on_terminal(tmp_path) as terminal:
         terminal.until("No recordings yet", "cockpit demo")
         terminal.press("j")
-        terminal.until("nothing has been sent yet", "demo-http-")
+        terminal.until("No requests sent yet", "demo-http-")
         terminal.press("q")
         terminal.until("The demo has ended. Enter: replay it", "▸ demo")
         terminal.press("\r")

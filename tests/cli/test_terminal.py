@@ -45,7 +45,7 @@ def test_recording_and_replay_command_are_printed_after_screen(tmp_path: Path, k
 
 def test_replay_command_is_printed_after_demo(tmp_path: Path) -> None:
     with on_terminal([*COCKPIT, "demo"], environment={"XDG_STATE_HOME": str(tmp_path)}) as screen:
-        screen.until(b"nothing has been sent yet")
+        screen.until(b"No requests sent yet")
         screen.type(b"q")
         assert screen.end() == 0
         while screen.read():
@@ -61,7 +61,7 @@ def test_screen_is_shown_with_stderr_redirected(tmp_path: Path, command: str) ->
         command_line = [*COCKPIT, *(["demo"] if command == "demo" else ["run", url, "-n", "50"])]
         redirected = ["sh", "-c", 'exec "$@" 2>"$0"', str(log), *command_line]
         with on_terminal(redirected, environment=state) as screen:
-            screen.until(b"nothing has been sent yet" if command == "demo" else b"baseline")
+            screen.until(b"No requests sent yet" if command == "demo" else b"baseline")
             screen.type(b"\x11")
             assert screen.end() == 0
     text = log.read_text()

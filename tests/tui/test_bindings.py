@@ -209,7 +209,7 @@ def test_rows_cover_exactly_all_bindings() -> None:
 # Keys with several descriptions of one meaning: open and close a dialog, or the same action in another place.
 SAME_MEANING = {
     "A": {"evaluations of a search", "close"},
-    "L": {"machines that load comes from", "close"},
+    "L": {"load generators", "close"},
     "c": {"compare", "close"},
     "h": {"doctor: check a profile", "close"},
     "l": {"list of markers", "close"},

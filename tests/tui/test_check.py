@@ -30,11 +30,11 @@ def panel(pilot: Pilot[object]) -> str:
 async def test_running_load_is_checked_after_15_seconds() -> None:
     async with running_app(events_until(15.0, ("p99 < 60s", "rate > 1m"))) as (pilot, source):
         await press(pilot, "x")
-        assert panel(pilot) == "5 s more of load …"
+        assert panel(pilot) == "waiting for 5 s of load …"
         source.push(*(event for event in EVENTS if 15.0 < event.t <= 25.0))
         await until(pilot, lambda: "of load ·" in panel(pilot))
         head, *lines = panel(pilot).splitlines()
-        assert head.startswith("1 of 2 failed · segment 1, ") and head.endswith(" · no baseline of this load")
+        assert head.startswith("1 of 2 failed · segment 1, ") and head.endswith(" · no baseline for this load")
         assert lines[0].startswith("✓  p99 < 60s  found ") and lines[1].startswith("✗  rate > 1m  found ")
         assert source.controls.done == [], "the load continues"
         await press(pilot, "escape")
@@ -44,7 +44,7 @@ async def test_running_load_is_checked_after_15_seconds() -> None:
 async def test_check_without_load_starts_and_stops_load() -> None:
     async with running_app(events_until(40.0)) as (pilot, source):
         await press(pilot, "x")
-        assert panel(pilot) == "15 s more of load …"
+        assert panel(pilot) == "waiting for 15 s of load …"
         assert toggle_count(source) == 1
         source.push(*(event for event in EVENTS if 40.0 < event.t <= 62.0))
         await until(pilot, lambda: "pass · segment 2, " in panel(pilot))
@@ -57,7 +57,7 @@ async def test_closing_stops_load_started_by_check() -> None:
     async with running_app(events_until(40.0)) as (pilot, source):
         await press(pilot, "x")
         source.push(*(event for event in EVENTS if 40.0 < event.t <= 50.0))
-        await until(pilot, lambda: panel(pilot) == "10 s more of load …")
+        await until(pilot, lambda: panel(pilot) == "waiting for 10 s of load …")
         await press(pilot, "escape")
         await until(pilot, lambda: toggle_count(source) == 2)
 

@@ -23,7 +23,7 @@ async def test_comparison_shows_verdict_then_both_segments() -> None:
     async with running_app(Scenario().events(60)) as (pilot, _):
         await press(pilot, "c")
         text = comparison_text(pilot.app)
-        parts = ("2  A ", "vs segment 1", "never counted", "before  segment 1", "settings that differ", "cpu.idle")
+        parts = ("2  A ", "vs segment 1", "not counted", "before  segment 1", "settings that differ", "cpu.idle")
         offsets = [text.index(piece) for piece in (*parts, "service time, ms  ▀ before")]
         assert offsets == sorted(offsets)
         await press(pilot, "escape")

@@ -227,7 +227,7 @@ def test_changed_sample_interval_is_shown() -> None:
     ("name", "detail", "expected"),
     [
         ("asking", "passphrase of id_ed25519", " ASKING  passphrase of id_ed25519"),
-        ("asking", "", " ASKING  waits for an answer"),
+        ("asking", "", " ASKING  waiting for your answer"),
         ("slow", "", " SLOW  3 s"),
         ("slow", "its answer is overdue", " SLOW  3 s: its answer is overdue"),
         ("lost", "timed out", " LOST  0 s ago: timed out"),
@@ -283,11 +283,11 @@ def test_host_list_shows_selected_host_and_count_of_hidden() -> None:
     lines = plain(HostLines().draw(context, 80, 8))
     assert len(lines) == 8
     assert any(line.startswith("▸web9") for line in lines)
-    assert "5 hosts more" in lines[-1]
+    assert "5 more hosts" in lines[-1]
     panes = plain(HostPanes().draw(context, 49, 10))
     assert len(panes) <= 10
     assert any("▸ web9" in line for line in panes)
-    assert "hosts more: Tab" in panes[-1]
+    assert "more hosts: Tab" in panes[-1]
 
 
 def test_frozen_hosts_show_freeze_time() -> None:

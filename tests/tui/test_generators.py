@@ -30,7 +30,7 @@ def lines(events: list[ev.AnyEvent], height: int = 4) -> list[str]:
 def test_generator_line_has_rate_cpu_and_clock() -> None:
     clock = GeneratorClock(t=2.5, machine="gen1", offset=-3600.0, uncertainty=0.0004, drift=25e-6)
     first, second = lines([*run(3), clock])
-    assert " ".join(first.split()) == "generator gen1 req/s 100 cpu 20% lag 0.00 ms clock ±0.40 ms, drifts +25 µs/s"
+    assert " ".join(first.split()) == "generator gen1 req/s 100 cpu 20% lag 0.00 ms clock ±0.40 ms, drift +25 µs/s"
     assert " ".join(second.split()) == "generator gen2 req/s 200 cpu 95% lag 0.00 ms"
 
 

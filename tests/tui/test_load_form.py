@@ -89,7 +89,7 @@ def test_secret_header_is_hidden_and_kept() -> None:
         ({"load": "-3"}, "-c", "must be more than 0"),
         ({"load": "x/s"}, "-q", "is not a rate"),
         ({"URL": "ftp://x"}, "URL", "allowed: http://"),
-        ({"URL": ""}, "URL", "write it as http://"),
+        ({"URL": ""}, "URL", "missing; write http://"),
         ({"method": "G T"}, "-m", "allowed: a word in capitals"),
         ({"headers": "nothing"}, "-H", "write it as"),
         ({"requests": "3"}, "-n", "at least the concurrency"),
@@ -128,7 +128,7 @@ async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, in
         await until(pilot, lambda: isinstance(pilot.app.screen, LoadForm))
         screen = pilot.app.screen
         assert all(field.region.bottom <= size[1] - 2 for field in screen.query(Input)), "every field is visible"
-        assert effect(pilot) == "nothing is changed yet"
+        assert effect(pilot) == "no changes yet"
         await replace_text(pilot, "load", "many")
         error = screen.query_one("#error-load", Static)
         assert error.display and "is not a whole number" in text_of(error)
@@ -157,5 +157,5 @@ async def test_load_form_is_refused_without_live_load() -> None:
         source.controls.load = None
         await press(pilot, "equals_sign")
         await until(
-            pilot, lambda: any("cannot be changed here" in notice.message for notice in pilot.app._notifications)
+            pilot, lambda: any("load cannot be changed" in notice.message for notice in pilot.app._notifications)
         )

@@ -24,7 +24,7 @@ EVENTS = Scenario().events(99)
 async def test_empty_session_names_start_key() -> None:
     async with running_app() as (pilot, _):
         text = screen_text(pilot)
-        assert "nothing has been sent yet" in text
+        assert "No requests sent yet" in text
         assert "press space: start/stop" in text
 
 

@@ -176,7 +176,7 @@ async def test_l_lists_later_replay_markers_and_enter_seeks() -> None:
 async def test_empty_marker_list_explains_markers() -> None:
     async with running_app(Scenario().events(20)) as (pilot, _):
         await press(pilot, "l")
-        assert "none yet" in text_of(pilot.app.screen.query_one(".hint"))
+        assert "No markers yet" in text_of(pilot.app.screen.query_one(".hint"))
         await press(pilot, "enter", "l")
         assert not isinstance(pilot.app.screen, PickScreen)
 
@@ -185,7 +185,7 @@ async def test_empty_marker_list_explains_markers() -> None:
 async def test_chart_keys_are_refused_without_room(keys: tuple[str, ...]) -> None:
     async with running_app(EVENTS, size=(60, 15)) as (pilot, _):
         await press(pilot, *keys)
-        await until(pilot, lambda: any("no room here" in note.message for note in pilot.app._notifications))
+        await until(pilot, lambda: any("no room for the charts" in note.message for note in pilot.app._notifications))
         assert cursor(pilot) is None
 
 

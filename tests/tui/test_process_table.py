@@ -50,7 +50,7 @@ def test_filter_matches_pid_and_command_and_shows_count() -> None:
 
 def test_missing_process_is_reported() -> None:
     context = context_of(Scenario().events(30.6))
-    assert "no process is called apache2" in detail(with_host(context, "web1", processes=()))[1]
+    assert "no process named apache2" in detail(with_host(context, "web1", processes=()))[1]
 
 
 def test_selected_process_stays_visible_with_details() -> None:

@@ -67,12 +67,12 @@ def test_lost_host_shows_time_reason_and_retry() -> None:
     context = context_of(Scenario(2).events(62.0))
     text = " ".join(plain(host_pane(context.hosts[1], context, 60, 20).lines))
     assert " LOST  12 s ago: connection reset by peer" in text
-    assert "tried again every few seconds; metrics of 00:00:49" in text
+    assert "retrying every few seconds; metrics of 00:00:49" in text
 
 
 def test_empty_session_shows_placeholder() -> None:
     text = "\n".join(plain(Throughput().draw(context_of([session_started()]), 100, 14)))
-    assert "nothing has been sent yet" in text
+    assert "No requests sent yet" in text
 
 
 def test_tiny_screen_shows_generator_saturation_in_full() -> None:

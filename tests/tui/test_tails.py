@@ -67,7 +67,7 @@ def test_newer_lines_beyond_buffer_are_lower_bound() -> None:
     ("tail", "expected"),
     [
         (TailPane(command="x"), "not running yet"),
-        (TailPane(command="x", condition="running"), "no line yet"),
+        (TailPane(command="x", condition="running"), "no lines yet"),
         (TailPane(command="x", condition="ended", detail="exit 127: not found"), "ended: exit 127: not found"),
     ],
 )

@@ -88,12 +88,12 @@ def test_verdict_details_list_metrics_and_rules(width: int) -> None:
     texts = plain(verdict_lines(context, context.state.segments[1], width))
     text = " ".join(" ".join(texts).split())
     assert all(len(line) <= width for line in texts)
-    assert "vs segment 1, just before it, same run: baseline" in text
+    assert "vs segment 1, just before, same run: baseline" in text
     assert "▲ better: rate +" in text
     assert any(line.startswith("▲ rate") and "→" in line for line in texts)
     assert any(line.startswith("≈ p50") for line in texts)
     assert "discarded after: 3 s after a start" in text
-    assert "never counted: the time between the request of a change and its effect" in text
+    assert "not counted: the time from the request of a change to its effect" in text
     assert "server on A: AH00513" in text
 
 

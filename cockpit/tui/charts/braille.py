@@ -1,20 +1,20 @@
-"""A filled chart in braille: every cell is 2 dots wide and 4 high."""
+"""Charts of braille dots, 2 wide and 4 high per cell, and bars of blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
 
-# A cell's dots from the bottom up, left and right column.
+# Bits of a cell's dots from the bottom up: left column, right column.
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def area(values: Sequence[float | None], top: float, height: int, marks: Sequence[Sequence[float]] = ()) -> list[str]:
-    """Return lines, top first, with one column of dots per value; `top` is the full height. None: an empty column.
+    """Return a filled chart as lines, top first, with one column of dots per value; None is an empty column.
 
-    A value of 0 still shows one dot. `marks` are further values of each column, one dot each.
+    `top` is the value at full height; 0 still shows one dot. `marks` are more values per column, one dot each.
     """
     filled = [0 if value is None else (1 << dots(value, top, height * 4)) - 1 for value in values]
     for at, more in enumerate(marks):
@@ -31,7 +31,7 @@ def area(values: Sequence[float | None], top: float, height: int, marks: Sequenc
 
 
 def dots(value: float, top: float, most: int) -> int:
-    """Return the height of a value in dots, at least one; `most` is that of `top`."""
+    """Return the height of a value in dots, at least 1; `most` is the height of `top`."""
     return max(1, min(most, round(value / top * most))) if top > 0 else 1
 
 
@@ -43,7 +43,7 @@ def _cell(left: int, right: int) -> str:
 
 
 def trend(values: Sequence[float], top: float) -> str:
-    """Return one block per value; `top` is a full block. The minimum is a thin line, not a gap."""
+    """Return one block per value; `top` is a full block, 0 a thin line."""
     return "".join(_BARS[max(1, min(8, round(value / top * 8)))] if top > 0 else "▁" for value in values)
 
 

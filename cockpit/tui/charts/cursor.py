@@ -1,4 +1,4 @@
-"""The cursor in the charts over time: its movements, and the values under it in words."""
+"""The cursor of the charts over time: its movements, and the values under it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cockpit.tui.terminal.styled_line import Line, Piece
 
 
 class Chart(Lines):
-    """The base of the charts over time; `window` is the drawn part of the session, None without charts."""
+    """Base of the charts over time; `window` is the drawn part of the session, None if nothing is drawn."""
 
     class Pointed(Message):
         """A click on an instant (session seconds)."""
@@ -37,7 +37,7 @@ class Chart(Lines):
             self.post_message(self.Pointed(self.window.instant(cell)))
 
 
-# Seconds for which the text of a new marker is shown.
+# Seconds during which the text of a new marker is shown.
 _READ = 5.0
 
 
@@ -50,7 +50,7 @@ def begun(context: DrawContext, window: ChartWindow) -> View:
 
 
 def placed_at(context: DrawContext, window: ChartWindow, t: float) -> View:
-    """Put the cursor at an instant of the session, at most the newest of the charts."""
+    """Put the cursor on an instant (session seconds), limited to the range of the charts."""
     at = max(0.0, min(t, context.charted)) // window.span * window.span
     return replace(context.view, cursor=at, entered=False, room="column")
 
@@ -61,7 +61,7 @@ def moved(context: DrawContext, window: ChartWindow, cells: int) -> View:
 
 
 def to_marker(context: DrawContext, window: ChartWindow, step: int) -> View:
-    """Move to the next (1) or previous (-1) marker or start of a segment in another cell."""
+    """Move the cursor to the next (1) or previous (-1) marker or segment start in another cell."""
     here = context.cursor(window)
     if here is None:
         return context.view
@@ -79,7 +79,7 @@ def zoomed(context: DrawContext, window: ChartWindow, step: int) -> View:
 
 
 def named(context: DrawContext, window: ChartWindow) -> tuple[float, float]:
-    """Return (from, to): markers between them show their text: those under the cursor, or recent ones."""
+    """Return the time range (from, to) whose markers show their text: the cursor's cell, or the last seconds."""
     cursor = context.cursor(window)
     if cursor is not None:
         return cursor, cursor + window.span
@@ -87,7 +87,7 @@ def named(context: DrawContext, window: ChartWindow) -> tuple[float, float]:
 
 
 def load_under(context: DrawContext, window: ChartWindow) -> list[Line]:
-    """Return the values under the cursor, the most important first; nothing without a cursor."""
+    """Return the values under the cursor, the most important first; [] without a cursor."""
     cursor = context.cursor(window)
     if cursor is None:
         return []
@@ -122,7 +122,7 @@ def percentile_words(*values: tuple[str, float]) -> Line:
 
 
 def _busy(host: HostState, start: float, span: float) -> Iterator[str]:
-    """Yield the mean CPU of a host over a cell, or at the last sample before, at most a few seconds old."""
+    """Yield the mean CPU of a host over a cell."""
     low, high = (bisect_left(host.points, t, key=lambda point: point.t) for t in (start, start + max(1.0, span)))
     shares = [100 - point.cpu.idle for point in host.points[low:high] if point.cpu]
     if shares:
@@ -130,35 +130,35 @@ def _busy(host: HostState, start: float, span: float) -> Iterator[str]:
 
 
 def crossed(line: Line, at: int) -> Line:
-    """Return the line with the cursor in that cell: a thin line if the cell is empty, else its content highlighted."""
-    made: list[tuple[str, str]] = []
-    passed = 0
+    """Return the line with the cursor in cell `at`: a vertical line in an empty cell, otherwise a highlight."""
+    pieces: list[tuple[str, str]] = []
+    start = 0
     for text, role in line:
-        place = at - passed
+        place = at - start
         if 0 <= place < len(text):
-            made += [(text[:place], role), _lit(text[place]), (text[place + 1 :], role)]
+            pieces += [(text[:place], role), _highlighted(text[place]), (text[place + 1 :], role)]
         else:
-            made.append((text, role))
-        passed += len(text)
-    return tuple(made) if at < passed else (*made, (" " * (at - passed), ""), _lit(" "))
+            pieces.append((text, role))
+        start += len(text)
+    return tuple(pieces) if at < start else (*pieces, (" " * (at - start), ""), _highlighted(" "))
 
 
 def with_cells(line: Line, cells: Mapping[int, Piece]) -> Line:
-    """Return the line with these cells, of one character each, instead of its own."""
+    """Return the line with some cells replaced; each replacement is one character."""
     if not cells:
         return line
-    own = [(char, role) for text, role in line for char in text]
-    own += [(" ", "")] * (max(cells) + 1 - len(own))
-    return tuple(cells.get(at, piece) for at, piece in enumerate(own))
+    chars = [(char, role) for text, role in line for char in text]
+    chars += [(" ", "")] * (max(cells) + 1 - len(chars))
+    return tuple(cells.get(at, piece) for at, piece in enumerate(chars))
 
 
-def _lit(char: str) -> tuple[str, str]:
+def _highlighted(char: str) -> tuple[str, str]:
     return ("│", "strong") if char in " ┊" else (char, "focus")
 
 
 def times(window: ChartWindow, cursor: float | None, *scales: str) -> Line:
-    """Return instants under the axis, that of the cursor first, and on the right the longest of `scales` that fits: the
-    time per cell; overlapping labels are left out."""
+    """Return the labels below the time axis: the cursor's instant, the longest of `scales` that fits at the right end,
+    and regular instants; overlapping labels are left out."""
     found: list[tuple[int, str, str]] = []
 
     def put(at: int, text: str, role: str) -> bool:
@@ -171,9 +171,9 @@ def times(window: ChartWindow, cursor: float | None, *scales: str) -> Line:
     right = window.cells - min(len(scale) for scale in scales)
     if cursor is not None:
         at, label = window.cell(cursor), clock(cursor)
-        # Left of the cursor rather than over the scale.
-        before, behind = (at - len(label), f"{label}▲"), (at, f"▲{label}")
-        for start, text in (behind, before) if at + len(label) + 1 < right else (before, behind, (at, "▲")):
+        # Left of the cursor if the label would cover the scale.
+        before, after = (at - len(label), f"{label}▲"), (at, f"▲{label}")
+        for start, text in (after, before) if at + len(label) + 1 < right else (before, after, (at, "▲")):
             if not found:
                 put(start, text, "strong")
     any(put(window.cells - len(scale), scale, "dim") for scale in sorted(scales, key=len, reverse=True))

@@ -1,6 +1,6 @@
-"""A forest plot in text: intervals of effects on one scale, worse left of a zero line, better right.
+"""A forest plot in text: intervals of effects on one scale, worse left of the zero line, better right.
 
-Positions are logarithms of ratios, so that ×2 and ÷2 are as far from the zero line. All functions are pure.
+Positions are logarithms of ratios, so that ×2 and ÷2 have the same distance from the zero line. All functions are pure.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from cockpit.analysis.outcome import Effect
 from cockpit.model.text import si
 from cockpit.tui.terminal.styled_line import Line, fit, length
 
-# Ends of the scale, as ratios: few, so that the scale is stable while effects vary.
+# Ends of the scale (ratios). A few fixed values keep the scale stable while effects vary.
 _ENDS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
-# An interval end beyond this multiple of the largest effect is cut: else one wide interval hides the others.
+# Intervals are cut at this multiple of the largest effect, so that one wide interval does not squeeze the others.
 _FAR = 2.5
-# Tolerance at the ends.
+# Relative tolerance at the ends of the scale.
 _ROUNDING = 1 + 1e-9
 
 ZERO, MARGIN, CROSSING = "│", "┊", "┼"
@@ -28,8 +28,10 @@ CUT_LEFT, CUT_RIGHT = "◂", "▸"
 
 
 class Benefit(NamedTuple):
-    """An effect as logarithms of ratios, above 0 if it is better. An end is infinite if the interval has no such
-    end; `low` and `high` are None without an interval."""
+    """An effect as logarithms of ratios; above 0 is better.
+
+    `low`, `high`: ends of the interval, infinite for a one-sided interval, both None without an interval.
+    """
 
     estimate: float
     low: float | None
@@ -38,7 +40,7 @@ class Benefit(NamedTuple):
 
 
 def benefit(effect: Effect) -> Benefit | None:
-    """Return the position of an effect; None if it is unknown or no ratio."""
+    """Return the position of an effect on the scale; None if the effect is unknown or not a ratio."""
     if effect.change is None or not effect.relative:
         return None
     up = more_is_better(effect.name)
@@ -52,18 +54,18 @@ def benefit(effect: Effect) -> Benefit | None:
 
 
 def scale_end(effects: Iterable[Effect]) -> float:
-    """Return the ratio at both ends of a scale on which the effects and their margins can be seen."""
-    found = [one for one in map(benefit, effects) if one is not None]
-    largest = max((max(abs(one.estimate), one.margin) for one in found), default=0.0)
-    ends = [abs(end) for one in found for end in (one.low, one.high) if end is not None and math.isfinite(end)]
+    """Return the ratio at the ends of a scale that shows all effects and their margins."""
+    benefits = [each for each in map(benefit, effects) if each is not None]
+    largest = max((max(abs(each.estimate), each.margin) for each in benefits), default=0.0)
+    ends = [abs(end) for each in benefits for end in (each.low, each.high) if end is not None and math.isfinite(end)]
     needed = math.exp(min(max([largest, *ends]), _FAR * largest, 700.0))
     return next((end for end in _ENDS if end * _ROUNDING >= needed), _ENDS[-1])
 
 
 def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
-    """Return one row of the plot, `width` cells: the interval in `role`, zero line and margins of equivalence lightly.
+    """Return one row of the plot, `width` cells: zero line, margins of equivalence, and the interval in `role`.
 
-    Without an interval the estimate is a ring. Values beyond the scale end in an arrow.
+    An estimate without an interval is a ring. An arrow marks an interval that exceeds the scale.
     """
     cells = [(" ", "")] * width
     found = benefit(effect)
@@ -79,7 +81,7 @@ def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
     cells[middle] = (ZERO, "rule")
     if found is None:
         return tuple(cells)
-    low, high = (found.estimate if one is None else one for one in (found.low, found.high))
+    low, high = (found.estimate if bound is None else bound for bound in (found.low, found.high))
     for at in range(cell(low), cell(high) + 1):
         cells[at] = (CROSSING if at == middle else BAR, role)
     if found.low is not None:
@@ -93,7 +95,7 @@ def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
 
 
 def axis(end: float, width: int) -> Line:
-    """Return the scale below the rows: how large the effects at its ends are."""
+    """Return the scale below the rows, labelled with the ratios at its ends."""
     middle = (width - 1) // 2
     left, right = f"{CUT_LEFT} {si(end)}× worse", f"{si(end)}× better {CUT_RIGHT}"
     if max(len(left), len(right)) >= middle:

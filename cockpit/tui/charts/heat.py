@@ -1,5 +1,4 @@
-"""The heat map of latency over time: time across as in the throughput chart, latency up, shade for the share of
-responses."""
+"""The heat map of latency: the time axis of the throughput chart, latency upwards, shades for shares of responses."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import HEAT
 from cockpit.tui.terminal.styled_line import Line, centred, clip, length, right, rule
 
-# Minimum share of a cell's responses for a glyph and role.
+# Minimum share of a cell's responses, its glyph and role.
 _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
-# On a slow line without colours, which cost most of the bytes.
+# Roles in lite mode, without colours: they are most of the bytes that a frame sends.
 _PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
 # Glyphs of percentiles over the shades.
 _P50, _P99, _BOTH = "─", "═", "≡"
@@ -27,14 +26,14 @@ _SIGNS: Line = tuple(
     for glyph, words in ((_P50, "p50  "), (_P99, "p99  "), (_BOTH, "both"))
     for piece in ((f"{glyph} ", "strong"), (words, "dim"))
 )
-# The axis covers the 1st to 99th percentiles of most cells; rarer values are in its open ends.
+# Share of cells whose p1 (or p99) may be beyond the axis; the first and last bucket are open.
 _RARE = 0.05
-# Above and below any latency, ns.
+# Below and above any latency, ns.
 _ENDS = (0, 1 << 53)
 
 
 def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
-    """Return title, one line per bucket, one with signs of failures if there are any, and a legend of the shades."""
+    """Return title, one line per bucket, a line with signs of failures if there are any, and a legend of the shades."""
     ranges = [context.time_range(window.instant(at), window.span) for at in range(window.cells)]
     cells = [cell if cell and cell.latency.count else None for cell in ranges]
     failing = _failing(ranges)
@@ -60,15 +59,15 @@ def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int)
 
 
 def _failing(ranges: Sequence[TimeRange | None]) -> list[Line]:
-    """Return a line with signs for failed requests and for seconds without any response; none without either."""
-    signs = ["■" if found and found.stalled else "x" if found and found.failed else " " for found in ranges]
+    """Return a line with signs for failed requests and for seconds without any response; [] if there are none."""
+    signs = ["■" if each and each.stalled else "x" if each and each.failed else " " for each in ranges]
     if set(signs) <= {" "}:
         return []
     return [((right("fail", AXIS - 1) + " ", "dim"), ("┤", "rule"), ("".join(signs), "failed"))]
 
 
 def edges_of(cells: Sequence[TimeRange | None], rows: int) -> tuple[int, ...]:
-    """Return edges (ns) of that many buckets. Each cell has the same weight, however many responses it had."""
+    """Return the edges (ns) of `rows` buckets. All cells have the same weight, regardless of their responses."""
     lows = sorted(cell.p1 for cell in cells if cell)
     highs = sorted(cell.p99 for cell in cells if cell)
     low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
@@ -76,22 +75,22 @@ def edges_of(cells: Sequence[TimeRange | None], rows: int) -> tuple[int, ...]:
 
 
 def shares(cell: TimeRange, edges: Sequence[int]) -> list[float]:
-    """Return the share of responses per bucket, those beyond the ends in the first and the last."""
+    """Return the share of responses per bucket; the first and last bucket include responses beyond the ends."""
     counts = cell.latency.between((_ENDS[0], *edges[1:-1], _ENDS[1]))
     return [count / cell.latency.count for count in counts]
 
 
 def _column(cell: TimeRange | None, edges: Sequence[int]) -> list[tuple[str, str]]:
-    """Return a cell's shades from the fastest bucket up, with its percentiles."""
+    """Return the shades of a cell's buckets, the fastest first, with signs for p50 and p99."""
     if cell is None:
         return []
-    made = [_shade(share) for share in shares(cell, edges)]
+    column = [_shade(share) for share in shares(cell, edges)]
     p50, p99 = (row_of(value, edges) for value in (cell.p50, cell.p99))
     lines = {p50: _P50, p99: _P99} if p50 != p99 else {p50: _BOTH}
     for row, glyph in lines.items():
-        role = made[row][1]
-        made[row] = (glyph, f"on_{role}" if role else "strong")
-    return made
+        role = column[row][1]
+        column[row] = (glyph, f"on_{role}" if role else "strong")
+    return column
 
 
 def _shade(share: float) -> tuple[str, str]:
@@ -109,7 +108,7 @@ def _empty(sign: str) -> tuple[str, str]:
 
 
 def _label(row: int, edges: Sequence[int], cells: Sequence[TimeRange | None]) -> Line:
-    """Return the lower edge of a bucket, ms, from ten seconds on s; open ends that are not empty have a < or >."""
+    """Return the lower edge of a bucket in ms, from 10 s on in s; non-empty open ends have < or >."""
     last = row == len(edges) - 2
     text = _edge(edges[row])
     if last and any(cell and cell.latency.max_ns >= edges[-1] for cell in cells):
@@ -145,7 +144,7 @@ def latency_title(
 
 
 def kind_of(state: State, window: ChartWindow) -> str:
-    """Return which time is drawn: from the intended send under open load (response), else from the send (service)."""
+    """Return the kind of latency that is drawn: response time under open load, otherwise service time."""
     names = {
         segment.counts.latency_name
         for segment in state.segments

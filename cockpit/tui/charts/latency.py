@@ -1,4 +1,4 @@
-"""Latency: lines or a heat map over time; a histogram or percentiles of one segment; two segments over each other."""
+"""Latency: lines or a heat map over time, histogram or percentiles of a segment, a segment over its baseline."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from cockpit.tui.charts.heat import heat_map
 from cockpit.tui.charts.latency_lines import failed_mark, latency_lines
 from cockpit.tui.charts.window import ChartWindow
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.key_table import MainKey
 from cockpit.tui.terminal.styled_line import Line, Piece, centred, fit, right, rule
 
-# The most important first.
+# The most important first; fewer in a small pane.
 _PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
 
 
 class Latency(Chart):
-    """Below the percentiles, the view that `view.latency` names."""
+    """The latency chart, in the view named by `view.latency`."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         over_time = _OVER_TIME.get(context.view.latency)
@@ -45,11 +46,11 @@ class Latency(Chart):
 
 
 def _overlay(context: DrawContext, segment: Segment, width: int, height: int) -> list[Line]:
-    """Return the distribution of the segment over that of its baseline."""
+    """Return the latency distribution of the segment over its baseline's."""
     base = context.before(segment)
     title: Line = (("latency", "strong"), (f" {segment.counts.latency_name}, ms", "dim"))
     if base is None or not base.counts.latency.count:
-        text = "no other segment to compare with: b makes the selected segment the baseline"
+        text = f"no other segment to compare with; {MainKey.BASELINE}: make the selected segment the baseline"
         return [rule(title, (), width), *centred([(text, "dim")], width, height - 1)]
     legend: Line = ((f"▀ segment {base.number}  ", "before"), (f"▄ segment {segment.number}", "after"))
     drawn = overlaid(base.counts.latency, segment.counts.latency, max(1, height - 1), max(8, width - _TEXTS))
@@ -60,7 +61,7 @@ def _overlay(context: DrawContext, segment: Segment, width: int, height: int) ->
 
 
 def coloured(bars: str) -> Iterator[Piece]:
-    """Yield the cells of two bars: common ones, then those of the longer bar."""
+    """Yield the pieces of two overlaid bars: their common cells, then the rest of the longer bar."""
     both = bars.count("█")
     if both:
         yield "▀" * both, "both"
@@ -73,7 +74,7 @@ def percentile_line(latency: Histogram) -> Line:
 
 
 def _histogram(segment: Segment, width: int, height: int) -> list[Line]:
-    """Draw one bar per bucket. The scale is linear, so that lengths compare; counts show the rare ones."""
+    """Draw one bar per bucket on a linear scale, with counts, which show rare values too."""
     latency = segment.counts.latency
     edges = edges_for(latency, height)
     counts = latency.between(edges)
@@ -95,7 +96,7 @@ def _count(count: int) -> str:
 
 
 def _percentiles(segment: Segment, width: int, height: int) -> list[Line]:
-    """Return response time (open load), service time, and its parts: first byte, connect."""
+    """Return a table of response time (open load only), service time, and its parts: first byte, connect."""
     counts = segment.counts
     parts = [("service", counts.service), ("first byte", counts.first_byte), ("connect", counts.connect)]
     if counts.response.count:
@@ -109,7 +110,7 @@ def _percentiles(segment: Segment, width: int, height: int) -> list[Line]:
 
 
 def _within(part: Histogram, service: Histogram, percent: float, name: str) -> str:
-    """Cap a part of the service time at the service time: its histogram may have wider buckets."""
+    """Return a percentile of a part, at most the service time's: histograms can differ in their bucket widths."""
     if not part.count:
         return "–"
     found = part.max if percent == 100 else part.percentile(percent)
@@ -118,7 +119,7 @@ def _within(part: Histogram, service: Histogram, percent: float, name: str) -> s
     )
 
 
-# Cells of an overlay beside its bars.
+# Cells of the texts beside the bars of an overlay.
 _TEXTS = 36
 _OVER_TIME: dict[str, Callable[[DrawContext, ChartWindow, int, int], list[Line]]] = {
     "lines": latency_lines,

@@ -1,4 +1,4 @@
-"""Latency over time: p50, p99 and maximum of each cell, with thresholds; the last seconds beside the whole segment."""
+"""Latency over time: p50, p99 and maximum per cell, with thresholds; numbers of the last seconds and of the segment."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, Piece, centred, length, right
 
-# Maximum number of round steps from which the ends of the axis are taken.
+# Maximum number of round steps, whose first and last are the ends of the axis.
 _ROUND_STEPS = 16
 
-# Seconds that count as now.
+# Length of the recent range in seconds.
 RECENT = 10
-# Glyphs of the lines, by precedence in a cell; p50 and p99 in one cell have a common one.
+# Glyphs and roles of the lines; BOTH: p50 and p99 are in the same cell.
 P50, P99, BOTH, MAX = ("─", "chart"), ("═", "strong"), ("≡", "strong"), ("·", "text")
 _LEGEND = ((P50, "p50"), (P99, "p99"), (BOTH, "both"), (MAX, "max"))
 _STALLED = ("■", "failed")
@@ -38,16 +38,16 @@ def latency_lines(context: DrawContext, window: ChartWindow, width: int, height:
     rows = height - 2
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
-    thresholds = [(one, one.limit or 0.0) for one in context.thresholds if is_latency_line(one)]
+    thresholds = [(result, result.limit or 0.0) for result in context.thresholds if is_latency_line(result)]
     edges = _edges(cells, [limit for _, limit in thresholds if limit > 0], rows)
     signs = letters(placed(all_markers(context.state), window), window).ljust(window.cells)
     drawn: list[list[Piece]] = [[("┊", "mark") if sign != " " else (" ", "") for sign in signs] for _ in range(rows)]
     for at, column in enumerate(columns):
         for row, piece in _column(column, edges):
             drawn[row][at] = piece
-    for one, limit in thresholds:
+    for result, limit in thresholds:
         at = row_of(limit, edges)
-        for cell, piece in threshold_cells(one, "".join(char for char, _ in drawn[at])).items():
+        for cell, piece in threshold_cells(result, "".join(char for char, _ in drawn[at])).items():
             drawn[at][cell] = piece
     cursor = context.cursor(window)
     lines = []
@@ -58,21 +58,21 @@ def latency_lines(context: DrawContext, window: ChartWindow, width: int, height:
 
 
 def numbers(context: DrawContext, width: int) -> Line:
-    """Return p50, p99 and maximum of the last seconds, and of the segment."""
+    """Return p50, p99 and maximum of the last seconds and of the segment."""
     segment = context.segment
     if segment is None:
         return ()
     recent = recent_range(context.state, segment)
     whole = (segment.counts.latency, segment.counts.failed)
     lines = []
-    for now, all_of_it in ((f"last {RECENT} s", f"segment {segment.number}"), (f"{RECENT} s", f"#{segment.number}")):
-        first = (_numbers(now, recent.latency, recent.failed),) if recent and recent.latency.count else ()
-        lines.append(tuple(piece for part in (*first, _numbers(all_of_it, *whole)) for piece in (("  ", ""), *part)))
+    for last, total in ((f"last {RECENT} s", f"segment {segment.number}"), (f"{RECENT} s", f"#{segment.number}")):
+        first = (_numbers(last, recent.latency, recent.failed),) if recent and recent.latency.count else ()
+        lines.append(tuple(piece for part in (*first, _numbers(total, *whole)) for piece in (("  ", ""), *part)))
     return next((line for line in lines if length(line) <= width), lines[-1])
 
 
 def recent_range(state: State, segment: Segment) -> TimeRange | None:
-    """Return the last seconds of a segment; None without load."""
+    """Return the last RECENT seconds of a segment; None without load."""
     end = ceil(segment.last)
     return of_seconds(between(state.seconds, max(int(segment.start), end - RECENT), end))
 
@@ -83,21 +83,21 @@ def _numbers(name: str, latency: Histogram, failed: int) -> Line:
 
 
 def failed_mark(failed: int) -> Line:
-    """Return the mark of latencies beside failed requests: those are missing among them, or were fast."""
+    """Return the mark beside latencies of a segment with failed requests, which are missing there or were fast."""
     return (("x ", "failed"),) if failed else ()
 
 
 def _edges(cells: Sequence[TimeRange | None], limits: list[float], rows: int) -> tuple[int, ...]:
     lows = [cell.p50 for cell in cells if cell]
     highs = [cell.latency.max for cell in cells if cell]
-    # Round ends, so that the scale is stable, and equal steps of the logarithm between them.
+    # Round ends keep the scale stable; the steps between them are equal on a logarithmic scale.
     ends = edges_between(round(min(lows + limits) * 1e9), round(max(highs + limits) * 1e9), _ROUND_STEPS)
     low, high = max(1, ends[0]), ends[-1]
     return tuple(round(low * (high / low) ** (row / rows)) for row in range(rows + 1))
 
 
 def _column(column: TimeRange | None, edges: Sequence[int]) -> Iterator[tuple[int, Piece]]:
-    """Yield rows and glyphs of a cell, those with precedence last."""
+    """Yield rows and glyphs of a cell; later glyphs overwrite earlier ones."""
     if column is None:
         return
     if column.latency.count:

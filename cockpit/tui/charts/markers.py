@@ -1,5 +1,4 @@
-"""Signs on the charts: letters of changes and other markers, with their text, and the shade of a change in
-progress."""
+"""Signs on the charts: letters and texts of changes and other markers, and shades of changes in progress."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ ASKED, RELOADING = "░", "▓"
 
 
 class Band(NamedTuple):
-    """A change in progress: request, start of the reload, active (or rolled back). Session seconds."""
+    """A change in progress: its request, the start of its reload, and its effect or rollback, in session seconds."""
 
     asked: float
     reload: float
@@ -26,26 +25,25 @@ class Band(NamedTuple):
 
 
 def bands_of(state: State) -> list[Band]:
-    """Return the spans of every change from its request to its effect, and of rollbacks."""
+    """Return the band of each change from its request to its effect, and of each rollback."""
     bands = []
     for change in state.changes:
         over = change.ended or state.t
         effect = over if change.active_since is None else min(change.active_since, over)
         bands.append(Band(change.begun, min(_reload_of(change, effect), effect), effect))
-        if (back := change.stages.get("undoing")) is not None:
-            bands.append(Band(back, back, over))
+        if (rollback := change.stages.get("undoing")) is not None:
+            bands.append(Band(rollback, rollback, over))
     return bands
 
 
 def _reload_of(change: Change, effect: float) -> float:
-    """Return the start of its reload: after the test, or after the write if it has none."""
+    """Return the start of the reload: after the configuration test, or after the write if there was no test."""
     return change.stages.get("tested", change.stages.get("written", effect))
 
 
 def all_markers(state: State) -> list[Marker]:
-    """Return the session's markers, and markers of changes that have none yet, at the instant at which they became
-    active."""
-    opened = [
+    """Return the session's markers, and a marker for each change without one: at its effect, or now if pending."""
+    unmarked = [
         Marker(
             t=state.t if change.active_since is None else change.active_since,
             kind="change",
@@ -55,11 +53,11 @@ def all_markers(state: State) -> list[Marker]:
         for change in state.own_changes
         if change.outcome != "applied" and (change.active_since is not None or not change.outcome)
     ]
-    return [*state.markers, *opened]
+    return [*state.markers, *unmarked]
 
 
 def _when(change: Change) -> str:
-    """Return the instant of a rollback: its change was active from the marker until then."""
+    """Return ` at CLOCK`, the end of a change that was not applied; "" while it is pending."""
     return "" if not change.outcome or change.ended is None else f" at {clock(change.ended)}"
 
 
@@ -69,7 +67,7 @@ def words_of(marker: Marker) -> str:
 
 
 def shades(bands: Sequence[Band], window: ChartWindow) -> str:
-    """Return one cell each: light from a request on, darker from its reload on, else blank."""
+    """Return one character per cell: ASKED from a change's request on, RELOADING from its reload on, else blank."""
     row = [" "] * window.cells
     for band in bands:
         reload = window.cell(band.reload)
@@ -79,7 +77,7 @@ def shades(bands: Sequence[Band], window: ChartWindow) -> str:
 
 
 def placed(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
-    """Return markers by the cell of their letter; the second of two in one cell moves right if there is room."""
+    """Return markers by the cell of their letter; a second marker in a cell moves right if there is room."""
     found: dict[int, Marker] = {}
     for marker in markers:
         at = window.cell(marker.t)
@@ -107,26 +105,31 @@ def over(shaded: str, signs: str) -> str:
 
 
 def with_words(row: str, shown: dict[int, Marker], width: int) -> str:
-    """Return the line of letters with the text of the markers of `shown`: clear of others if there is room on
-    either side, else over them, cut only at the edge of the chart."""
+    """Return the line of letters with the texts of the markers in `shown`.
+
+    A text is put beside its letter where it hides no other letter, otherwise over other letters; it is cut only at
+    the edge of the chart.
+    """
     row = row.ljust(width)
     for at, marker in shown.items():
-        # The shade that leads to a letter stays with it.
+        # The shade before a letter stays beside it, so a text on the left ends before the shade.
         words, left, rest = words_of(marker), row[:at].rstrip(ASKED + RELOADING), row[at + 1 :]
-        wide = cell_len(words) + 1
-        clear = [len(rest) - len(rest.lstrip()) - bool(rest.strip()), len(left) - len(left.rstrip())]
-        rooms = clear if max(clear) >= wide else [len(rest), len(left)]
-        wide = min(wide, max(rooms))
-        if rooms[0] >= wide:
-            row = row[: at + 1] + fit(f" {words}", wide) + rest[wide:]
+        needed = cell_len(words) + 1
+        free = [len(rest) - len(rest.lstrip()) - bool(rest.strip()), len(left) - len(left.rstrip())]
+        rooms = free if max(free) >= needed else [len(rest), len(left)]
+        needed = min(needed, max(rooms))
+        if rooms[0] >= needed:
+            row = row[: at + 1] + fit(f" {words}", needed) + rest[needed:]
         else:
-            row = left[: len(left) - wide] + fit(words, wide - 1) + " " + row[len(left) :]
+            row = left[: len(left) - needed] + fit(words, needed - 1) + " " + row[len(left) :]
     return row.rstrip()
 
 
 def with_guides(row: str, signs: str, shaded: str) -> Line:
-    """Return a line of a chart with a dotted line below every sign, and a shade behind every change: in empty cells a
-    glyph, in others a background colour."""
+    """Return a line of a chart with a dotted line below each sign and a shade behind each change in progress.
+
+    A shade is a glyph in empty cells and a background colour in others.
+    """
     width = max(len(signs), len(shaded))
     if not width:
         return ((row.rstrip(), "chart"),)

@@ -1,4 +1,4 @@
-"""Responses/s over time, with changes, gaps, errors and seconds with a saturated generator."""
+"""Responses/s over time, with changes, failed requests, stalls and seconds with a saturated generator."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ from cockpit.tui.key_names import action_key, how_to_begin
 from cockpit.tui.key_table import MainKey, SessionKey, key_names
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, length, packed, right, rule
 
-# Signs on the time axis below seconds with a saturated generator, and with errors.
+# Signs on the time axis: saturated generator, failed requests.
 _SATURATED = "▒"
 _FAILED = "x"
-# Sign on the axis, and in the chart, of seconds with requests in flight and no response.
+# Signs on the time axis and in the chart: requests in flight and no response.
 _STALLED, _ZERO = "■", "0"
 
-# Minimum height for the line with the session's state.
+# Minimum height (lines) for the state line.
 _ROOMY = 10
 
-# Markers whose sign is explained in the legend.
+# Kinds of markers whose sign the legend explains.
 _KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
 
 
 class Throughput(Chart):
-    """One second per column of dots, or as the zoom sets it."""
+    """The throughput chart: one second per column of dots, or more if zoomed out."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         state = context.state
         self.window = window = context.window(width)
         cursor = context.cursor(window)
         if not state.seconds:
-            empty = centred([("nothing has been sent yet", "text"), *how_to_begin(context)], width, height - 1)
+            empty = centred([("No requests sent yet", "text"), *how_to_begin(context)], width, height - 1)
             return [rule((("throughput", "strong"),), (), width), *empty]
         columns = columns_of(context, window)
         title = _title(context, columns, window, width)
-        # An even number of lines, so that half of the maximum is on a line.
+        # An even number of lines, so that the label of half the maximum is exact.
         plot = (height - 4 - (height >= _ROOMY)) // 2 * 2
         if plot < 2:
             return [title]
         most = max((max(column.most, column.ended_rate) for column in columns if column), default=0.0)
-        limits = [(one, one.limit or 0.0) for one in context.thresholds if is_rate_line(one)]
-        # A limit far above the rate is drawn at the top, so that the rate can still be read.
+        limits = [(result, result.limit or 0.0) for result in context.thresholds if is_rate_line(result)]
+        # A limit far above the rate is drawn at the top, so that the rate stays readable.
         top = nice_ceiling(max([most, *(limit for _, limit in limits if limit <= 2 * most)]))
         markers = placed(all_markers(state), window)
         signs, shaded = letters(markers, window), shades(bands_of(state), window)
@@ -71,10 +71,10 @@ class Throughput(Chart):
         lines: list[Line] = [((with_words(over(shaded, signs), shown, window.cells), "mark"),)]
         rows = braille.area([_height(column) for column in columns], top, plot, _marks(columns))
         signed = failed_cells(columns, top, plot)
-        for one, limit in limits:
+        for result, limit in limits:
             row = plot - 1 - (braille.dots(limit, top, plot * 4) - 1) // 4
             drawn = "".join(signed[row].get(at, (" ", ""))[0] for at in range(window.cells))
-            signed[row] = {**signed[row], **threshold_cells(one, drawn)}
+            signed[row] = {**signed[row], **threshold_cells(result, drawn)}
         lines += [with_cells(with_guides(row, signs, shaded), cells) for row, cells in zip(rows, signed, strict=True)]
         if cursor is not None:
             at = window.cell(cursor)
@@ -90,7 +90,7 @@ class Throughput(Chart):
 
 
 def columns_of(context: DrawContext, window: ChartWindow) -> list[TimeRange | None]:
-    """Return the load under each column of dots, two per cell; a column of less than a second shows that second."""
+    """Return the load of each column of dots, two per cell; columns shorter than a second show their whole second."""
     span = window.span / 2
     return [context.time_range(window.first + at * span, span) for at in range(window.cells * 2)]
 
@@ -100,15 +100,15 @@ def _marks(columns: Iterable[TimeRange | None]) -> list[tuple[float, ...]]:
 
 
 def _height(column: TimeRange | None) -> float | None:
-    """Return the solid part of a column: all responses and failures, or the minimum of several seconds."""
+    """Return the solid part of a column: responses and failures/s of one second, or the minimum of several seconds."""
     if column is None:
         return None
     return column.ended_rate if column.seconds <= 1 else column.least
 
 
 def failed_cells(columns: Sequence[TimeRange | None], top: float, height: int) -> list[dict[int, Piece]]:
-    """Return, per line of the chart from the top, the cells with another sign: failed requests, stacked above
-    the others; zero responses. One sign at least shows any failure."""
+    """Return the cells with signs instead of dots, per line from the top: failed requests, stacked above the others,
+    at least one sign per second with a failure; zero responses."""
     found: list[dict[int, Piece]] = [{} for _ in range(height)]
     for at, column in enumerate(columns):
         if column and column.failed:
@@ -122,7 +122,7 @@ def failed_cells(columns: Sequence[TimeRange | None], top: float, height: int) -
 
 
 def nice_ceiling(value: float) -> float:
-    """Return the next round step: a stable top while the rate varies."""
+    """Return the next round value, which keeps the scale stable while the rate varies."""
     if value <= 0:
         return 1.0
     power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 1.0
@@ -130,7 +130,7 @@ def nice_ceiling(value: float) -> float:
 
 
 def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:
-    """Return the values under the cursor; without one the current rate, and a legend of visible signs."""
+    """Return the title with the values under the cursor; without a cursor, a legend and the current rate."""
     name: Line = (("throughput", "strong"),)
     under = load_under(context, window)
     end = packed(under, width - length(name) - 6) if under else _legend(context, columns, window)
@@ -138,7 +138,7 @@ def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: Ch
 
 
 def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
-    # The first is dropped first.
+    # If the room is short, the first entries are dropped.
     legend = [("reading …  ", "text")] if context.time_ranges.behind else []
     if any(window.first <= band.effect and band.asked < window.end for band in bands_of(context.state)):
         legend.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
@@ -160,7 +160,7 @@ def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: C
 
 
 def _rate(second: LoadSecond) -> Line:
-    """Return the rate; while requests fail, their share and the rate of expected responses."""
+    """Return the rate; if requests fail, the share of failures and the rate of expected responses."""
     if not second.failed or second.end <= second.start:
         return ((si(second.rate), "strong"), (" req/s", "text"))
     ended = second.completed + second.errors
@@ -199,20 +199,20 @@ _AXIS_ROLES = {"─": "rule", _SATURATED: "warn", _FAILED: "failed", _STALLED: "
 
 
 def _room_for(number: str, axis: Sequence[str], at: int) -> int | None:
-    """Return the position of a segment's number that hides no other sign: at its start, one cell beside, or among equal
-    signs."""
-    wide = len(number)
-    if not 0 <= at <= len(axis) - wide:
+    """Return a position for a segment's number that hides no other sign, at its start or one cell beside, or at its
+    start among equal signs; None if there is no such position."""
+    digits = len(number)
+    if not 0 <= at <= len(axis) - digits:
         return None
     for place in (at, at + 1, at - 1):
-        if 0 <= place <= len(axis) - wide and all(sign == "─" for sign in axis[place : place + wide]):
+        if 0 <= place <= len(axis) - digits and all(sign == "─" for sign in axis[place : place + digits]):
             return place
-    around = axis[max(0, at - 1) : at + wide + 1]
-    return at if len(around) > wide and len(set(around)) == 1 and not around[0].isdigit() else None
+    around = axis[max(0, at - 1) : at + digits + 1]
+    return at if len(around) > digits and len(set(around)) == 1 and not around[0].isdigit() else None
 
 
 def state_line(context: DrawContext, width: int) -> Line:
-    """Return the line if the generator is saturated, at the end of a recording, or between runs; else the thresholds
+    """Return a saturated generator, the end of the recording, or the last run's summary; otherwise the thresholds
     without a line on a chart."""
     second = context.second
     if second is not None and second.saturated:
@@ -224,11 +224,11 @@ def state_line(context: DrawContext, width: int) -> Line:
     segment = context.segment
     if context.state.running is not None or segment is None or segment.end is None or context.view.segment is not None:
         return packed(other_thresholds(context), width)
-    return _over(segment, context, width)
+    return _run_summary(segment, context, width)
 
 
 _SATURATED_WORDS = (
-    "the generator is saturated: it limits the rate, not the server. "
+    "the generator is saturated and limits the rate, not the server. "
     f"Less load ({SessionKey.LESS}), or more processes (-w, --cpus)",
     f"the generator limits the rate, not the server: less load ({SessionKey.LESS}), or -w, --cpus",
     f"the generator limits the rate, not the server: less load ({SessionKey.LESS})",
@@ -240,8 +240,8 @@ _AT_END = (
 )
 
 
-def _over(segment: Segment, context: DrawContext, width: int) -> Line:
-    """Return the end of the last run, and the keys for the next step."""
+def _run_summary(segment: Segment, context: DrawContext, width: int) -> Line:
+    """Return how the last run ended, its responses and failures, and the keys for the next step."""
     counted = [each.counts for each in context.state.segments if each.run == segment.run and not each.warmup]
     failures = sum(counts.failed for counts in counted)
     failed = f", {si(failures)} failed" if failures else ""
@@ -256,7 +256,7 @@ def _over(segment: Segment, context: DrawContext, width: int) -> Line:
 
 
 def _numbered(segment: Segment, context: DrawContext) -> str:
-    """Return the numbers of the run's segments, as the runs table has them."""
+    """Return the numbers of the run's segments in the runs table."""
     numbers = [each.number for each in context.state.segments if each.run == segment.run and not each.warmup]
     if len(numbers) < 2:
         return f"segment {segment.number}"

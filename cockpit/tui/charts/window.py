@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-# Seconds per cell. Each is two columns of dots; up to 2 s a column is at most one second.
+# Seconds per cell. A cell is two columns of dots, so up to 2 s/cell a column is at most one second.
 SCALES = (0.5, 1.0, 2.0, 4.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
-# The first scale at which the session fits; after the last the window moves.
+# Automatic scales: the first one at which the session fits; at the last one the window moves.
 _USUAL = SCALES[:3]
 
-# Columns (and minimum seconds) per move of the window: between moves only the newest column changes.
+# Columns of dots, and minimum seconds, per move of the window; between moves only the newest column changes.
 _STEP = 10
 
-# Cells for the labels of the y axis and the axis itself.
+# Cells of the y axis with its labels.
 AXIS = 6
 
-# Cells between two labels of the time axis, for round instants.
+# Cells between two labels of the time axis by seconds per cell, chosen for round instants.
 _LABELS = {0.5: 20, 10.0: 12, 300.0: 12, 600.0: 12, 1800.0: 12}
 _USUAL_LABELS = 15
 
 
 class ChartWindow(NamedTuple):
-    """From session second `first` on, `cells` of `span` seconds each."""
+    """A time range: `cells` cells of `span` seconds each, from session second `first` on."""
 
     first: int
     span: float
@@ -42,7 +42,7 @@ class ChartWindow(NamedTuple):
         return _LABELS.get(self.span, _USUAL_LABELS)
 
     def cell(self, t: float) -> int:
-        """Return the cell of an instant; below 0 or from `cells` on it is out of sight."""
+        """Return the cell of an instant; outside of 0 to `cells` - 1 it is not visible."""
         return math.floor((t - self.first) / self.span)
 
     def instant(self, cell: int) -> float:
@@ -54,9 +54,9 @@ class ChartWindow(NamedTuple):
 
 
 def window_for(now: float, cells: int, span: float | None = None, cursor: float | None = None) -> ChartWindow:
-    """Return a window with `now` inside: a young session from its beginning on; and the cursor, if there is one.
+    """Return a window that contains `now`, from the session's start if it fits; or the cursor, if it is earlier.
 
-    `span` None: as wide as fits, up to 2 s a cell.
+    `span` None: the first of the automatic scales at which the session fits, at most 2 s/cell.
     """
     if span is None:
         span = next((scale for scale in _USUAL if now < int(cells * scale)), _USUAL[-1])
@@ -67,8 +67,8 @@ def window_for(now: float, cells: int, span: float | None = None, cursor: float 
         return max(unit, min(int(most), int(cells * span)) // unit * unit)
 
     step = steps(max(_STEP, _STEP * span / 2))
-    over = int(now) + 1 - int(cells * span)
-    first = max(0, -(-over // step) * step) if over > 0 else 0
+    excess = int(now) + 1 - int(cells * span)
+    first = max(0, -(-excess // step) * step) if excess > 0 else 0
     if cursor is not None and cursor < first:
         # Pages of half a window.
         page = steps(cells * span / 2)

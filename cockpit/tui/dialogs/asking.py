@@ -1,4 +1,4 @@
-"""Prompts of hosts: a secret, typed without echo, or the confirmation of a host key."""
+"""Prompts of hosts: a secret, entered without echo, or the confirmation of a host key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.tui.dialogs.prompt import Dialog, one_line_input
 from cockpit.tui.key_names import key_hints
 from cockpit.tui.key_table import DialogKey
 
-# Seconds between checks whether the prompt is still needed.
+# Seconds between checks whether the prompt is still pending.
 CHECK_INTERVAL = 0.2
 
 
@@ -30,7 +30,7 @@ def ask_user(app: App[Any], screen: Screen[Any], pending: Callable[[], Question 
 
 
 class AskingScreen(Dialog[None]):
-    """One prompt. Escape declines; it closes when the host no longer waits for the answer."""
+    """A host's prompt. Escape declines. The dialog closes when the host no longer waits for an answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.CLOSE.key, "refuse", "no")]
     DEFAULT_CSS = "AskingScreen > Vertical { width: 76; border: solid $cockpit-warn; }"
@@ -68,23 +68,23 @@ class AskingScreen(Dialog[None]):
         if key is None:
             return [f"{host}: {neutral(self.question.text)}"]
         return [
-            f"{host}: nobody has vouched for the key of {neutral(key.where)} yet.",
+            f"{host}: the host key of {neutral(key.where)} is unknown.",
             "",
             f"  {neutral(key.kind)}",
             f"  {neutral(key.fingerprint)}",
             "",
             "Compare it with the output of this command on the server:",
             "  ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub",
-            f"If it is right, this line goes to {neutral(str(key.file))}:",
+            f"If you trust the key, this line is added to {neutral(str(key.file))}:",
             f"  {neutral(key.line)}",
             "",
-            "Trust it from now on? (yes/no)",
+            "Trust this key? (yes/no)",
         ]
 
     def _hint(self, key: OfferedKey | None) -> Content:
         if key is None:
-            return key_hints(("Enter", ": use it, it is kept nowhere"), (DialogKey.CLOSE, ": leave the host alone"))
-        return key_hints(("", "yes: keep it and connect"), ("", "no,"), (DialogKey.CLOSE, ": leave the host alone"))
+            return key_hints(("Enter", ": use it (never stored)"), (DialogKey.CLOSE, ": do not connect"))
+        return key_hints(("", "yes: store the key and connect"), ("", "no,"), (DialogKey.CLOSE, ": do not connect"))
 
     def _close(self, answer: str | bool | None) -> None:
         self.question.answer(answer)

@@ -1,4 +1,4 @@
-"""A list whose entries are selected one by one."""
+"""A list of entries that can each be selected."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ChecklistItem(NamedTuple):
 
 
 class Checklist(OptionList):
-    """Space selects and deselects; at the ends the arrows move to the neighbouring field."""
+    """A list with several selectable entries; beyond its ends the arrows move to the next field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings([DialogKey.SELECT]),
-        Binding("enter", "screen.go", "go on", show=False),
+        Binding("enter", "screen.go", "continue", show=False),
     ]
     DEFAULT_CSS = """
     Checklist { background: $background; border: none; padding: 0; scrollbar-size: 1 1; color: $cockpit-text; }
@@ -45,7 +45,7 @@ class Checklist(OptionList):
 
     @property
     def selected(self) -> list[str]:
-        """Values of the selected entries, in order."""
+        """Values of the selected entries, in the order of the list."""
         return [entry.value for place, entry in enumerate(self._entries) if place in self._picked]
 
     def on_mount(self) -> None:
@@ -53,7 +53,7 @@ class Checklist(OptionList):
             self.highlighted = 0
 
     def action_pick(self) -> None:
-        """Select or deselect the entry."""
+        """Select or deselect the highlighted entry."""
         if self.highlighted is not None:
             self._toggle(self.highlighted)
 

@@ -1,4 +1,4 @@
-"""A text about the session, updated while it is open."""
+"""A dialog with a text about the session, updated while the dialog is open."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.key_names import key_hints
 from cockpit.tui.key_table import DialogKey
 
-# Seconds between two looks at the session.
+# Seconds between updates.
 _POLL = 0.5
 
 
 class LiveText(Dialog[None]):
-    """`heading` is the title, `lines` the text of a state."""
+    """Base of these dialogs; `heading` is the title, `lines` returns the text for a state."""
 
     DEFAULT_CSS = "LiveText > VerticalScroll { width: 110; }"
     heading = ""
@@ -44,7 +44,7 @@ class LiveText(Dialog[None]):
         raise NotImplementedError
 
     def part(self, state: State) -> object:
-        """Return the part of the state that the text is about."""
+        """Return the part of the state that the text depends on."""
         return state
 
     def _update(self) -> None:

@@ -1,4 +1,4 @@
-"""The load form: the plan of the next run, of which the active run follows the load itself."""
+"""The load form: the plan of the next run; connections or rate apply to the active run at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cockpit.tui.load_fields import (
 
 
 class Toggle(Static, can_focus=True):
-    """A value that is on or off; space or a click changes it."""
+    """A check box; space or a click changes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.SELECT.key, "turn", "on or off")]
     DEFAULT_CSS = """
@@ -42,17 +42,17 @@ class Toggle(Static, can_focus=True):
     """
 
     class Turned(Message):
-        """It was turned on or off."""
+        """The value changed."""
 
     def __init__(self, on: bool) -> None:
         super().__init__()
         self.on = on
 
     def render(self) -> Content:
-        return Content(f"[{'x' if self.on else ' '}] a connection is kept for the next request")
+        return Content(f"[{'x' if self.on else ' '}] reuse connections")
 
     def action_turn(self) -> None:
-        """Turn it on or off."""
+        """Switch the value on or off."""
         self.on = not self.on
         self.refresh()
         self.post_message(self.Turned())
@@ -63,7 +63,7 @@ class Toggle(Static, can_focus=True):
 
 
 class LoadForm(Dialog[LoadPlan | None]):
-    """Ends with the changed plan, or None. `parse` reads the fields."""
+    """Form for a load plan; ends with the changed plan, or None if cancelled. `parse` parses the fields."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(DialogKey.CLOSE.key, "dismiss(None)", "cancel"),
@@ -104,7 +104,7 @@ class LoadForm(Dialog[LoadPlan | None]):
             return Toggle(text == KEEPALIVE)
         hint = field.hint
         if field.name == "body" and not text and self.plan.content:
-            hint = f"{len(self.plan.content)} bytes that are not shown; type to replace them"
+            hint = f"{len(self.plan.content)} bytes, not shown; type to replace them"
         return one_line_input(text, _id(field.name), hint)
 
     def on_mount(self) -> None:
@@ -121,7 +121,7 @@ class LoadForm(Dialog[LoadPlan | None]):
         self.action_apply()
 
     def action_apply(self) -> None:
-        """Use the plan, if every field is valid; else go to the invalid field."""
+        """Apply the plan if all fields are valid, otherwise focus the invalid field."""
         found = self._check()
         if isinstance(found, LoadPlan):
             self.dismiss(found)
@@ -132,22 +132,25 @@ class LoadForm(Dialog[LoadPlan | None]):
         return self.query_one(Toggle) if name == "keep-alive" else self.query_one(f"#{_id(name)}", Input)
 
     def _check(self) -> LoadPlan | str:
-        """Return the plan, or the invalid field, whose error is shown at it; "": the error is about several."""
+        """Show the effect of the fields, or the error below its field.
+
+        Returns the plan, or the name of the invalid field; "" if the error concerns several fields.
+        """
         texts = {field.name: self._text(field.name) for field in FIELDS}
-        wrong, words = "", ""
+        invalid, words = "", ""
         try:
             plan = plan_from(self.plan, texts, self._parse)
         except UsageError as error:
-            wrong, words = field_of(error.subject), error.problem
+            invalid, words = field_of(error.subject), error.problem
             plan = None
         for field in FIELDS:
             line = self.query_one(f"#error-{_id(field.name)}", Static)
-            line.display = plan is None and field.name == wrong
+            line.display = plan is None and field.name == invalid
             if line.display:
                 line.update(Content(neutral(words, 300)))
-        effect = "\n".join(self._effect(plan)) if plan else "" if wrong else neutral(words, 300)
+        effect = "\n".join(self._effect(plan)) if plan else "" if invalid else neutral(words, 300)
         self.query_one("#effect", Static).update(Content(effect))
-        return wrong if plan is None else plan
+        return invalid if plan is None else plan
 
     def _text(self, name: str) -> str:
         field = self._field(name)
@@ -156,20 +159,20 @@ class LoadForm(Dialog[LoadPlan | None]):
         return field.value if isinstance(field, Input) else ""
 
     def _effect(self, plan: LoadPlan) -> Iterator[str]:
-        """Yield what is changed at once, and what from the next run on."""
+        """Yield the changes that apply at once, the changes for the next run, and the request."""
         after = texts_of(plan)
         changed = [name for name, text in after.items() if text != self._before[name]]
         if plan.content != self.plan.content and "body" not in changed:
             changed.append("body")
         if not changed:
-            yield "nothing is changed yet"
+            yield "no changes yet"
             return
         now = [name for name in changed if name == "load" and self._active and self._active.adjustable(plan)]
-        later = [name for name in changed if name not in now]
+        next_run = [name for name in changed if name not in now]
         if now:
             yield f"now and in the next run: load {self._before['load']} → {after['load']}"
-        if later:
-            yield f"{'next run only' if self._active else 'next run'}: {', '.join(later)}"
+        if next_run:
+            yield f"{'next run only' if self._active else 'next run'}: {', '.join(next_run)}"
         yield neutral(f"{plan.method} {url_without_password(plan.url)}", 76)
 
 

@@ -1,4 +1,4 @@
-"""A scrollable text that draws only visible lines, so that it opens equally fast at any length."""
+"""A scrollable text that draws only its visible lines, so that long texts open as fast as short ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from textual.strip import Strip
 
 from cockpit.tui.terminal.styled_line import Line, clip
 
-# Border and padding, left and right; and the scroll bar.
+# Cells of border and padding, and of the scroll bar.
 _FRAME, _BAR = 4, 1
 
 
 class LongText(ScrollView, can_focus=True):
-    """`lines_for(width)` returns its lines; a piece is plain (""), "strong" or a "heading"."""
+    """A scrollable text; `lines_for(width)` returns its lines, whose roles are "", "strong" and "heading"."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"long-text--strong", "long-text--heading"}
     DEFAULT_CSS = """
@@ -36,7 +36,7 @@ class LongText(ScrollView, can_focus=True):
         self._width = 0
 
     def fit(self, width: int) -> None:
-        """Set the width of the box, and the height that its lines take; the screen may limit it."""
+        """Wrap the text for a box of this width, and set the height to its number of lines."""
         if width != self._width:
             self._width = width
             room = max(1, width - _FRAME - _BAR)

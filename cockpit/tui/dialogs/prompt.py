@@ -1,4 +1,4 @@
-"""Dialogs with one answer: a line of text, yes or no, or a value of a list."""
+"""Dialogs with one answer: a line of text, yes or no, or an entry of a list."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ class Dialog(ModalScreen[Result]):
 def one_line_input(
     value: str = "", name: str | None = None, hint: str = "", classes: str = "", *, password: bool = False
 ) -> Input:
-    """Return a field without a blinking cursor, which would send data on a slow line. `hint` is shown while it is
-    empty."""
+    """Return a field for one line; `hint` is shown while the field is empty.
+
+    Its cursor does not blink: each blink would send data over a slow connection.
+    """
     field = Input(
         value,
         placeholder=hint,
@@ -66,7 +68,10 @@ class OneLine(Dialog[str | None]):
 
 
 class PromptScreen(OneLine):
-    """`check` raises UsageError for an invalid answer, which stays in the field with the error below it."""
+    """A question with a text answer.
+
+    `check` raises UsageError for an invalid answer; the dialog stays open and shows the error.
+    """
 
     DEFAULT_CSS = """
     PromptScreen > Vertical { width: 72; }
@@ -83,7 +88,7 @@ class PromptScreen(OneLine):
             yield one_line_input()
             yield Static(id="error")
             cancel = f"[@click=screen.dismiss(None)]{DialogKey.CLOSE}: cancel[/]"
-            yield Static(f"[@click=screen.submit]Enter: do it[/]   {cancel}", classes="hint")
+            yield Static(f"[@click=screen.submit]Enter: confirm[/]   {cancel}", classes="hint")
 
     def action_submit(self) -> None:
         text, error = self.query_one(Input).value, self.query_one("#error", Static)
@@ -97,7 +102,7 @@ class PromptScreen(OneLine):
 
 
 class ConfirmScreen(Dialog[bool]):
-    """A question; ends with whether the answer is yes. `yes` and `no` name the effects of the answers."""
+    """A yes/no question; ends with True for yes. `yes` and `no` are the labels of the answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(f"{DialogKey.YES.key},enter", "dismiss(True)", "yes"),
@@ -123,7 +128,7 @@ class ConfirmScreen(Dialog[bool]):
 
 
 class FilterScreen(OneLine):
-    """One line at the bottom: each letter is passed to `typed`, so that its effect is visible at once."""
+    """A filter line at the bottom; `typed` is called with the text after every edit."""
 
     DEFAULT_CSS = """
     FilterScreen { align: center bottom; }
@@ -142,14 +147,14 @@ class FilterScreen(OneLine):
         with Horizontal():
             yield Static(Content(f"{self.label} "))
             yield one_line_input(self.text)
-            yield Static(key_hints((" Enter", ": keep it"), (DialogKey.CLOSE, ": as before")))
+            yield Static(key_hints((" Enter", ": apply"), (DialogKey.CLOSE, ": cancel")))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.typed(event.value)
 
 
 class PickScreen(Dialog[int | None]):
-    """Ends with the position of the chosen line, or None. The selection starts at `at`."""
+    """A list to choose from; ends with the index of the chosen line, or None. `at` is selected at first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [closing(ViewKey.MARKERS)]
     DEFAULT_CSS = """

@@ -1,4 +1,4 @@
-"""A host's averages over one segment of the runs table, like the last line of `sar`."""
+"""A host's averages over a segment of the runs table, like the last line of `sar`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from cockpit.model.text import neutral, si, size
 from cockpit.tui.key_table import SessionKey
 from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
 
-# Cells for the name of the group before a line of metrics.
+# Cells for the group's name before a line of metrics.
 _HEAD = 10
 
-# Order and names of the groups.
+# Order of the groups, and their names if other than in thresholds.
 _ORDER = ("cpu", "memory", "processes", "io", "net", "load", "disk")
-# Groups, and metrics of memory, that only the table of all metrics has.
-_ELSEWHERE = frozenset((*(group.name for group in sar.GROUPS), sar.ACCEPT))
-_ELSEWHERE |= {"buffers", "cache", "swap_total", "swap_used", "swap_free"}
-_NAMED = {"memory": "mem", "processes": "procs"}
-# Metrics with another name than in thresholds: the name of sar, or of the rest of the screen.
+_GROUP_NAMES = {"memory": "mem", "processes": "procs"}
+# Groups, and metrics of memory, that are only in the table of all metrics.
+_EXCLUDED = frozenset((*(group.name for group in sar.GROUPS), sar.ACCEPT))
+_EXCLUDED |= {"buffers", "cache", "swap_total", "swap_used", "swap_free"}
+# Names of metrics if other than in thresholds: as in sar, or as on the rest of the screen.
 _NAMES = {
     **{name: f"{name}/s" for name in ("bread", "bwrtn", "rxpck", "txpck")},
     **{name: f"{name[:-1]}B/s" for name in ("rxkb", "txkb", "rkb", "wkb", "dkb")},
@@ -48,9 +48,9 @@ _BYTES = (
 
 
 def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
-    """Return head and rows: the metrics, one group after the other, its parts below it."""
+    """Return header and rows: the metrics by group, with the group's parts below it."""
     if segment is None:
-        return (("averages of a run", "strong"),), [((f"No runs yet. Press {SessionKey.TOGGLE} to start.", "dim"),)]
+        return (("averages", "strong"),), [((f"No runs yet. Press {SessionKey.TOGGLE} to start.", "dim"),)]
     window = segment.hosts.get(host.config.name)
     head: Line = ((f"averages of segment {segment.number}", "strong"), (f"  {neutral(segment.label)}", "dim"))
     if window is None or window.seconds <= 0:
@@ -58,7 +58,7 @@ def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple
     metrics = host_metrics(window, segment.seconds)
     rows = _wrapped("over", _span(window.seconds, metrics.get("coverage")), width)
     for group, parts in sorted(_grouped(metrics).items(), key=lambda entry: _place(entry[0])):
-        name = _NAMED.get(group, neutral(group))
+        name = _GROUP_NAMES.get(group, neutral(group))
         rows += _wrapped(name, parts.pop("", []), width) if "" in parts else [((name, "dim"),)] if parts else []
         for part, found in parts.items():
             rows += _wrapped(f"  {neutral(part)}", found, width)
@@ -66,9 +66,9 @@ def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple
 
 
 def _span(seconds: float, coverage: float | None) -> list[tuple[str, str]]:
-    """Return the length of the window, and its share with samples at the configured interval."""
-    whole = [] if coverage is None else [("read at its pace for ", f"{coverage:.0f} %"), ("of it ", "")]
-    return [("", f"{seconds:.1f} s on the host's clock"), *whole]
+    """Return the length of the window, and the share of it with samples at the configured interval."""
+    share = [] if coverage is None else [("sampled at the set interval: ", f"{coverage:.0f} %")]
+    return [("", f"{seconds:.1f} s on the host's clock"), *share]
 
 
 def _place(group: str) -> int:
@@ -76,23 +76,23 @@ def _place(group: str) -> int:
 
 
 def _grouped(metrics: Mapping[str, float]) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """Return by group and part (`io`, `start`; the group itself is the part "") name and text of each metric.
+    """Return (name, text) of each metric by group and part; "" is the part for metrics of the group itself.
 
-    Idle disks and interfaces are left out: a machine has many unused ones.
+    Idle disks and interfaces are left out: many machines have a lot of them.
     """
     groups: dict[str, dict[str, list[tuple[str, str]]]] = {}
     for name, value in metrics.items():
         path, _, last = name.rpartition(".")
         group, _, part = path.partition(".")
-        if group in _ELSEWHERE or (group == "memory" and last in _ELSEWHERE):
+        if group in _EXCLUDED or (group == "memory" and last in _EXCLUDED):
             continue
-        idle = part and group in ("disk", "net") and not _worked(metrics, path)
+        idle = part and group in ("disk", "net") and not _active(metrics, path)
         if path and not idle:
             groups.setdefault(group, {}).setdefault(part, []).append((_NAMES.get(last, last), shown(name, value)))
     return groups
 
 
-def _worked(metrics: Mapping[str, float], path: str) -> bool:
+def _active(metrics: Mapping[str, float], path: str) -> bool:
     return any(value for name, value in metrics.items() if name.rpartition(".")[0] == path)
 
 
@@ -102,10 +102,10 @@ def shown(name: str, value: float) -> str:
     return f"{value:.1f}" if name.startswith("cpu.") else si(value)
 
 
-def _wrapped(head: str, found: Sequence[tuple[str, str]], width: int) -> list[Line]:
+def _wrapped(head: str, metrics: Sequence[tuple[str, str]], width: int) -> list[Line]:
     lines: list[Line] = []
     part: list[tuple[str, str]] = []
-    for name, value in found:
+    for name, value in metrics:
         name = f"{name} " if name else ""
         longer = [*part, (f"{'  ' if part else ''}{name}", value)]
         if part and length(_line(head, longer)) > width:

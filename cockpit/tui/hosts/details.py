@@ -1,4 +1,4 @@
-"""The list below a host's metrics: its processes, cores, disks, interfaces, a status page, a tail, averages."""
+"""The list below a host's metrics: processes, cores, disks, interfaces, a status page, a tail or averages."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ _SAMPLED = ("processes", "cores", "disks", "nets")
 
 
 def draw_detail(host: HostState, context: DrawContext, role: str, width: int, height: int) -> DrawnList:
-    """Draw the chosen list of the host in `height` lines; `role` is the role of its values."""
+    """Draw the chosen list of the host in `height` lines; `role` is the role of plain values."""
     detail = context.detail(host)
     if height < 2 or (host.point is None and detail.kind in _SAMPLED):
         return DrawnList([])
-    mine = host is context.host and context.view.inside
+    focused = host is context.host and context.view.inside
+    scroll = context.view.scroll if focused else 0
     view = context.view
     if detail.kind == "tail":
         tail = host.tails[detail.place]
-        drawn = draw_tail(tail, view.scroll if mine else 0, view.held if mine else None, width, height)
+        drawn = draw_tail(tail, scroll, view.held if focused else None, width, height)
     elif detail == SAR:
         head, titles, rows = sar_rows(host, context.segment, role, width)
-        drawn = _scrolled(head, rows, view.scroll if mine else 0, width, height - 1)
+        drawn = _scrolled(head, rows, scroll, width, height - 1)
         drawn.lines.insert(1, titles)
     elif detail == PROCESSES:
-        drawn = process_table(host, view, mine, role, width, height)
+        drawn = process_table(host, view, focused, role, width, height)
     else:
         head, rows = _rows(host, context, detail, role, width)
-        drawn = _scrolled(head, rows, view.scroll if mine else 0, width, height)
-    if not mine:
+        drawn = _scrolled(head, rows, scroll, width, height)
+    if not focused:
         return drawn
-    focused = tuple((text, "focus") for text, _ in drawn.lines[0])
-    return drawn._replace(lines=[padded(focused, width, "focus"), *drawn.lines[1:]])
+    highlighted = tuple((text, "focus") for text, _ in drawn.lines[0])
+    return drawn._replace(lines=[padded(highlighted, width, "focus"), *drawn.lines[1:]])
 
 
 def _rows(host: HostState, context: DrawContext, detail: Detail, role: str, width: int) -> tuple[Line, Sequence[Line]]:
@@ -58,7 +59,7 @@ def _rows(host: HostState, context: DrawContext, detail: Detail, role: str, widt
 
 
 def _scrolled(head: Line, rows: Sequence[Line], scroll: int, width: int, height: int) -> DrawnList:
-    """Return the rows from `scroll` on; the head shows the range if not all are visible."""
+    """Return the rows from `scroll` on; the header shows the range if not all rows are visible."""
     room = height - 1
     most = max(0, len(rows) - room)
     first = min(scroll, most)

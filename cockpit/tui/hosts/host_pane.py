@@ -1,4 +1,4 @@
-"""One host as a pane: title, condition, its metrics as sar and free name them, and a list below."""
+"""A host as a pane: title, condition, metrics with the names of sar and free, and a list below."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from cockpit.tui.terminal.styled_line import (
     rule,
 )
 
-# Height of an unselected host: title and seven lines of metrics.
+# Lines of a host without a list: title and seven lines of metrics.
 FIGURES = 8
-# Minimum height of a host with a list.
+# Minimum lines of a host with a list.
 WHOLE = 12
 
 _MIB = 1024 * 1024
@@ -37,22 +37,22 @@ _MIB = 1024 * 1024
 # Maximum points of a trend.
 _TREND = 24
 
-# Samples averaged for the CPU of other programs: a single one is off by some points.
+# Samples averaged for the CPU of other programs: a single sample is off by some percentage points.
 _OTHER_MEAN = 5
 
-# Minimum width for all metrics of sar.
+# Minimum width (cells) for all metrics of sar.
 _ROOMY = 72
 
-# Time (s) without an answer from which possible causes are shown.
+# Seconds without an answer after which possible causes are shown.
 _LONG = 10.0
 
-# Minimum lines of a tail below the host; step of the room for processes.
+# Minimum lines of a tail below the list; step in which the lines for processes change.
 _STRIP = 3
 _STEP = 4
 
 
 def host_pane(host: HostState, context: DrawContext, width: int, height: int) -> DrawnList:
-    """Return as much of the host as fits: title, condition, metrics, list, the newest lines of its tails."""
+    """Return the parts of the host that fit: title, condition, metrics, list, newest lines of tails."""
     lines = [title(host, context, width), *condition(host, context, width)]
     head = Spot(0, 0, width, "open_host")
     point = host.point
@@ -73,7 +73,7 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
 
 
 def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
-    """Return a text for a host without metrics yet, and possible causes if that takes long."""
+    """Return a text for a host without metrics yet, with possible causes after some seconds."""
     if host.condition == "up":
         return [(("waiting for data", "dim"),)]
     waited = max(0.0, context.hosts_now - host.since)
@@ -81,27 +81,28 @@ def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
         text, role = "waiting for its first sample; you can start the load already", "dim"
     else:
         over_ssh = host.config.ssh is not None and not host.config.via
-        where = "is its SSH port reachable from here" if over_ssh else "can its probe start"
-        text, role = f"no answer for {seconds_or_minutes(waited)}: is it up, and {where}? cockpit keeps trying.", "warn"
+        check = "that its SSH port is reachable from here" if over_ssh else "that its probe can start"
+        text = f"no answer for {seconds_or_minutes(waited)}; check that the host is up and {check}. cockpit retries."
+        role = "warn"
     return [EMPTY, *(((part, role),) for part in wrap(text, max(12, width)))]
 
 
 def _strips(host: HostState, context: DrawContext, width: int, room: int) -> list[Line]:
-    """Return the newest lines of as many tails as fit, except a selected one.
+    """Return the newest lines of the tails that fit, except a selected tail.
 
-    They have a third of the room, and the rest of the processes; that changes in steps, or each process that exits
-    would move the lines.
+    Tails get a third of the room, and the lines that the process table does not need; the table's share changes in
+    steps, so that a process that exits does not move the lines.
     """
     selected = context.detail(host)
     others = [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != selected]
-    taken = room
+    needed = room
     if selected == PROCESSES:
-        taken = -(-(len(entries(host, context.view)) + 1 + IN_FULL) // _STEP) * _STEP
-    given = max(room // 3, room - taken)
-    shown = others[: given // _STRIP]
+        needed = -(-(len(entries(host, context.view)) + 1 + IN_FULL) // _STEP) * _STEP
+    available = max(room // 3, room - needed)
+    shown = others[: available // _STRIP]
     if not shown:
         return []
-    each, over = divmod(given, len(shown))
+    each, over = divmod(available, len(shown))
     lines: list[Line] = []
     for place, tail in enumerate(shown):
         lines += draw_tail(tail, 0, None, width, each + (place < over)).lines
@@ -109,7 +110,7 @@ def _strips(host: HostState, context: DrawContext, width: int, room: int) -> lis
 
 
 def title(host: HostState, context: DrawContext, width: int) -> Line:
-    """Return name and address; on the right the age of the sample and its cost on the host."""
+    """Return name and address; on the right age of the sample, CPU time of the probe, and round-trip time."""
     selected = host is context.host and len(context.hosts) > 1
     name: Line = ((f"{'▸ ' if selected else ''}{neutral(host.config.name)}", "strong"),)
     place = f"  {neutral(host.config.place)}"
@@ -132,13 +133,13 @@ def title(host: HostState, context: DrawContext, width: int) -> Line:
 
 
 def slow_interval(host: HostState) -> float | None:
-    """Return the seconds between samples if they exceed the configured interval (a slow line), else None."""
+    """Return the seconds between samples if a slow connection exceeds the configured interval, else None."""
     every = host.sample.interval if host.sample else 0.0
     return every if every > host.config.interval else None
 
 
 def condition(host: HostState, context: DrawContext, width: int) -> list[Line]:
-    """Return lines about a host that is not up."""
+    """Return the condition of a host that is not up as lines; [] for a host that is up."""
     word, rest, role = condition_words(host, context)
     if not word:
         return []
@@ -147,7 +148,7 @@ def condition(host: HostState, context: DrawContext, width: int) -> list[Line]:
     indent = " " * (len(badge) + 1)
     lines: list[Line] = [((badge, role), (f" {texts[0]}", ""))]
     lines += [((indent + text, ""),) for text in texts[1:]]
-    more = ["tried again every few seconds"] if host.condition == "lost" else []
+    more = ["retrying every few seconds"] if host.condition == "lost" else []
     if host.condition in ("slow", "lost") and host.seen is not None:
         more.append(f"metrics of {clock(host.seen)}")
     return [*lines, (("; ".join(more), "warn"),)] if more else lines
@@ -161,7 +162,7 @@ def condition_words(host: HostState, context: DrawContext) -> tuple[str, str, st
         case "connecting":
             return "connecting …", detail, "warn"
         case "asking":
-            return "ASKING", detail or "waits for an answer", "alarm"
+            return "ASKING", detail or "waiting for your answer", "alarm"
         case "slow":
             waited = max(0.0, context.hosts_now - (host.since if host.seen is None else host.seen))
             return "SLOW", seconds_or_minutes(waited) + (f": {detail}" if detail else ""), "alarm"
@@ -181,7 +182,7 @@ def seconds_or_minutes(seconds: float) -> str:
 def metric_lines(
     host: HostState, point: HostPoint, role: str, width: int, height: int, trends: bool = True
 ) -> list[Line]:
-    """Return the lines in reading order; if there are too many, the least important are left out."""
+    """Return the metrics in reading order; the least important lines are left out if they do not fit."""
     recent = host.points[-_TREND:] if trends else ()
     busy = [100 - at.cpu.idle for at in recent if at.cpu]
     used = [at.memory.used / at.memory.total for at in recent if at.memory.total]
@@ -204,7 +205,7 @@ def metric_lines(
 
 
 def _cpu(point: HostPoint, width: int) -> list[tuple[str, str]]:
-    """As sar -u; in a narrow pane with the short names of vmstat and top."""
+    """Return CPU shares as sar -u; in a narrow pane with the short names of vmstat and top."""
     cpu = point.cpu
     if cpu is None:
         return [("", "waiting for data")]
@@ -227,22 +228,23 @@ def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
 
 
 def _group(host: HostState, role: str, width: int) -> list[tuple[int, Line]]:
-    """Return the control group of the server, a container or unit, if it has one of its own."""
-    of = {name: host.sar.get(f"cgroup.{name}") for name in ("cpu", "quota", "throttled", "kbmemory", "kblimit")}
-    if not any(value is not None for value in of.values()):
+    """Return CPU and memory of the server's control group (a container or unit), if it has its own."""
+    values = {name: host.sar.get(f"cgroup.{name}") for name in ("cpu", "quota", "throttled", "kbmemory", "kblimit")}
+    if not any(value is not None for value in values.values()):
         return []
-    used = "–" if of["cpu"] is None else f"{of['cpu']:.1f}"
-    parts: list[Line] = [pairs([("%cpu ", used), *([(" of ", f"{of['quota']:g}")] if of["quota"] else [])], role)]
-    if of["throttled"]:
-        parts.append(((f"throttled {of['throttled']:.0f}%", "warn"),))
-    if of["kbmemory"] is not None:
-        limit = [(" of ", size(1024 * of["kblimit"]))] if of["kblimit"] else []
-        parts.append(pairs([("mem ", size(1024 * of["kbmemory"])), *limit], role))
+    used = "–" if values["cpu"] is None else f"{values['cpu']:.1f}"
+    quota = [(" of ", f"{values['quota']:g}")] if values["quota"] else []
+    parts: list[Line] = [pairs([("%cpu ", used), *quota], role)]
+    if values["throttled"]:
+        parts.append(((f"throttled {values['throttled']:.0f}%", "warn"),))
+    if values["kbmemory"] is not None:
+        limit = [(" of ", size(1024 * values["kblimit"]))] if values["kblimit"] else []
+        parts.append(pairs([("mem ", size(1024 * values["kbmemory"])), *limit], role))
     return [(3, (("cgrp ", "dim"), *packed(parts, width - 5)))]
 
 
 def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:
-    """Return I/O as sar -b: on one line if it holds the largest values, else on two. Each with its rank."""
+    """Return (rank, line) of I/O as sar -b: one line in a wide pane, else two."""
     io = point.io
     if io is None:
         return [(3, pairs([("", "waiting for data")], role, "io"))]
@@ -254,7 +256,7 @@ def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:
 
 
 def net_line(point: HostPoint, role: str, width: int) -> Line:
-    """Return all interfaces except the loopback as sar -n DEV; errors and drops if there are any."""
+    """Return the sum of all interfaces except the loopback as sar -n DEV; errors and drops if there are any."""
     net = point.net
     if net is None:
         return pairs([("", "waiting for data")], role, "net")
@@ -267,14 +269,14 @@ def net_line(point: HostPoint, role: str, width: int) -> Line:
 
 
 def _net(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int) -> Line:
-    """Return the interfaces with the trend of KiB/s, both ways together, scaled to its maximum."""
+    """Return the network line with the trend of KiB/s (received + sent), scaled to its maximum."""
     line = net_line(point, role, width)
     sums = [at.net.rxkb + at.net.txkb for at in recent if at.net]
     return _trended(line, sums, max(sums, default=0.0), width - length(line) - 2, width)
 
 
 def _split(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int) -> list[Line]:
-    """Return who uses the CPUs, each with its trend: servers, load generator, other programs; nothing if unknown."""
+    """Return CPU shares of servers, load generator and other programs with their trends; [] if unknown."""
     if point.servers is None:
         return []
     names = [name for name in _SPLIT if getattr(point, name) is not None]
@@ -289,7 +291,7 @@ def _split(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int)
     return [(("by   ", "dim"), *packed(parts, width - 5, " "))]
 
 
-# Names of CPU shares, in a roomy pane and in a narrow one.
+# Names of CPU shares in a wide and in a narrow pane.
 _SPLIT = {"servers": ("servers", "servers"), "generator": ("generator", "gen"), "other": ("others", "others")}
 _SHARES = ("user", "nice", "system", "iowait", "steal", "idle")
 # Memory metrics by minimum width.
@@ -310,7 +312,7 @@ def _load(host: HostState, point: HostPoint, role: str, width: int) -> Line:
 
 
 def _other(host: HostState, role: str) -> Line:
-    """Return the CPU share of programs that are neither watched nor cockpit's; nothing if it is unknown."""
+    """Return the CPU share of programs that are neither watched nor part of cockpit; () if unknown."""
     shares = [point.other for point in host.points[-_OTHER_MEAN:] if point.other is not None]
     if not shares:
         return ()
@@ -319,9 +321,9 @@ def _other(host: HostState, role: str) -> Line:
 
 
 def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:
-    """Return name, number, churn, defunct, memory: closer together if the room is short, then without the last.
+    """Return name, number, churn, defunct processes and memory of the watched processes, as many as fit.
 
-    A host whose /proc hides processes shows that instead of "0 procs".
+    If /proc of the host hides processes, this is shown instead of "0 procs".
     """
     if not host.config.processes:
         return []
@@ -329,7 +331,7 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     reading = host.sample.reading if host.sample else None
     if reading is not None and reading.hidden:
         seen = f"{counted(point.count, 'proc')}, others " if point.count else ""
-        return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid (/proc of this user)", "warn"))], width)]
+        return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid on /proc", "warn"))], width)]
     parts: list[Line] = [
         ((name, role or "strong"), (counted(point.count, "proc"), role)),
         (("all servers of that name", "warn"),) if reading is not None and reading.left_out is None else (),
@@ -350,7 +352,7 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
 
 
 def churn(point: HostPoint) -> str:
-    """Return `+3 -2/s`; empty before the second sample."""
+    """Return spawned and exited processes per second, e.g. `+3 -2/s`; "" before the second sample."""
     if point.spawned is None or point.exited is None:
         return ""
     return f"+{point.spawned:.0f} -{point.exited:.0f}/s"

@@ -1,4 +1,4 @@
-"""A status page: its scoreboard, then every metric by the page's own name."""
+"""A status page: its scoreboard, then all metrics with the page's names."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 
 _SCOREBOARD = "scoreboard"
 
-# Cells of a value and of its rate, and the minimum for its name.
+# Cells of a value and of its rate, and minimum cells of a name.
 _VALUE, _RATE, _NAME = 12, 11, 16
 
 
 def page_rows(pane: StatusPane, now: float, role: str, width: int) -> tuple[Line, Sequence[Line]]:
-    """Return head (kind, address, age) and rows: texts, then metrics, in two columns if there is room."""
+    """Return header (kind, URL, age) and rows: texts, then metrics in up to three columns."""
     head: list[Piece] = [(pane.page.kind, "strong"), (f"  {neutral(pane.page.url)}", "dim")]
     if pane.t is not None:
         head.append((f"  {max(0.0, now - pane.t):.0f} s ago", "dim"))
@@ -35,7 +35,7 @@ def page_rows(pane: StatusPane, now: float, role: str, width: int) -> tuple[Line
 
 
 def _scoreboard(board: str, states: Mapping[str, str], width: int) -> list[Line]:
-    """Return the count of each letter with its meaning, then the board without open slots at its end."""
+    """Return the number of workers per state, then the scoreboard without open slots at its end."""
     counted = Counter(board)
     meaning = [(f"{counted[sign]} ", word) for sign, word in states.items() if counted[sign]]
     lines: list[Line] = []
@@ -56,14 +56,14 @@ def _metrics(pane: StatusPane, role: str, width: int) -> list[Line]:
     if not cells:
         return []
     longest = max(cell_len(neutral(name)) for name, _, _ in cells)
-    wanted = max(_NAME, longest) + _VALUE + _RATE
-    columns = max(1, min(3, (width + 3) // (wanted + 3)))
-    each = min(wanted, (width - 3 * (columns - 1)) // columns)
-    tall = -(-len(cells) // columns)
+    needed = max(_NAME, longest) + _VALUE + _RATE
+    columns = max(1, min(3, (width + 3) // (needed + 3)))
+    each = min(needed, (width - 3 * (columns - 1)) // columns)
+    row_count = -(-len(cells) // columns)
     rows: list[Line] = []
-    for y in range(tall):
+    for y in range(row_count):
         line: list[Piece] = []
-        for at, (name, value, rate) in enumerate(cells[y::tall]):
+        for at, (name, value, rate) in enumerate(cells[y::row_count]):
             if at:
                 line.append(("   ", ""))
             line += _metric(name, value, rate, role, each)

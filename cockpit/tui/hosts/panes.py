@@ -1,4 +1,4 @@
-"""The hosts: each as a pane like sar, free and ps, or as one line if there is no room."""
+"""The hosts: each as a pane with metrics of sar, free and ps, or as a single line if there is no room."""
 
 from __future__ import annotations
 
@@ -27,22 +27,19 @@ from cockpit.tui.terminal.styled_line import (
     right,
 )
 
-# Minimum height of a pane: title, cpu, processes, memory; else the host is one line.
+# Minimum lines of a pane: title, cpu, processes, memory; with less room a host is a single line.
 _SHORT = 4
 
-# Minimum width per host for hosts side by side.
+# Minimum cells per host for hosts side by side, and cells between them.
 _LEAST = 50
 _GAP = 3
 
-# Cells of a name and of a process pattern in a line.
+# Maximum cells of a name and of a process pattern in a line.
 _NAME, _PATTERN = 16, 10
 
 
 class HostPanes(Lines):
-    """All hosts side by side or one below the other; the selected one has the most room.
-
-    `drawn` is its list.
-    """
+    """All hosts side by side or stacked; the selected host has the most room. `drawn` is its pane."""
 
     drawn = DrawnList([])
     spots: list[Spot]
@@ -65,7 +62,7 @@ class HostPanes(Lines):
     def _stack(
         self, hosts: Sequence[HostState], context: DrawContext, width: int, height: int, x: int = 0
     ) -> list[Line]:
-        """Return the panes one below the other; their spots are `x` cells to the right."""
+        """Return the panes one below the other; their clickable spots are moved `x` cells to the right."""
         selected = next((place for place, host in enumerate(hosts) if host is context.host), 0)
         first, last = in_sight(len(hosts), selected, height)
         hidden = len(hosts) - (last - first)
@@ -83,11 +80,11 @@ class HostPanes(Lines):
             if host is context.host:
                 self.drawn = pane
             lines += [*pane.lines, *[EMPTY] * (room - len(pane.lines))]
-        return [*lines, ((f"… and {hidden} hosts more: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else lines
+        return [*lines, ((f"… and {hidden} more hosts: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else lines
 
 
 class HostLines(Lines):
-    """One line per host; if there are too many, those around the selected one."""
+    """One line per host; if not all fit, the hosts around the selected one."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         hosts = context.hosts
@@ -98,12 +95,12 @@ class HostLines(Lines):
         lines = [host_line(host, context, width) for host in hosts[first : first + room]]
         self.spots = [Spot(y, 0, width, "open_host", (first + y,)) for y in range(len(lines))]
         hidden = len(hosts) - len(lines)
-        return [*lines, ((f"  … and {hidden} hosts more: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else lines
+        return [*lines, ((f"  … and {hidden} more hosts: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else lines
 
 
 def in_sight(hosts: int, selected: int, height: int) -> tuple[int, int]:
-    """Return (first, end) of the shown hosts: all if each has a line beside a short pane, else
-    those around the selected one."""
+    """Return (first, end) of the shown hosts: all hosts if each has a line, otherwise those around the selected
+    one, whose pane needs at least _SHORT lines."""
     most = max(1, height - _SHORT)
     if hosts <= most + 1:
         return 0, hosts
@@ -112,20 +109,20 @@ def in_sight(hosts: int, selected: int, height: int) -> tuple[int, int]:
 
 
 def share_out(height: int, hosts: int, selected: int) -> list[int]:
-    """Return lines per host: equal if each gets a whole pane, else the selected one takes the rest."""
+    """Return the lines of each host: equal if full panes fit, otherwise the selected host gets the rest."""
     if hosts * WHOLE <= height:
         each, over = divmod(height, hosts)
         return [each + (place < over) for place in range(hosts)]
     others = next((rows for rows in (FIGURES, _SHORT) if (hosts - 1) * rows + WHOLE <= height), 1)
-    mine = max(1, height - others * (hosts - 1))
-    return [mine if place == selected else others for place in range(hosts)]
+    rest = max(1, height - others * (hosts - 1))
+    return [rest if place == selected else others for place in range(hosts)]
 
 
 def host_line(host: HostState, context: DrawContext, width: int) -> Line:
-    """Return name, condition and the main metrics, as many as fit, in columns shared with other hosts."""
+    """Return name, condition and the main metrics that fit, in the same columns for all hosts."""
     selected = host is context.host and len(context.hosts) > 1
-    wide = min(_NAME, max(cell_len(neutral(other.config.name)) for other in context.hosts))
-    name: Line = ((f"{'▸' if selected else ' '}{fit(neutral(host.config.name), wide)}", "strong"),)
+    name_width = min(_NAME, max(cell_len(neutral(other.config.name)) for other in context.hosts))
+    name: Line = ((f"{'▸' if selected else ' '}{fit(neutral(host.config.name), name_width)}", "strong"),)
     if context.view.frozen is not None:
         name = (*name, (" ", ""), (" FROZEN ", "alarm"))
     word, rest, role = condition_words(host, context)
@@ -138,7 +135,7 @@ def host_line(host: HostState, context: DrawContext, width: int) -> Line:
 
 
 def _parts(host: HostState, context: DrawContext) -> list[Line]:
-    """Return the main metrics, the most important first, each at its maximum width."""
+    """Return the main metrics, the most important first, each padded to its maximum width."""
     point = host.point
     assert point is not None
     busy = f"{100 - point.cpu.idle:.0f}" if point.cpu else "–"
@@ -155,17 +152,17 @@ def _parts(host: HostState, context: DrawContext) -> list[Line]:
 
 
 def _process_parts(host: HostState, context: DrawContext) -> list[Line]:
-    """Return pattern, number, churn, defunct; blanks if only other hosts have any."""
+    """Return pattern, number, churn and defunct processes; blanks if only other hosts watch processes."""
     point = host.point
     assert point is not None
     patterns = [neutral(other.config.watched) for other in context.hosts if other.config.processes]
     if not patterns:
         return []
-    wide = min(_PATTERN, max(cell_len(pattern) for pattern in patterns))
+    pattern_width = min(_PATTERN, max(cell_len(pattern) for pattern in patterns))
     if not host.config.processes:
-        return [((" " * (wide + 4 + 9), ""),), ((" " * 4, ""),)]
+        return [((" " * (pattern_width + 4 + 9), ""),), ((" " * 4, ""),)]
     if host.sample is not None and host.sample.reading.hidden:
-        return [((fit("hidden (hidepid)", wide + 4 + 9), "warn"),), ((" " * 4, ""),)]
-    count = ((f"{fit(neutral(host.config.watched), wide)}", "dim"), (right(str(point.count), 4), ""))
+        return [((fit("hidden (hidepid)", pattern_width + 4 + 9), "warn"),), ((" " * 4, ""),)]
+    count = ((f"{fit(neutral(host.config.watched), pattern_width)}", "dim"), (right(str(point.count), 4), ""))
     defunct = ((f"Z{right(str(point.defunct), 3)}", "warn" if point.defunct else "dim"),)
     return [(*count, (" " + fit(churn(point), 8), "")), defunct]

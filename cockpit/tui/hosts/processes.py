@@ -1,4 +1,4 @@
-"""A host's processes with the columns of `ps aux`, sorted, filtered, scrolled, identical ones folded into a line."""
+"""A host's processes with the columns of `ps aux`: sorted, filtered, scrolled, identical processes folded."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from cockpit.tui.terminal.styled_line import (
 
 _DAY = 24 * 3600
 
-# Lines for the command of the selected process, and the minimum height of a table with them.
+# Lines for the command of the selected process; lines for its details; minimum height of a table with details.
 _COMMAND = 2
 IN_FULL = 2 + _COMMAND
 _TALL = 12
-# Minimum number of identical processes in one line.
+# Minimum number of identical processes for a common line.
 _FOLDED = 3
 
-# Cells of a user's name.
+# Cells of the user name.
 _USER = 8
 
-# A line of the table: a process, or identical ones in the order of the table.
+# A line of the table: a process, or identical processes in the order of the table.
 Entry = tuple[ProcessRow, ...]
 
 
 class ProcessColumn(NamedTuple):
-    """Shown in tables of at least `need` cells, and in all that are sorted by it (`order`)."""
+    """A column of the table, shown from `need` cells of width on, and always if the table is sorted by it."""
 
     title: str
     width: int
@@ -53,21 +53,21 @@ class ProcessColumn(NamedTuple):
     text: Callable[[Entry, HostState], str]
 
 
-def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> DrawnList:
-    """Return a header and the processes that fit, the rest as a number. `role` is that of plain numbers; `mine`: the
-    arrows act on this table, so that one of its rows is selected."""
+def process_table(host: HostState, view: View, focused: bool, role: str, width: int, height: int) -> DrawnList:
+    """Return a header and the visible processes. `role` is the role of plain values; `focused`: the table has a
+    selected line."""
     rows = entries(host, view)
-    at = place_of(rows, view) if mine else 0
+    at = place_of(rows, view) if focused else 0
     columns = columns_for(view, width)
     digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
-    below = in_full(rows[at], width) if mine and rows and height >= _TALL else []
+    below = in_full(rows[at], width) if focused and rows and height >= _TALL else []
     room = height - 1 - len(below)
     first = first_visible(at, room, len(rows))
     seen = rows[first : first + room]
     head = _header(columns, digits, view) + " " + _head("COMMAND", "command", view)
     lines: list[Line] = [ends(((head, "dim"),), _range(host, rows, first, len(seen), view), width)]
     for number, row in enumerate(seen, first):
-        lines.append(_row(row, host, columns, digits, role, width, mine and number == at))
+        lines.append(_row(row, host, columns, digits, role, width, focused and number == at))
     if not rows:
         lines.append(((_no_rows(host, view), "dim"),))
     lines += [EMPTY] * (room - len(seen)) if below else []
@@ -78,12 +78,13 @@ def process_table(host: HostState, view: View, mine: bool, role: str, width: int
 
 def _no_rows(host: HostState, view: View) -> str:
     if host.processes:
-        return f"none of {len(host.processes)} has “{neutral(view.filter, 30)}” in its PID or command; / changes that"
-    return f"no process is called {neutral(host.config.watched)}"
+        total, text = len(host.processes), neutral(view.filter, 30)
+        return f"none of {total} has “{text}” in PID or command; {ViewKey.FILTER}: change the filter"
+    return f"no process named {neutral(host.config.watched)}"
 
 
 def columns_for(view: View, width: int) -> list[ProcessColumn]:
-    """Return the columns that fit; the sorting column is always shown, with room for its mark."""
+    """Return the columns that fit; the sort column is always included, with room for its arrow."""
     found = []
     for column in _COLUMNS:
         if column.order == view.order:
@@ -94,38 +95,38 @@ def columns_for(view: View, width: int) -> list[ProcessColumn]:
 
 
 def entries(host: HostState, view: View) -> list[Entry]:
-    """Return the lines of the table: sorted and filtered, identical processes in the place of their first."""
+    """Return the lines of the table, sorted and filtered; identical processes are at the position of their first."""
     rows = sorted_rows(host, view)
     if not view.folded:
         return [(row,) for row in rows]
     alike: dict[tuple[object, ...], list[ProcessRow]] = {}
     for row in rows:
-        alike.setdefault(_likeness(row.process), []).append(row)
+        alike.setdefault(_fold_key(row.process), []).append(row)
     folds = {key: tuple(found) for key, found in alike.items() if len(found) >= _FOLDED}
     found: list[Entry] = []
     for row in rows:
-        fold = folds.get(_likeness(row.process), (row,))
+        fold = folds.get(_fold_key(row.process), (row,))
         if row is fold[0]:
             found.append(fold)
     return found
 
 
-def _likeness(process: ProcessCounters) -> tuple[object, ...]:
-    """Return what identical workers have in common."""
+def _fold_key(process: ProcessCounters) -> tuple[object, ...]:
+    """Return the key by which identical processes are folded."""
     return process.ppid, process.user, process.comm, process.command, process.stat.startswith("Z")
 
 
 def sorted_rows(host: HostState, view: View) -> list[ProcessRow]:
-    wanted = view.filter.casefold()
-    rows = [row for row in host.processes if wanted in filterable(row)] if wanted else list(host.processes)
-    key, downward = _ORDERS[view.order]
+    text = view.filter.casefold()
+    rows = [row for row in host.processes if text in filterable(row)] if text else list(host.processes)
+    key, descending = _ORDERS[view.order]
     rows.sort(key=lambda row: row.process.pid)
-    rows.sort(key=key, reverse=downward is not view.turned)
+    rows.sort(key=key, reverse=descending is not view.turned)
     return rows
 
 
 def place_of(rows: Sequence[Entry], view: View) -> int:
-    """Return the position of the line with the selected process; if it is gone, its last position."""
+    """Return the index of the line with the selected process; if the process is gone, its last index."""
     for at, entry in enumerate(rows):
         if any(identity(row) == view.chosen for row in entry):
             return at
@@ -137,12 +138,12 @@ def identity(row: ProcessRow) -> tuple[int, int]:
 
 
 def filterable(row: ProcessRow) -> str:
-    """Return the text that filters search: PID and command."""
+    """Return the text that a filter searches: PID and command."""
     return f"{row.process.pid} {shown_command(row.process)}".casefold()
 
 
 def in_full(entry: Entry, width: int) -> list[Line]:
-    """Return the selected line below a thin rule: facts without a column, then its command."""
+    """Return the details of the selected line below a rule: facts, then the command."""
     row, process = entry[0], entry[0].process
     unshared = max(0, process.rss - process.shared)
     facts = [
@@ -181,7 +182,7 @@ def _header(columns: Sequence[ProcessColumn], digits: int, view: View) -> str:
 
 
 def _order_spots(columns: Sequence[ProcessColumn], digits: int, width: int) -> Iterator[Spot]:
-    """Yield the titles of the columns that the table can be sorted by."""
+    """Yield clickable spots of the titles of sortable columns."""
     widths = [(2 + digits, "pid"), (4, None), *((column.width, column.order) for column in columns)]
     x = 0
     for cells, order in (*widths, (width, "command")):
@@ -193,8 +194,8 @@ def _order_spots(columns: Sequence[ProcessColumn], digits: int, width: int) -> I
 def _head(title: str, order: ProcessOrder | None, view: View) -> str:
     if order != view.order:
         return title
-    downward = _ORDERS[view.order][1] is not view.turned
-    return f"{'▾' if downward else '▴'}{title}"
+    descending = _ORDERS[view.order][1] is not view.turned
+    return f"{'▾' if descending else '▴'}{title}"
 
 
 def _row(
@@ -213,7 +214,7 @@ def _row(
 
 
 def _cut(command: str, room: int) -> str:
-    """Return the command in `room` cells, without its directory if it is too long."""
+    """Return the command in `room` cells; the program's directory is dropped if the command is too long."""
     program, *arguments = command.split(" ")
     if cell_len(command) > room and program.startswith("/"):
         command = " ".join(("…/" + program.rpartition("/")[2], *arguments))
@@ -221,13 +222,13 @@ def _cut(command: str, room: int) -> str:
 
 
 def shown_command(process: ProcessCounters) -> str:
-    """Return the command line as ps prints it: in brackets without arguments, marked if defunct."""
+    """Return the command line as ps prints it: the name in brackets if there is none, `<defunct>` if defunct."""
     text = neutral(process.command or f"[{process.comm}]")
     return f"{text} <defunct>" if process.stat.startswith("Z") and not text.endswith("<defunct>") else text
 
 
 def start_as_ps(started: float, wall: float) -> str:
-    """`START` as ps prints it: the time of day for the day of `wall`, else the day or the year (epoch seconds)."""
+    """Return START as ps prints it: the time of day on the day of `wall`, else the day or the year (epoch seconds)."""
     then, now = time.localtime(started), time.localtime(wall)
     if then[:2] == now[:2] and then.tm_yday == now.tm_yday:
         return time.strftime("%H:%M", then)
@@ -251,7 +252,7 @@ def percent(share: float) -> str:
 
 
 def _states(entry: Entry) -> str:
-    """Return STAT; of several the number of running ones."""
+    """Return STAT; for identical processes the number of running ones."""
     if len(entry) == 1:
         return neutral(entry[0].process.stat, 4)
     running = sum(row.process.stat.startswith("R") for row in entry)
@@ -259,12 +260,12 @@ def _states(entry: Entry) -> str:
 
 
 def _cpu(entry: Entry) -> str:
-    """Return %CPU; of several from the least to the most."""
-    least, most = min(row.cpu for row in entry), max(row.cpu for row in entry)
-    shown = f"{least:.0f}–{most:.0f}"
-    if len(entry) == 1 or f"{least:.0f}" == f"{most:.0f}":
-        return percent(most)
-    return shown if len(shown) <= 5 else f"≤{most:.0f}"
+    """Return %CPU; for identical processes minimum–maximum."""
+    lowest, highest = min(row.cpu for row in entry), max(row.cpu for row in entry)
+    shown = f"{lowest:.0f}–{highest:.0f}"
+    if len(entry) == 1 or f"{lowest:.0f}" == f"{highest:.0f}":
+        return percent(highest)
+    return shown if len(shown) <= 5 else f"≤{highest:.0f}"
 
 
 def _user(entry: Entry) -> str:
@@ -290,7 +291,7 @@ def _start(entry: Entry, host: HostState) -> str:
 
 
 def _time(entry: Entry, host: HostState) -> str:
-    """CPU time as in ps aux: minutes and seconds."""
+    """Return the CPU time as ps aux prints it: minutes and seconds."""
     ticks = sum(row.process.utime + row.process.stime for row in entry)
     seconds = ticks // host.facts.hz if host.facts else 0
     return f"{seconds // 60}:{seconds % 60:02d}"
@@ -300,7 +301,7 @@ def _unshared(row: ProcessRow) -> int:
     return max(0, row.process.rss - row.process.shared)
 
 
-# Of identical processes: memory is the mean of one, %MEM, THR and TIME are sums, START and AGE those of the oldest.
+# For identical processes: memory is the mean per process, %MEM, THR and TIME are sums, START and AGE of the oldest.
 _COLUMNS = (
     ProcessColumn("USER".ljust(_USER), _USER, 116, None, lambda entry, host: _user(entry)),
     ProcessColumn("%CPU", 5, 0, "cpu", lambda entry, host: _cpu(entry)),

@@ -17,15 +17,15 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, fit, padded, right
 # Cells of a name and of a value, and between two columns of metrics.
 _NAME, _VALUE, _GAP = 17, 7, 2
 _COLUMN = _NAME + 3 * _VALUE
-# Maximum accept queues that are shown, beside those of the target.
+# Maximum number of accept queues shown besides the target's.
 _QUEUES = 8
 
-# Metrics whose value should be 0.
+# Metrics that should be 0.
 _BAD = ("listen.ListenOverflows", "listen.ListenDrops")
 
 
 class Metric(NamedTuple):
-    """`name` is the metric's name among the means of a window."""
+    """A metric with its title in the table; `name` is its key in the means of a window."""
 
     title: str
     name: str
@@ -40,7 +40,7 @@ class MetricBlock(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Metrics by name: of the newest interval, and mean and maximum of a segment."""
+    """Metrics by name: newest interval, mean and maximum of a segment."""
 
     now: Mapping[str, float]
     mean: Mapping[str, float]
@@ -48,7 +48,7 @@ class Values(NamedTuple):
 
 
 def _own(title: str, option: str, group: str, columns: str) -> MetricBlock:
-    """A group that is not of `model.sar`, by `name=column`, or `name` alone."""
+    """Return a block that is not in `model.sar`; `columns` are entries `name=title`, or `name` if both are equal."""
     found = (column.partition("=") for column in columns.split())
     return MetricBlock(title, option, tuple(Metric(column or name, f"{group}.{name}") for name, _, column in found))
 
@@ -60,7 +60,7 @@ def _of(group: sar.SarGroup, title: str) -> MetricBlock:
 
 
 def _together(option: str, *blocks: MetricBlock) -> MetricBlock:
-    """Several groups under the title of the first."""
+    """Return the metrics of several blocks under the title of the first."""
     return MetricBlock(blocks[0].title, option, tuple(metric for block in blocks for metric in block.metrics))
 
 
@@ -84,7 +84,7 @@ _BLOCKS = (
 
 
 def sar_rows(host: HostState, segment: Segment | None, role: str, width: int) -> tuple[Line, Line, Sequence[Line]]:
-    """Return head, titles of the columns and rows: the groups side by side, as many as fit."""
+    """Return header, column titles, and rows with as many blocks side by side as fit."""
     point = host.point
     if point is None:
         return (("all metrics", "strong"),), (("waiting for data", "dim"),), []
@@ -102,7 +102,7 @@ def sar_rows(host: HostState, segment: Segment | None, role: str, width: int) ->
 
 def _of_segment(segment: Segment | None, window: HostWindow | None) -> Line:
     if segment is None:
-        return (("No runs yet. Mean and max are those of a segment.", "dim"),)
+        return (("No runs yet. Mean and max are per segment.", "dim"),)
     if window is None or window.seconds <= 0:
         return ((f"fewer than two samples of this host in segment {segment.number}", "dim"),)
     return (
@@ -112,13 +112,13 @@ def _of_segment(segment: Segment | None, window: HostWindow | None) -> Line:
 
 
 def _group(values: Values) -> list[MetricBlock]:
-    """Return the control group of the server if it has one of its own."""
+    """Return the block of the server's control group, if it has its own."""
     block = _of(sar.CGROUP, "cgroup of the server")
     return [block] if any(metric.name in each for metric in block.metrics for each in values) else []
 
 
 def _listen_queues(host: HostState, values: Values, plan: LoadPlan | None) -> MetricBlock:
-    """Return overflows, then the accept queues of the target's ports and of the others that were not empty."""
+    """Return overflows and accept queues: of the target's ports, then of other ports that were not empty."""
     block = _of(sar.LISTEN, "listen queues")
     reading = host.sample.reading if host.sample else None
     if reading is None:
@@ -167,7 +167,7 @@ def _shown(name: str, value: float | None) -> str:
 
 
 def _side_by_side(blocks: Sequence[Sequence[Line]], count: int) -> list[list[Line]]:
-    """Return the blocks in at most `count` columns of the least height, none of them divided."""
+    """Return the blocks in at most `count` columns of minimum height; blocks are not split."""
     height = max(map(len, blocks))
     while len(columns := _packed(blocks, height)) > count:
         height += 1

@@ -1,4 +1,4 @@
-"""Tables of cores as `sar -P ALL`, disks as `sar -d`, interfaces as `sar -n DEV`."""
+"""Tables of cores (as `sar -P ALL`), disks (as `sar -d`) and interfaces (as `sar -n DEV`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Table = tuple[Line, Sequence[Line]]
 
 
 class MetricColumn(NamedTuple):
-    """`title` is sar's own; `field` the metric's name; shown in tables at least `need` cells wide."""
+    """A column, shown from `need` cells of width on; `title` is sar's, `field` the attribute of the metric."""
 
     title: str
     field: str
@@ -54,7 +54,7 @@ _NAME = (5, 16)
 
 
 def core_rows(host: HostState, role: str, width: int) -> Table:
-    """Return all cores together, then each; a bar of its load takes the remaining room."""
+    """Return the mean of all cores, then each core, with a bar of the CPU use in the remaining room."""
     columns = [column for column in _CPU if width >= column.need]
     head = _head("CPU", columns, _NAME[0])
     point = host.point
@@ -75,7 +75,7 @@ def _core(name: str, share: CpuShare | None, columns: Sequence[MetricColumn], ro
 
 
 def disk_rows(host: HostState, role: str, width: int) -> Table:
-    """Return disks in the order of the kernel; idle loop devices are only counted."""
+    """Return disks in the kernel's order; idle loop devices are only counted."""
     shown = [disk for disk in host.disks if disk.tps or not disk.name.startswith("loop")]
     head, rows = _devices("DEV", shown, _DISK, role, width)
     idle = len(host.disks) - len(shown)

@@ -1,4 +1,4 @@
-"""The output of a command on a host, as on a terminal: the newest lines at the bottom."""
+"""The output of a command on a host, with the newest lines at the bottom, as on a terminal."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from cockpit.model.host_state import TailPane
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, length, packed, rule
 
-# Colours and weights requested by a program.
+# SGR escape sequences: colours and font weights.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
-# Maximum characters of a line: no terminal is as wide.
+# Maximum characters of a line, more than any terminal shows.
 _LONGEST = 2000
 _TAB = 8
 
 
 def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, height: int) -> DrawnList:
-    """Return the lines that end `back` lines before the newest of `held` (the paused tail), or of `tail`; above them
-    the rates of an access log."""
+    """Draw a tail, scrolled back by `back` lines, below the rates of an access log.
+
+    `held` is the paused tail; its lines are shown instead of the newest.
+    """
     shown = held if held is not None and held.command == tail.command else tail
     rates = _rates(tail, width)
     room = max(0, height - 1 - len(rates))
@@ -37,18 +39,17 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
 
 
 def _rates(tail: TailPane, width: int) -> list[Line]:
-    """Return a line with requests per second by status, hit ratio and latency of an access log; of a busy tail of
-    another format only its lines per second."""
+    """Return a line with requests/s by status, hit ratio and latency of an access log; of other logs only lines/s."""
     rates = access.rates(tail.counts)
     if rates is None or tail.condition != "running":
         return []
     if not access.is_access_log(tail.counts):
         return [clip(((f"{si(rates.lines)} lines/s", "strong"),), width)]
-    parts: list[Line] = [(("late: it grows faster than it is read", "warn"),)] if tail.counts[-1].late else []
+    parts: list[Line] = [(("late: the log grows faster than it is read", "warn"),)] if tail.counts[-1].late else []
     parts += [((f"{si(sum(rates.statuses.values()))} req/s", "strong"),)]
     if rates.hit_ratio is not None:
         parts.append((("hits ", "dim"), (f"{100 * rates.hit_ratio:.1f}%", "strong")))
-    by_rate = sorted(rates.statuses.items(), key=lambda one: -one[1])
+    by_rate = sorted(rates.statuses.items(), key=lambda entry: -entry[1])
     parts += [_status(status, number, "worse_value") for status, number in by_rate if status >= 500]
     for name in (50, 99) if rates.latency.count else ():
         value = rates.latency.percentile(name)
@@ -59,12 +60,12 @@ def _rates(tail: TailPane, width: int) -> list[Line]:
 
 
 def _status(status: int, per_second: float, role: str) -> Line:
-    """Return the rate of a status; squid writes 000 for a request whose client left."""
+    """Return the rate of a status; squid logs 000 for a request that its client aborted."""
     return ((f"{status:03d} ", "dim"), (f"{si(per_second)}/s", role))
 
 
 def short_command(command: str, room: int) -> str:
-    """Return the command; if it is too long, only the last part of each path."""
+    """Return the command; if it is too long, with only the last component of each path."""
     if cell_len(command) <= room:
         return command
     words = [f"…/{word.rpartition('/')[2]}" if word.count("/") > 1 else word for word in command.split(" ")]
@@ -72,25 +73,26 @@ def short_command(command: str, room: int) -> str:
 
 
 def as_printed(text: str) -> str:
-    """Return the line without colours and control characters."""
+    """Return the line as a terminal shows it, without colours and control characters."""
     text = _COLOUR.sub("", text[:_LONGEST].rstrip("\r\n"))
     return neutral(text.expandtabs(_TAB), _LONGEST)
 
 
 def newer(tail: TailPane, held: TailPane) -> int:
-    """Count the lines after the last one of `held`."""
+    """Return the number of lines that are newer than `held`."""
     last = held.lines[-1].t if held.lines else -1.0
     return sum(line.t > last for line in tail.lines)
 
 
 def _state(tail: TailPane, held: TailPane | None) -> Line:
-    """Return the state of the lines: scrolled back, skipped, ended."""
+    """Return the state of the tail: paused, lines skipped, ended."""
     state: list[Piece] = []
     if held is not None:
         count = newer(tail, held)
-        all_of_them = "+" if count and count == len(tail.lines) else ""
+        # If all lines are newer, more may have been dropped.
+        plus = "+" if count and count == len(tail.lines) else ""
         at = f" at {clock(held.lines[-1].t)}" if held.lines else ""
-        state.append((f"paused{at}, {count}{all_of_them} newer", "warn"))
+        state.append((f"paused{at}, {count}{plus} newer", "warn"))
     if tail.skipped and not access.is_access_log(tail.counts):
         state.append((f"{'  ' if state else ''}skipped {tail.skipped} lines", "warn"))
     if tail.condition == "ended":
@@ -102,4 +104,4 @@ def _state(tail: TailPane, held: TailPane | None) -> Line:
 def _nothing(tail: TailPane) -> str:
     if tail.condition == "waiting":
         return "not running yet"
-    return "ended without a line" if tail.condition == "ended" else "no line yet"
+    return "ended without output" if tail.condition == "ended" else "no lines yet"

@@ -1,4 +1,4 @@
-"""A quick check of the load that runs, or of a run of its own: one line per threshold."""
+"""A quick check of the running load, or of a new run: one line per threshold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cockpit.tui.draw_context import BaselineOf
 from cockpit.tui.key_names import closing, key_hints
 from cockpit.tui.key_table import DialogKey, MainKey
 
-# Seconds between two readings of the session.
+# Seconds between updates.
 POLL = 0.2
 _SIGNS = {
     Status.HOLDS: ("✓", "$cockpit-better"),
@@ -34,10 +34,10 @@ _SIGNS = {
 
 
 class CheckScreen(Dialog[None]):
-    """Waits until the newest segment has QUICK seconds of load, then shows the result of each threshold.
+    """Shows the result of each threshold once the newest segment has QUICK seconds of load.
 
-    `toggle` starts the load and stops it; None: the session is replayed, and the segment is checked as it is. A load
-    that this screen started is stopped as soon as it is checked, or the screen is closed.
+    `toggle` starts and stops the load; None: the session is replayed, and the segment is checked as recorded. A run
+    that this screen started is stopped after the check, or when the screen is closed.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [closing(MainKey.CHECK, action="close")]
@@ -77,7 +77,7 @@ class CheckScreen(Dialog[None]):
 
     @property
     def _active(self) -> bool:
-        """Whether a load runs, or its target is being asked."""
+        """Whether load is running or starting."""
         status = self.session.controls.status
         starting = isinstance(status, LoadStatus) and status.phase is LoadPhase.STARTING
         return starting or self.session.state.running is not None
@@ -86,7 +86,7 @@ class CheckScreen(Dialog[None]):
         state = self.session.shown if self.toggle is None else self.session.state
         segment = self._segment(state)
         if segment is None or self._waits(state, segment):
-            self._show(f"{max(0.0, QUICK - (segment.seconds if segment else 0.0)):.0f} s more of load …")
+            self._show(f"waiting for {max(0.0, QUICK - (segment.seconds if segment else 0.0)):.0f} s of load …")
             return
         self._poll.stop()
         self._stop()
@@ -115,20 +115,20 @@ class CheckScreen(Dialog[None]):
 
 
 def _lines(segment: Segment, results: tuple[ThresholdResult, ...], baseline: Baseline | None) -> Iterator[Content]:
-    """Return the verdict, the checked load, and one line per threshold with its sign, limit and value."""
-    failed = sum(one.status is Status.FAILED for one in results)
-    undecided = sum(one.status is Status.INCONCLUSIVE for one in results)
+    """Yield the verdict with the checked segment, then one line per threshold with its sign, limit and value."""
+    failed = sum(result.status is Status.FAILED for result in results)
+    undecided = sum(result.status is Status.INCONCLUSIVE for result in results)
     words, style = ("pass", "$cockpit-better")
     if failed or undecided:
         words, style = (
             (f"{failed} of {len(results)} failed", "$cockpit-worse") if failed else ("inconclusive", "$cockpit-warn")
         )
-    against = f" · baseline {baseline.name}" if baseline else " · no baseline of this load"
+    against = f" · baseline {baseline.name}" if baseline else " · no baseline for this load"
     yield Content.assemble(
         (words, f"bold {style}"),
         (f" · segment {segment.number}, {segment.seconds:.0f} s of load{against}", "$cockpit-dim"),
     )
-    width = max(len(one.threshold.text) for one in results)
-    for one in results:
-        sign, colour = _SIGNS[one.status]
-        yield Content.assemble((sign, colour), f"  {one.threshold.text:<{width}}  ", (found_words(one), colour))
+    width = max(len(result.threshold.text) for result in results)
+    for result in results:
+        sign, colour = _SIGNS[result.status]
+        yield Content.assemble((sign, colour), f"  {result.threshold.text:<{width}}  ", (found_words(result), colour))

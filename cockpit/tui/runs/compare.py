@@ -1,5 +1,5 @@
-"""A segment of the runs table vs its baseline: the verdict in full, differences, metrics side by side,
-latencies over each other."""
+"""Comparison of a segment with its baseline: the full verdict, differing settings, metrics side by side, and the
+latency distributions overlaid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, content, lengt
 
 # Seconds between updates of a growing segment.
 _REFRESH = 2.0
-# From this width on the tables are in two columns.
+# Minimum width (cells) for tables in two columns.
 _BROAD = 100
 _BUCKETS = 16
 _SPAN, _SHARES = 16, 17
@@ -39,7 +39,7 @@ _HINTS = (
 
 
 class CompareScreen(Dialog[None]):
-    """Compares a segment, at first the selected one, while the session runs; `set_view` sets a new baseline."""
+    """Compares a segment, initially the selected one, while the session continues; `set_view` sets the baseline."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(CompareKey), closing(MainKey.COMPARE, "enter")]
     DEFAULT_CSS = """
@@ -80,7 +80,7 @@ class CompareScreen(Dialog[None]):
         self.frame()
 
     def frame(self) -> None:
-        """Draw the segments if they or the size changed."""
+        """Draw the comparison if the segments, the baseline or the width changed."""
         context = self.context()
         segment = by_number(context.state.segments, self.number)
         width = max(30, self.size.width - 6)
@@ -95,7 +95,8 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
     if before is None:
         return lines
     try:
-        found = compare(*(side_of_segments(context.state, [one], f"segment {one.number}") for one in (before, segment)))
+        sides = (side_of_segments(context.state, [each], f"segment {each.number}") for each in (before, segment))
+        found = compare(*sides)
     except UsageError as error:
         return [*lines, EMPTY, ((neutral(str(error)), "warn"),)]
     if found.load:
@@ -117,16 +118,16 @@ def _table(title: str, rows: Sequence[Row]) -> list[Line]:
     widths = columns([Row(title, "before", "after", last), *rows])
     roles = zip(("before", "after", last), widths[1:], ("before", "after", "dim"), strict=True)
     lines: list[Line] = [
-        ((f"{title:<{widths[0]}}", "strong"), *((f"  {name:>{wide}}", role) for name, wide, role in roles))
+        ((f"{title:<{widths[0]}}", "strong"), *((f"  {name:>{cell_width}}", role) for name, cell_width, role in roles))
     ]
     for row in rows:
-        cells = (f"  {cell:>{wide}}" for cell, wide in zip(row[1:], widths[1:], strict=True))
+        cells = (f"  {cell:>{cell_width}}" for cell, cell_width in zip(row[1:], widths[1:], strict=True))
         lines.append(((f"{row.name:<{widths[0]}}", "dim"), *((cell, "") for cell in cells)))
     return lines
 
 
 def _arranged(blocks: Sequence[list[Line]], hosts: int, width: int) -> list[Line]:
-    """Return two columns if there is room: metrics of the load left, those of the `hosts` last blocks right."""
+    """Return two columns if there is room: metrics of the load left, the `hosts` last blocks right."""
     half, parts = width // 2 - 2, (blocks[: len(blocks) - hosts], blocks[len(blocks) - hosts :])
     left, right = ([line for block in part for line in (*block, EMPTY)] for part in parts)
     if not right or width < _BROAD or any(length(line) > half for line in (*left, *right)):

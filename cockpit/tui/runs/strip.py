@@ -1,6 +1,6 @@
-"""The verdict on the selected segment at a glance: its effects, its baseline, and the seconds still needed.
+"""Contents of the verdict strip: effects on the selected segment, its baseline, and the seconds still needed.
 
-`strip` reads the context; `strip_lines` draws it. Reasons, warnings and rules are left to the compare screen.
+`strip` makes them from the context, `strip_lines` draws them. The compare screen has warnings, details and rules.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from cockpit.model.text import neutral
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey, SessionKey
 
-# Metrics with a line in the plot, in this order after the headline; failed requests only if their share differs.
+# Metrics with a line in the plot, in this order after the headline; "errors" only if the share of failures differs.
 _PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy", "memory.used")
+# The next step by cause of an invalid verdict.
 _NEXT = {
-    Cause.OTHER_LOAD: "end the other load, then run it again",
+    Cause.OTHER_LOAD: "stop the other load, then run it again",
     Cause.GENERATOR_SATURATED: f"less load ({SessionKey.LESS}), or more workers (-w)",
     Cause.HOST_LOST: "run it again when the host answers",
-    Cause.LOAD_ALTERED: "leave the load as it is, and apply the change again",
+    Cause.LOAD_ALTERED: "apply the change again without changing the load",
     Cause.LOAD_DIFFERS: f"choose a segment of the same load and press {MainKey.BASELINE}",
     Cause.RUN_FAILED: f"see the run's error ({MainKey.COMPARE}), then run it again",
     Cause.PARTIAL: "run it again",
     Cause.REQUESTS_FAILED: f"undo the change ({MainKey.UNDO})",
 }
 _AGAIN = "run it again"
+# The next step after an inconclusive verdict, by design of the comparison.
 _REPEAT = {
     Design.SWITCH: f"rounds ({MainKey.ROUNDS})",
     Design.ROUNDS: f"more rounds ({MainKey.ROUNDS})",
@@ -47,8 +49,10 @@ _REPEAT = {
 
 
 class VerdictProgress(NamedTuple):
-    """Counted seconds of load after the change, and the estimated seconds until a verdict: `at_most` of them
-    if the test may conclude before the last round."""
+    """Counted seconds of load after the change, and estimated seconds until a verdict.
+
+    `at_most`: `left` is a maximum, because the test may conclude before the last round.
+    """
 
     passed: float
     left: float
@@ -61,11 +65,11 @@ class VerdictProgress(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """A comparison at a glance. `change` and `compared` are its title; `effects` have a line each, the headline first.
+    """Contents of the verdict strip. `change` and `compared` are its title.
 
-    `so_far`: the change of the rate (share) before there is any effect. `progress`: None if no verdict is pending.
-    `next`: the next step if none is expected, or "". `cap`: seconds after the change at which the run ends
-    even without a verdict; None: the run is not extended.
+    `effects`: one line each, the headline first. `so_far`: relative change of the rate before there is any effect.
+    `progress`: None if no verdict is pending. `next`: the suggested next step, or "". `cap`: seconds after the change
+    at which the run ends even without a verdict; None: the run is not extended.
     """
 
     verdict: Verdict
@@ -79,7 +83,7 @@ class Strip(NamedTuple):
 
 
 def strip(context: DrawContext) -> Strip | None:
-    """Return the comparison of the selected segment; None without a baseline."""
+    """Return the verdict strip of the selected segment; None without a baseline."""
     segment = context.segment
     if segment is None:
         return None
@@ -110,35 +114,35 @@ def _cap(state: State, segment: Segment) -> float | None:
 
 
 def _rounds_of(state: State, segment: Segment) -> RoundsState | None:
-    """Return the rounds that the segment belongs to, follows, or waits for."""
+    """Return the rounds that the segment is part of or follows, or that are running; None if there are none."""
     if segment.end is None and state.running_rounds is not None:
         return state.running_rounds
     before = state.segments[segment.number - 2] if segment.number > 1 else segment
     if not segment.round and not (before.round and before.run == segment.run and not segment.changes):
         return None
-    return next((one for one in reversed(state.rounds) if one.begun.t <= segment.start), None)
+    return next((rounds for rounds in reversed(state.rounds) if rounds.begun.t <= segment.start), None)
 
 
 def _rounds_strip(context: DrawContext, rounds: RoundsState, segment: Segment) -> Strip:
-    """Return the rounds so far, at least their progress."""
+    """Return the strip of rounds: their verdict so far, or only their progress."""
     state = context.state
     verdict = context.verdicts.rounds(state, rounds)
     if verdict is None:
         growing = rounds.ended is None
         verdict = Verdict(outcome=Outcome.INCONCLUSIVE, design=Design.ROUNDS, growing=growing)
     now = math.floor(context.now)
-    where = progress(state, now) if rounds.ended is None else None
-    waits = where is not None and verdict.outcome is Outcome.INCONCLUSIVE
-    compared = f"{len(rounds.complete)} of {rounds.budget} rounds" if where is None else place_words(where)
+    current = progress(state, now) if rounds.ended is None else None
+    pending = current is not None and verdict.outcome is Outcome.INCONCLUSIVE
+    compared = f"{len(rounds.complete)} of {rounds.budget} rounds" if current is None else place_words(current)
     return Strip(
         verdict=verdict,
         change=title_words(rounds.begun),
         compared=compared,
         effects=_plotted(verdict, rounds.begun.host) or _expected(verdict, segment),
-        progress=VerdictProgress(max(0.0, now - rounds.begun.t), max(1.0, where.left), True)
-        if where and waits
+        progress=VerdictProgress(max(0.0, now - rounds.begun.t), max(1.0, current.left), True)
+        if current and pending
         else None,
-        next="" if where is not None else _next(verdict),
+        next="" if current is not None else _next(verdict),
     )
 
 
@@ -147,14 +151,14 @@ def _without_interval(effect: Effect) -> Effect:
 
 
 def _plotted(verdict: Verdict, host: str) -> tuple[Effect, ...]:
-    """Return the plotted effects: the headline, then in order of _PLOTTED, those of `host` before other hosts."""
-    shown = [one for one in verdict.effects if metric_of(one.name) in _PLOTTED]
-    shown = [one for one in shown if one.name != "errors" or one.outcome in DIFFERENT]
-    shown = [_without_interval(one) if one.outcome is Outcome.INVALID else one for one in shown]
+    """Return the plotted effects: the headline, then in order of _PLOTTED; metrics of `host` before other hosts."""
+    shown = [effect for effect in verdict.effects if metric_of(effect.name) in _PLOTTED]
+    shown = [effect for effect in shown if effect.name != "errors" or effect.outcome in DIFFERENT]
+    shown = [_without_interval(effect) if effect.outcome is Outcome.INVALID else effect for effect in shown]
 
-    def order(one: Effect) -> tuple[bool, bool, bool, int]:
-        on_host = "." in one.name
-        return not one.headline, on_host, on_host and not one.name.startswith(f"{host}."), _place(one)
+    def order(effect: Effect) -> tuple[bool, bool, bool, int]:
+        on_host = "." in effect.name
+        return not effect.headline, on_host, on_host and not effect.name.startswith(f"{host}."), _place(effect)
 
     return tuple(sorted(shown, key=order))
 
@@ -164,7 +168,7 @@ def _place(effect: Effect) -> int:
 
 
 def _so_far(state: State, segment: Segment, base: Segment) -> float | None:
-    """Return the change of the rate over the counted seconds of a growing segment; None without any."""
+    """Return the relative change of the rate in a growing segment; None without counted seconds."""
     counted = counted_range(state, segment)
     seconds = between(state.seconds, counted.start, counted.stop)
     covered = sum(second.end - second.start for second in seconds)
@@ -174,7 +178,7 @@ def _so_far(state: State, segment: Segment, base: Segment) -> float | None:
 
 
 def _expected(verdict: Verdict, segment: Segment) -> tuple[Effect, ...]:
-    """Return effects without values for a verdict that has none yet: the strip keeps its height."""
+    """Return placeholders for the effects of a pending verdict, so that the strip keeps its height."""
     if not verdict.growing or verdict.outcome is Outcome.INVALID:
         return ()
     timed = ("p99", "rate", "p50") if segment.plan.open else ("rate", "p50", "p99")
@@ -184,8 +188,8 @@ def _expected(verdict: Verdict, segment: Segment) -> tuple[Effect, ...]:
 
 
 def _change(state: State, segment: Segment, base: Segment) -> str:
-    """Return the label of the segment if it names its changes, else the settings that differ."""
-    before, after = (knobs_at(state, one.start) for one in (base, segment))
+    """Return the label of a segment that starts with a change, else the settings that differ from the baseline."""
+    before, after = (knobs_at(state, each.start) for each in (base, segment))
     differing = [name for name in after if name in before and before[name] != after[name]]
     if segment.changes or not differing:
         return neutral(segment.label)
@@ -200,7 +204,7 @@ def _progress(state: State, segment: Segment, verdict: Verdict) -> VerdictProgre
     if verdict.needs is None or math.isinf(verdict.needs) or segment.end is not None:
         return None
     passed = len(counted_range(state, segment))
-    # The verdict was made after the last whole block.
+    # `needs` counts from the last complete block.
     return VerdictProgress(passed, max(1.0, verdict.needs - passed % BLOCK))
 
 

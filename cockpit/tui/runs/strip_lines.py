@@ -1,4 +1,4 @@
-"""The verdict strip as lines: its word and mark, a forest plot of its effects, and a bar for the seconds left. Pure."""
+"""The verdict strip as lines: outcome, a forest plot of the effects, and a bar for the seconds left. Pure."""
 
 from __future__ import annotations
 
@@ -39,99 +39,101 @@ ROLES = {
     Outcome.INCONCLUSIVE: "dim",
     Outcome.INVALID: "dim",
 }
-# Roles of the word; a likely outcome has the role of a metric.
+# Roles of the outcome's word; a likely outcome has a role of ROLES.
 _WORD_ROLES = {**dict.fromkeys(Outcome, "strong"), Outcome.BETTER: "better", Outcome.WORSE: "worse"}
-# Metrics that can decide a verdict whose headline shows no difference.
+# Metrics that can decide a verdict if the headline metric shows no difference.
 _DECIDING = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy")
-# Cells of the marks, the widest name, change and interval, and the narrowest plot.
+# Cells of the mark, of the widest name, of change and interval; minimum cells of the plot.
 _MARK, _NAME, _CHANGE, _PLOT = 3, 16, 24, 11
 _BAR = 12
 
 
-def strip_lines(of: Strip, width: int, height: int) -> list[Line]:
-    """Return the strip in full if `height` has room for it, else its word and as many effects as fit."""
-    lines = full_lines(of, width)
-    return lines if len(lines) <= height else _compact_lines(of, width, height)
+def strip_lines(contents: Strip, width: int, height: int) -> list[Line]:
+    """Return the full strip if it fits in `height` lines, else its title and the effects that fit."""
+    lines = full_lines(contents, width)
+    return lines if len(lines) <= height else _compact_lines(contents, width, height)
 
 
-def full_lines(of: Strip, width: int) -> list[Line]:
-    """Return title, word, one line per effect, and the scale."""
-    title = rule((("verdict ", "strong"), (of.change, "text")), ((of.compared, "dim"),), width)
-    word = _word(of)
-    if of.verdict.outcome is Outcome.INVALID:
-        lines = [title, *_invalid_lines(of, width, str(of.verdict.outcome))]
+def full_lines(contents: Strip, width: int) -> list[Line]:
+    """Return title, outcome, next step, one line per effect, and the scale."""
+    title = rule((("verdict ", "strong"), (contents.change, "text")), ((contents.compared, "dim"),), width)
+    word = _word(contents)
+    if contents.verdict.outcome is Outcome.INVALID:
+        lines = [title, *_invalid_lines(contents, width, str(contents.verdict.outcome))]
     else:
-        lines = [title, ends(word, _progress_line(of.progress, width - length(word) - 2), width)]
-        lines += [(("   next: ", "dim"), (of.next, ""))] if of.next else []
-    rows, room = _rows(of, of.effects, width)
+        lines = [title, ends(word, _progress_line(contents.progress, width - length(word) - 2), width)]
+        lines += [(("   next: ", "dim"), (contents.next, ""))] if contents.next else []
+    rows, room = _rows(contents, contents.effects, width)
     if not rows:
         return lines
-    basis: Line = ((fit(_basis(of), width - room), "dim"),)
-    return [*lines, *rows, (*basis, *axis(scale_end(of.effects), room))]
+    basis: Line = ((fit(_basis(contents), width - room), "dim"),)
+    return [*lines, *rows, (*basis, *axis(scale_end(contents.effects), room))]
 
 
-def _compact_lines(of: Strip, width: int, height: int) -> list[Line]:
-    """Return the word in the title, then the next step, or effects."""
-    word = _word(of, short=True)
-    asked = of.next and of.verdict.outcome is not Outcome.INVALID
-    rest: Line = ((f"next: {of.next}" if asked else of.compared, "dim"),)
-    title = rule((*word, ("  ", ""), (of.change, "dim")), _progress_line(of.progress, 28) or rest, width)
-    if of.verdict.outcome is Outcome.INVALID:
-        return [title, *_invalid_lines(of, width)][:height]
-    return [title, *_rows(of, _first(of, height - 1), width)[0]][:height]
+def _compact_lines(contents: Strip, width: int, height: int) -> list[Line]:
+    """Return the title with outcome and next step, then effects; of an invalid verdict the reason."""
+    word = _word(contents, short=True)
+    has_next = contents.next and contents.verdict.outcome is not Outcome.INVALID
+    rest: Line = ((f"next: {contents.next}" if has_next else contents.compared, "dim"),)
+    title = rule((*word, ("  ", ""), (contents.change, "dim")), _progress_line(contents.progress, 28) or rest, width)
+    if contents.verdict.outcome is Outcome.INVALID:
+        return [title, *_invalid_lines(contents, width)][:height]
+    return [title, *_rows(contents, _first(contents, height - 1), width)[0]][:height]
 
 
-def _invalid_lines(of: Strip, width: int, word: str = "") -> list[Line]:
-    """Return two lines: `word`, the reason, and the next step."""
-    text = f"{f'{word}: ' if word else ''}{_reason(of.verdict)}; next: {of.next}"
+def _invalid_lines(contents: Strip, width: int, word: str = "") -> list[Line]:
+    """Return `word`, the reason and the next step in two lines."""
+    text = f"{f'{word}: ' if word else ''}{_reason(contents.verdict)}; next: {contents.next}"
     first, *rest = wrap(text, max(_MARK, width - _MARK))
-    mark = MARKS[of.verdict.outcome] if word else ""
+    mark = MARKS[contents.verdict.outcome] if word else ""
     return [((fit(mark, _MARK) + first, "strong"),), clip(((" " * _MARK + " ".join(rest), "strong"),), width)]
 
 
-def strip_words(of: Strip) -> Line:
-    """Return the strip as a single line: mark, word, the deciding effect, and the seconds left."""
-    left = f", {of.progress.words}" if of.progress else ""
-    return (*_word(of), (left, ""))
+def strip_words(contents: Strip) -> Line:
+    """Return the strip as a single line: mark, outcome, deciding effect, and seconds left."""
+    left = f", {contents.progress.words}" if contents.progress else ""
+    return (*_word(contents), (left, ""))
 
 
-def full_height(of: Strip) -> int:
-    return 2 + bool(of.next) + (len(of.effects) + 1 if of.effects else 0)
+def full_height(contents: Strip) -> int:
+    return 2 + bool(contents.next) + (len(contents.effects) + 1 if contents.effects else 0)
 
 
-def compact_height(of: Strip, most: int) -> int:
-    return 3 if of.verdict.outcome is Outcome.INVALID else 1 + min(most, len(of.effects))
+def compact_height(contents: Strip, most: int) -> int:
+    return 3 if contents.verdict.outcome is Outcome.INVALID else 1 + min(most, len(contents.effects))
 
 
-def _word(of: Strip, short: bool = False) -> Line:
-    """Return mark and word, and the deciding effect unless `short`."""
-    verdict = of.verdict
-    # Another metric than the first may have concluded the verdict.
-    likely = _likely(of, of.effects[0]) if of.effects and verdict.outcome is Outcome.INCONCLUSIVE else None
+def _word(contents: Strip, short: bool = False) -> Line:
+    """Return mark and outcome, and the deciding effect unless `short`."""
+    verdict = contents.verdict
+    # A concluded verdict may be decided by another metric than the first.
+    likely = (
+        _likely(contents, contents.effects[0]) if contents.effects and verdict.outcome is Outcome.INCONCLUSIVE else None
+    )
     role = ROLES[likely] if likely else _WORD_ROLES[verdict.outcome]
     if likely:
         word = f"{MARKS[likely]}? likely {likely}"
-    elif verdict.outcome is Outcome.INCONCLUSIVE and of.progress:
+    elif verdict.outcome is Outcome.INCONCLUSIVE and contents.progress:
         word = f"{MARKS[verdict.outcome]}  {verdict.outcome} so far"
     else:
         word = f"{MARKS[verdict.outcome]}  {verdict.outcome}{', at least' if verdict.at_least else ''}"
-    detail = "" if short else _detail(of)
+    detail = "" if short else _detail(contents)
     return ((word, role), (f": {detail}" if detail else "", "text"))
 
 
-def _likely(of: Strip, effect: Effect) -> Outcome | None:
-    """Return the likely outcome of an effect, while more load can still conclude it."""
-    return effect.likely if of.verdict.growing and effect.outcome is Outcome.INCONCLUSIVE else None
+def _likely(contents: Strip, effect: Effect) -> Outcome | None:
+    """Return the likely outcome of an effect while more load can still conclude it, else None."""
+    return effect.likely if contents.verdict.growing and effect.outcome is Outcome.INCONCLUSIVE else None
 
 
-def _detail(of: Strip) -> str:
-    verdict, effect = of.verdict, _deciding(of.verdict)
+def _detail(contents: Strip) -> str:
+    verdict, effect = contents.verdict, _deciding(contents.verdict)
     if verdict.outcome is Outcome.INVALID:
         return _reason(verdict)
     if effect is None:
-        if of.progress is None:
+        if contents.progress is None:
             return too_few_words(verdict)
-        return "" if of.so_far is None else f"rate {amount_words(_rate(of.so_far))}"
+        return "" if contents.so_far is None else f"rate {amount_words(_rate(contents.so_far))}"
     name = metric_words(effect.name)
     if verdict.outcome is Outcome.EQUIVALENT:
         return f"{name} {margin_words(effect)}"
@@ -142,13 +144,13 @@ def _detail(of: Strip) -> str:
 
 
 def _deciding(verdict: Verdict) -> Effect | None:
-    """Return the deciding effect: failed requests, the headline, or the first of the same outcome."""
+    """Return the deciding effect: failed requests, the headline, or the first effect with the verdict's outcome."""
     if verdict.outcome in DIFFERENT:
-        alike = [one for one in verdict.effects if one.outcome is verdict.outcome]
-        errors = [one for one in alike if one.name == "errors" and one.outcome is Outcome.WORSE]
-        for one in (*errors, *alike):
-            if one.headline or metric_of(one.name) in _DECIDING:
-                return one
+        same = [effect for effect in verdict.effects if effect.outcome is verdict.outcome]
+        errors = [effect for effect in same if effect.name == "errors" and effect.outcome is Outcome.WORSE]
+        for effect in (*errors, *same):
+            if effect.headline or metric_of(effect.name) in _DECIDING:
+                return effect
     return verdict.headline
 
 
@@ -156,25 +158,25 @@ def _reason(verdict: Verdict) -> str:
     return "" if verdict.objection is None else objection_words(verdict.objection)
 
 
-def _rows(of: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line], int]:
-    """Return one line per effect, and the cells of its plot."""
-    hosts = {one.name.partition(".")[0] for one in effects if "." in one.name}
-    names = [_name(one, len(hosts) > 1) for one in effects]
-    wide = min(_NAME, max(map(cell_len, names), default=0))
-    plot = width - _MARK - wide - _CHANGE - 2
-    end = scale_end(of.effects)
+def _rows(contents: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line], int]:
+    """Return one line per effect, and the width of the plot in cells."""
+    hosts = {effect.name.partition(".")[0] for effect in effects if "." in effect.name}
+    names = [_name(effect, len(hosts) > 1) for effect in effects]
+    name_width = min(_NAME, max(map(cell_len, names), default=0))
+    plot = width - _MARK - name_width - _CHANGE - 2
+    end = scale_end(contents.effects)
     lines: list[Line] = []
-    for one, name in zip(effects, names, strict=True):
-        likely = _likely(of, one)
-        role = ROLES[likely or one.outcome]
-        mark = f"{MARKS[likely]}?" if likely else MARKS[one.outcome]
-        head = f"{fit(mark, _MARK)}{fit(name, wide)} {fit(_change(one), _CHANGE)} "
-        lines.append(((head, role), *(forest_row(one, end, plot, role) if plot >= _PLOT else EMPTY)))
+    for effect, name in zip(effects, names, strict=True):
+        likely = _likely(contents, effect)
+        role = ROLES[likely or effect.outcome]
+        mark = f"{MARKS[likely]}?" if likely else MARKS[effect.outcome]
+        head = f"{fit(mark, _MARK)}{fit(name, name_width)} {fit(_change(effect), _CHANGE)} "
+        lines.append(((head, role), *(forest_row(effect, end, plot, role) if plot >= _PLOT else EMPTY)))
     return lines, max(0, plot)
 
 
 def _change(effect: Effect) -> str:
-    """Return the change with its interval; the measured change first while it is inconclusive."""
+    """Return the change with its interval; for inconclusive one-sided intervals the measured change first."""
     if effect.change is None:
         return "–"
     if effect.low is None and effect.high is None:
@@ -193,11 +195,11 @@ def _rate(change: float) -> Effect:
     return Effect(name="rate", outcome=Outcome.INCONCLUSIVE, change=change)
 
 
-def _first(of: Strip, most: int) -> Sequence[Effect]:
-    """Return as many effects as fit, the deciding one among them."""
-    deciding = _deciding(of.verdict)
-    kept = list(of.effects[:most])
-    if kept and deciding in of.effects and deciding not in kept:
+def _first(contents: Strip, most: int) -> Sequence[Effect]:
+    """Return at most `most` effects, including the deciding one."""
+    deciding = _deciding(contents.verdict)
+    kept = list(contents.effects[:most])
+    if kept and deciding in contents.effects and deciding not in kept:
         kept[-1] = deciding
     return kept
 
@@ -211,14 +213,14 @@ def _progress_line(progress: VerdictProgress | None, room: int) -> Line:
     return (("━" * done, "chart"), ("·" * (cells - done), "rule"), (words, ""))
 
 
-def _basis(of: Strip) -> str:
-    """Return the number of values of the verdict, and the maximum seconds of load for it."""
-    verdict = of.verdict
+def _basis(contents: Strip) -> str:
+    """Return the amount of data behind the verdict: seconds of load, rounds or runs."""
+    verdict = contents.verdict
     before, after = verdict.values
-    if not verdict.effects and not of.cap:
+    if not verdict.effects and not contents.cap:
         return ""
     if verdict.design is Design.SWITCH:
-        cap = f"of ≤ {of.cap:.0f} s" if of.cap else "s"
+        cap = f"of ≤ {contents.cap:.0f} s" if contents.cap else "s"
         return f"{before * verdict.block} s before, {after * verdict.block} {cap} after"
     if verdict.design is Design.ROUNDS:
         return "1 round" if before == 1 else f"{before} rounds"

@@ -1,4 +1,4 @@
-"""The runs table: every run, and every change within one, is a line."""
+"""The runs table: one line per segment, so one per run and per change under load."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from cockpit.tui.runs.strip_lines import MARKS, ROLES
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
 
-# Cells for the mark and number on the left, and for a warning on the right.
+# Cells for mark and number on the left, and for a warning on the right.
 _NUMBER = 5
 _WARNING = 9
 
-# Cells of the verdict's title beside the label.
+# Cells that the title of the verdict strip needs beside the label.
 _TITLE = 40
 
-# Reasons of an invalid verdict that the warning beside it shows, too.
+# Causes of an invalid verdict that the warning in the same line shows too.
 _EXPLAINED = {
     (Cause.GENERATOR_SATURATED, WarningKind.GENERATOR_SATURATED),
     (Cause.OTHER_LOAD, WarningKind.OTHER_LOAD),
     (Cause.RUN_FAILED, WarningKind.RUN_FAILED),
 }
 
-# Minimum cells of the label; columns from rank _EXTRA on need a wider label.
+# Minimum cells of the label; columns from rank _EXTRA on are shown only beside a wider label.
 _LABEL = 8
 _EXTRA, _ROOMY_LABEL = 6, 20
 
-# Cells of a latency from which it has no room for the mark of failed requests.
+# Latencies of this many characters or more have no room for the mark of failed requests.
 _MARKED = 4
 
-# Maximum number of runs in the bars of the title, and the cells of their names and gaps.
+# Maximum number of bars in the title, and cells of their names and gaps.
 _TREND, _TREND_NAMES = 16, 24
 
-# Maximum number of hosts that share a column; of more, only the selected host is shown.
+# Maximum number of hosts that share a column; with more hosts only the selected host is shown.
 _TOGETHER = 3
 
 
 class RunColumn(NamedTuple):
-    """A column right of the label; the lowest `rank` is shown first."""
+    """A column right of the label; columns with the lowest `rank` are kept longest if the room is short."""
 
     title: str
     width: int
@@ -61,7 +61,7 @@ class RunColumn(NamedTuple):
 
 
 class Runs(Lines):
-    """The newest segments, or those around the selected one, which is in full below."""
+    """The newest segments, or the segments around the selected one, with details of the selected segment below."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         segments = context.state.segments
@@ -83,19 +83,20 @@ class Runs(Lines):
 
 
 def trends(segments: Sequence[Segment], room: int) -> Line:
-    """Return bars of rate and p99 of the last segments, at most `room` cells; nothing for a single one."""
+    """Return bars of rate and p99 of the last segments in at most `room` cells; EMPTY for fewer than two segments."""
     shown = [segment for segment in segments if segment.seconds > 0 and segment.counts.latency.count]
     shown = shown[-min(_TREND, max(1, (room - _TREND_NAMES) // 2)) :]
     if len(shown) < 2:
         return EMPTY
-    rates, tails = [one.rate for one in shown], [one.counts.latency.percentile(99) for one in shown]
-    named = (("  req/s ", rates), ("  p99 ", tails))
-    return tuple(piece for name, found in named for piece in ((name, "dim"), (trend(found, max(found)), "chart")))
+    rates = [segment.rate for segment in shown]
+    p99s = [segment.counts.latency.percentile(99) for segment in shown]
+    named = (("  req/s ", rates), ("  p99 ", p99s))
+    return tuple(piece for name, values in named for piece in ((name, "dim"), (trend(values, max(values)), "chart")))
 
 
 def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> tuple[Segment, ...]:
-    """Return the last rows that fit, moved up if the selected one would not be among them; its baseline
-    is above or below them if it is none of them."""
+    """Return the last segments that fit, or earlier ones that include the selected segment; its baseline is added
+    above or below if it is not among them."""
     selected = context.segment
     base = (context.before(selected) if selected else None) or context.baseline
     found = _around(segments, selected, room)
@@ -131,9 +132,9 @@ def _line(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], 
 
 
 def in_full(segment: Segment, context: DrawContext, width: int, room: int) -> list[Line]:
-    """Return the segment's label, notes of the server on its values, and warnings.
+    """Return the segment's label, corrections of its values by the server, and warnings.
 
-    Of a compared segment, the label is in the verdict's title if it fits, and warnings are on the compare screen.
+    For a compared segment, the verdict strip has the label if it fits, and the compare screen has the warnings.
     """
     compared = context.before(segment) is not None or segment.round > 0
     label = wrap(neutral(segment.label), max(10, width - _NUMBER))
@@ -157,7 +158,7 @@ def in_full(segment: Segment, context: DrawContext, width: int, room: int) -> li
 
 
 def ends_with(text: str, end: str, width: int) -> str:
-    """Return the text cut so that `end` fits behind it, at a whole word if there is one."""
+    """Return the text followed by `end`, cut at a word boundary so that both fit in `width` cells."""
     room = max(0, width - len(end) - 1)
     if cell_len(text) > room:
         cut = fit(text, room).removesuffix("…")
@@ -167,7 +168,7 @@ def ends_with(text: str, end: str, width: int) -> str:
 
 
 def server_notes(segment: Segment, state: State) -> list[str]:
-    """Return the server's corrections of the changes at the start of the segment."""
+    """Return the server's corrections of values that were changed at the start of the segment."""
     return [
         f"{change.letter}: {neutral(change.detail)}"
         for change in state.changes
@@ -187,7 +188,7 @@ def _percentile(percent: float) -> Callable[[Segment, DrawContext], Piece]:
         if not latency.count:
             return "–", ""
         text = _short(latency.percentile(percent))
-        # Failed requests are missing among the latencies, or were fast.
+        # Failed requests are missing in the latencies, or were fast.
         return (f"x{text}" if len(text) < _MARKED else text, "failed") if segment.counts.failed else (text, "")
 
     return cell
@@ -200,7 +201,7 @@ def _errors(segment: Segment, context: DrawContext) -> Piece:
 
 
 def _short(seconds: float) -> str:
-    """Return milliseconds in at most four cells; seconds with their unit from ten on."""
+    """Return milliseconds in at most four cells; from 10 s on seconds with their unit."""
     return milliseconds(seconds) if seconds < 9.9995 else f"{seconds:.0f}s"
 
 
@@ -210,7 +211,7 @@ def _spawned(segment: Segment, context: DrawContext) -> Piece:
 
 
 def _verdict(segment: Segment, context: DrawContext) -> Piece:
-    """Return the verdict in short; only a difference has a colour and a sign."""
+    """Return the verdict in short, with a sign if there is a difference."""
     if context.before(segment) is None:
         base = context.baseline
         return ("base" if base is not None and base.number == segment.number else "–", "dim")
@@ -250,8 +251,8 @@ def _columns(context: DrawContext) -> list[RunColumn]:
     if any(host.config.processes for host in context.hosts):
         found.append(RunColumn("spawns", 7, 4, _spawned))
     for title, rank, most, metric in _HOST_COLUMNS if hosts else ():
-        wide = max(len(title) + 1, (most + 1) * len(hosts))
-        found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], metric)))
+        column_width = max(len(title) + 1, (most + 1) * len(hosts))
+        found.append(RunColumn(title, column_width, rank, _of_hosts([host.config.name for host in hosts], metric)))
     return [*found, RunColumn("verdict", 10, 0, _verdict)]
 
 

@@ -1,4 +1,4 @@
-"""A verdict with all its metrics, as lines: effects with intervals, and the method."""
+"""The full verdict as lines: all effects with intervals, and the method."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from cockpit.tui.runs.strip_lines import MARKS, ROLES
 from cockpit.tui.runs.table import server_notes
 from cockpit.tui.terminal.styled_line import EMPTY, Line, fit
 
-# Headings; two blanks before the first for a mark.
+# Column titles; two blanks before the first for the mark.
 _HEAD = ("  metric", "before → after", "change", "verdict")
-# Which seconds are left out around a change.
+# The seconds that comparisons leave out.
 RULE = (
-    f"never counted: the time between the request of a change and its effect, {GUARD} s after it and after the start "
-    "of a segment, seconds not covered whole, and seconds with the generator saturated"
+    f"not counted: the time from the request of a change to its effect, {GUARD} s after the effect and after the start "
+    "of a segment, incomplete seconds, and seconds with the generator saturated"
 )
 
 
@@ -48,12 +48,12 @@ def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
         alone = f"a change under load ({MainKey.TUNE}) starts one, or another run ({SessionKey.TOGGLE})"
         others = key_names(CompareKey.LEFT, CompareKey.RIGHT)
         warmup = f"warm-ups are not compared: choose another segment with {others}"
-        why = warmup if segment.warmup else f"no other segment to compare it with yet: {alone}"
-        return [*lines, EMPTY, *_wrapped(why, width, "dim")]
+        reason = warmup if segment.warmup else f"no other segment to compare with yet: {alone}"
+        return [*lines, EMPTY, *_wrapped(reason, width, "dim")]
     chosen = context.view.baseline == base.number
-    before = "just before it, same run" if base.run == segment.run else "the baseline"
-    known = "the chosen baseline" if chosen else before
-    lines += _wrapped(f"vs segment {base.number}, {known}: {neutral(base.label)}", width, "dim")
+    default = "just before, same run" if base.run == segment.run else "the baseline"
+    relation = "the chosen baseline" if chosen else default
+    lines += _wrapped(f"vs segment {base.number}, {relation}: {neutral(base.label)}", width, "dim")
     lines += [EMPTY, *judged(verdict, width)]
     for warning in segment_warnings(segment):
         lines += _wrapped(f"segment {segment.number}: {warning_words(warning)}", width, "warn")
@@ -63,9 +63,9 @@ def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
 
 
 def _rounds_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
-    """Return the verdicts of rounds in the run of the segment."""
+    """Return the verdicts of all rounds in the segment's run."""
     lines: list[Line] = []
-    for rounds in (one for one in context.state.rounds if one.begun.run == segment.run):
+    for rounds in (each for each in context.state.rounds if each.begun.run == segment.run):
         verdict = context.verdicts.rounds(context.state, rounds)
         if verdict is not None:
             head = f"{verdict.values[0]} rounds of {title_words(rounds.begun)}"
@@ -74,15 +74,15 @@ def _rounds_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
 
 
 def judged(verdict: Verdict, width: int) -> list[Line]:
-    """Return the verdict in words, its metrics as a table, and the method."""
+    """Return the verdict in words, a table of its effects, and the method."""
     plain = replace(verdict, label="", effects=verdict.effects)
     lines = _wrapped(f"{MARKS[verdict.outcome]} {verdict_words(plain)}", width, ROLES[verdict.outcome] or "strong")
     if verdict.effects:
-        rows = [_cells(one) for one in verdict.effects]
-        wide = [max(cell_len(row[at]) for row in (_HEAD, *rows)) + 2 for at in range(3)]
-        lines += [EMPTY, ((_straight(_HEAD, wide, width), "dim"),)]
-        for one, row in zip(verdict.effects, rows, strict=True):
-            lines += _effect(row, wide, ROLES[one.outcome], width)
+        rows = [_cells(effect) for effect in verdict.effects]
+        widths = [max(cell_len(row[at]) for row in (_HEAD, *rows)) + 2 for at in range(3)]
+        lines += [EMPTY, ((_aligned(_HEAD, widths, width), "dim"),)]
+        for effect, row in zip(verdict.effects, rows, strict=True):
+            lines += _effect(row, widths, ROLES[effect.outcome], width)
     lines.append(EMPTY)
     for line in basis_lines(verdict):
         lines += _wrapped(line, width, "dim")
@@ -99,16 +99,16 @@ def _cells(effect: Effect) -> tuple[str, str, str, str]:
     return f"{MARKS[effect.outcome]} {metric_words(effect.name)}", value_words(effect), change, verdict
 
 
-def _effect(row: Sequence[str], wide: Sequence[int], role: str, width: int) -> list[Line]:
-    """Return one line, or two if the verdict does not fit behind the numbers."""
-    if sum(wide) + cell_len(row[3]) <= width:
-        return [((_straight(row, wide, width), role),)]
-    return [((_straight(row[:3], wide, width), role),), *_wrapped(f"    {row[3]}", width, role)]
+def _effect(row: Sequence[str], widths: Sequence[int], role: str, width: int) -> list[Line]:
+    """Return one line, or two lines if the verdict does not fit behind the numbers."""
+    if sum(widths) + cell_len(row[3]) <= width:
+        return [((_aligned(row, widths, width), role),)]
+    return [((_aligned(row[:3], widths, width), role),), *_wrapped(f"    {row[3]}", width, role)]
 
 
-def _straight(row: Sequence[str], wide: Sequence[int], width: int) -> str:
-    """Return the cells in columns of the given widths, at most `width` cells in all."""
-    text = "".join(fit(cell, room) for cell, room in zip(row, wide, strict=False)) + "".join(row[len(wide) :])
+def _aligned(row: Sequence[str], widths: Sequence[int], width: int) -> str:
+    """Return the cells in columns of the given widths, in at most `width` cells."""
+    text = "".join(fit(cell, room) for cell, room in zip(row, widths, strict=False)) + "".join(row[len(widths) :])
     return fit(text, width).rstrip()
 
 
