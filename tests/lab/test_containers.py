@@ -150,7 +150,7 @@ async def test_container_is_changed_from_outside_and_restarted(nginx: Container,
     tuner = Tuner(probe_of(nginx), port_on=unknown_port)
     assert len(nginx.processes) == 2
     applied = await tuner.apply(outer, "web1", [(knob, "3")])
-    assert not [note for note in applied.notes if "old workers" in note] and len(nginx.processes) == 4
+    assert not [note for note in applied.notes if "old worker" in note] and len(nginx.processes) == 4
     await tuner.undo(outer, applied)
     assert nginx.file.read_bytes() == before and len(nginx.processes) == 2
 
