@@ -296,9 +296,7 @@ def _reader(
         doubt = doubt or f"{len(reading)} running {kind} servers read it: {words}"
     if answering.port is not None and not answer and len(able) > 1:
         verb = "is behind" if answering.target else "answers on"
-        doubt = (
-            doubt or f"{len(able)} {kind} servers are running; which of them {verb} port {answering.port} is unknown"
-        )
+        doubt = doubt or f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
     name = instance.process.name
     namesakes = tuple(one for one in answering.every if one is not instance and one.process.name == name)
     return ReadBy(knobs, file, instance, doubt=doubt, namesakes=namesakes)
