@@ -79,7 +79,7 @@ def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRo
 
 
 def steps_of(study: Study, turn: StudyRound) -> tuple[StudyStep, ...]:
-    """Return the steps of a round, in order, without those of a recording that the study does not have."""
+    """Return the steps of a round, in order; steps in a recording that the study does not have are skipped."""
     places = {variant.name: (place, variant) for place, variant in enumerate(study.variants)}
     levels = study.levels or (None,)
     found = []

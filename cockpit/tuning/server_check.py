@@ -129,7 +129,7 @@ async def runs_another(remote: Remote, instance: Instance) -> bool:
 
 
 async def limits_at_listen(remote: Remote, host: str, knobs: Iterable[Knob]) -> list[str]:
-    """Return a note about accept queues of running servers, if a knob only limits those of new listeners.
+    """Return a note about accept queues of running servers, if a knob limits only new listeners.
 
     Raises HostError.
     """

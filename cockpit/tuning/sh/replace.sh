@@ -1,8 +1,8 @@
 # Replaces, creates or removes a configuration file atomically, synced to disk. The new file is created in a private
 # directory beside the old file, which only this user can enter and which no wildcard for configuration files matches.
 # Commands run inside that directory and name the file `new`, so that the directory's random name is in no argv.
-# prepare NUMBER FILE REAL WAS SOURCE BECOMES: creates a copy of REAL with its owner, mode and attributes, and the content
-# of SOURCE. WAS and BECOMES are digests.
+# prepare NUMBER FILE REAL WAS SOURCE BECOMES: creates a copy of REAL with its owner, mode and attributes, and the
+# content of SOURCE. WAS and BECOMES are digests.
 # swap: moves the copy to REAL if REAL still has the digest WAS. clean: removes the copy's directory.
 # WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed. The directory for a unit's drop-ins is
 # created before the first drop-in. `directories` lists those that cockpit created; they are removed when they are
