@@ -17,8 +17,8 @@ from cockpit.tuning.remote import Remote
 
 # Requests the target once; returns "" for a good response, else the problem. Raises TargetError without a response.
 Probe = Callable[[], Awaitable[str]]
-# Returns the PIDs of the servers that certainly read the files of the knobs, by knob name; the argument are the PIDs of
-# servers that do not.
+# Returns the PIDs of the servers that certainly read the knobs' files, by knob name. The argument is the set of PIDs of
+# servers that do not read them.
 Identify = Callable[[frozenset[int]], Awaitable[Mapping[str, int]]]
 
 # Number of consecutive good responses after which a server counts as serving.

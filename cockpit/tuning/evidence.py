@@ -42,9 +42,9 @@ class Shown(NamedTuple):
 class FileState(NamedTuple):
     """A file compared with the running server that reads it.
 
-    The server shows the values of the knobs `shown`, not of `unseen`. `is_read`: it read the file after the last edit;
-    `is_newer`: the file was edited after that; neither: unknown. `awaiting` are knobs that the server reads only at its
-    start, which was before the edit.
+    The server shows the values of the knobs `shown`, not of `unseen`. `is_read`: the server read the file after the
+    last edit; `is_newer`: the file was edited after the server read it; neither: unknown. `awaiting` are knobs that the
+    server reads only at its start, which was before the edit.
     """
 
     shown: tuple[Shown, ...] = ()
@@ -109,8 +109,8 @@ async def _instances(
 ) -> dict[str, Instance]:
     """Return the servers that certainly read these knobs, by knob name.
 
-    While a server replaces itself during a reload, two servers may seem to read a knob. So search again if the server
-    was certain before the change.
+    While a server replaces itself during a reload, two servers may seem to read a knob. So search again for knobs whose
+    server was certain before the change.
     """
     assert options.readers
     found = _certain(await options.readers(), names)

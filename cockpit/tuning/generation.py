@@ -79,7 +79,7 @@ class Generation:
             self.master, self.is_lost = master, False
 
     def others_with_new_workers(self, processes: Collection[ServerProcess]) -> list[str]:
-        """Return the PIDs of other servers with workers that started after the reload."""
+        """Return the PIDs of other servers with workers that started since `begin`."""
         masters = sorted((one.pid for one in processes if one.identity in self._others), key=int)
         return [
             pid

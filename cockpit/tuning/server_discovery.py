@@ -109,7 +109,7 @@ async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[Candid
 
 
 def _where_set(written: Sequence[Offered], in_unit: Sequence[Offered]) -> Iterator[Offered]:
-    """Yield all settings once; one that both the server's file and its unit may have in the file if that sets it."""
+    """Yield each setting once: in the server's file if the file sets it or the unit lacks it, else in the unit."""
     in_file = {one.knob.name for one in written if one.value is not None}
     named = {one.knob.name for one in in_unit}
     yield from (one for one in written if one.value is not None or one.knob.name not in named)

@@ -309,7 +309,10 @@ def _no_directive(server: Server) -> Knob:
         (_fifo, r"web1:.*/pipe\.conf: it is not a regular file"),
         (_large, r"web1:.*/other\.conf: it is larger than 8388608 bytes"),
         (_relative, r"web1: etc/mpm\.conf: write a knob's file as an absolute path"),
-        (_hard_link, r"Timeout: web1:.*/other\.conf: it has a second hard link, which would keep the old content; nothing was"),
+        (
+            _hard_link,
+            r"Timeout: web1:.*/other\.conf: it has a second hard link, which would keep the old content; nothing was",
+        ),
         (_no_section, r"MaxSpareServers: web1:.*/mpm\.conf: it has no section <IfModule worker\.c>; MaxSpareServers"),
         (_other_host, r"MaxSpareServers is a knob of web2, not of web1"),
         (_no_directive, r"MaxSpareServers: '<Foo' cannot be the name of a directive"),
