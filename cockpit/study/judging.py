@@ -140,8 +140,8 @@ class _Judged(NamedTuple):
     whole: int = 0
 
     def is_hopeless(self, budget: int) -> bool:
-        """Return whether further rounds cannot make the verdict valid: the variants' loads differ or fail, or more
-        rounds are spoiled than a study of `budget` rounds can leave out."""
+        """Return whether further rounds cannot make the verdict valid: requests of a variant fail, the loads differ, or
+        more rounds are spoiled than a study of `budget` rounds can leave out."""
         if self.verdict.outcome is not Outcome.INVALID:
             return False
         cause = self.verdict.objection.cause if self.verdict.objection else None

@@ -127,7 +127,7 @@ _UNDER_WAY = (PastState.UNDER_WAY, PastState.ROLLING_BACK)
 
 
 async def put_back(folder: Path, journal: Journal, recording: Path) -> Journal:
-    """Restore the value of every knob before the study, run the actions for its end, and update the journal.
+    """Restore every knob's original value, run the actions for the end of the study, and update the journal.
 
     Raises HostError, ChangeRefused, ChangeUndone; the journal is then unchanged.
     """
