@@ -67,7 +67,7 @@ def sensitivity_words(study: Study, spread: RoundSpread | None, source: str = "A
     name = metric_words(headline_of(study))
     if spread is None:
         first = first_test(study)
-        why = f"until {first} rounds are done" if done < first else "as too many rounds of the A/A control were spoiled"
+        why = f"until {first} rounds are done" if done < first else "because too many A/A control rounds are invalid"
         why = why if study.control else "without an A/A control"
         return f"minimum detectable effect on {name}: unknown {why}"
     effect = detectable(study, spread.deviation)

@@ -16,7 +16,7 @@ from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.scripts import ABSENT
 
 NOTHING_TO_CHANGE = "nothing to change: the host has these values already"
-_MARKED = "{} begins with a byte order mark, which its server may take for part of the first line"
+_MARKED = "{} starts with a byte order mark, which its server may read as part of the first line"
 
 
 class Found(NamedTuple):
@@ -164,7 +164,7 @@ def _edited(
         raise ChangeRefused(f"{knob.name}: {file.host}:{file.file}: {neutral(str(error))}") from None
     edit = Edit(knob=knob, real=file.real, old=old.raw, new=new) if new != old.raw else None
     name = knob.directive or knob.key
-    note = f"{name} is set {old.times} times in {knob.file}; the last one, on line {old.line}, counts"
+    note = f"{name} is set {old.times} times in {knob.file}; line {old.line} is effective"
     return edit, Setting(knob=knob.name, old=old.value, new=shown), note if old.times > 1 else ""
 
 

@@ -40,7 +40,7 @@ async def confirm(shell: Remote, plan: Plan, options: ChangeOptions, effect: Eff
     """
     reloaded = next((knob for knob in plan.knobs if knob.reload and knob.kind in RELOADED), None)
     if reloaded is None:
-        return "its workers started after the file was written" if effect.sees_workers else "its reload ended well"
+        return "its workers started after the file was written" if effect.sees_workers else "its reload succeeded"
     kind, master = reloaded.kind, plan.masters.get(reloaded.name, 0)
     log = (await last(shell, plan.knobs, kind, str(master))).file
     if not log or log != effect.log:

@@ -114,7 +114,7 @@ def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], o
         elif state == "stuck":
             old = switch.knob.shown(switch.old)
             lost.append(
-                f"{switch.knob.name} could not be set back to {old}: {plan.redacted(pending.failure_reason(rest))}"
+                f"{switch.knob.name} could not be restored to {old}: {plan.redacted(pending.failure_reason(rest))}"
             )
     if not lost:
         return ""

@@ -132,7 +132,7 @@ async def test_duplicate_directive_is_noted(server: Server, shell: FaultyShell) 
     server.other.write_bytes(b"KeepAlive On\nKeepAlive On\n")
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive On\nKeepAlive Off\n"
-    assert applied.notes == (f"KeepAlive is set 2 times in {server.other}; the last one, on line 2, counts",)
+    assert applied.notes == (f"KeepAlive is set 2 times in {server.other}; line 2 is effective",)
 
 
 async def test_failed_test_rolls_back_all_files(server: Server, shell: FaultyShell) -> None:
