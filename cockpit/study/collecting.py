@@ -1,4 +1,4 @@
-"""The result of a study from the sessions that ran it. Pure."""
+"""Collect the result of a study from its sessions. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
 
 def collect(states: Sequence[State], name: str) -> StudyResult | None:
-    """Return the result of the study that the last of these sessions ran; None if none ran one."""
+    """Return the result of the last session's study, from all its sessions; None if no session ran a study."""
     last = next((state for state in reversed(states) if state.study), None)
     if last is None or last.study is None or last.started is None:
         return None
@@ -48,8 +48,7 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
 
 
 def _runs(session: int, state: State) -> list[StudyRunResult]:
-    """The runs of a session that were completed. Of a step that was cut short none counts, nor does a warm-up (turn
-    0)."""
+    """Return the completed runs of a session, without warm-ups (turn 0); runs of interrupted steps are not counted."""
     study = state.study
     if study is None:
         return []
@@ -93,16 +92,16 @@ def _cells(
         for level in study.levels or (None,):
             own = [step for step in steps if step.variant.name == variant.name and step.level == level]
             for part in study.passes:
-                of_it = tuple(run for run in runs if _at(run.place) == (variant.name, level, part.name))
-                if not of_it:
+                cell_runs = tuple(run for run in runs if _place(run.place) == (variant.name, level, part.name))
+                if not cell_runs:
                     continue
-                counted = [run.result for run in of_it if run.counted]
+                counted = [run.result for run in cell_runs if run.counted]
                 found.append(
                     Cell(
                         variant=variant.name,
                         level=level,
                         part=part.name,
-                        runs=of_it,
+                        runs=cell_runs,
                         total=runs_result(counted) if counted else None,
                         whole=all(step.number in done for step in own),
                         last_round=max((step.round for step in own), default=0),
@@ -112,5 +111,5 @@ def _cells(
     return found
 
 
-def _at(place: StudyRun) -> tuple[str, float | None, str]:
-    return (place.variant, place.level, place.part)
+def _place(run: StudyRun) -> tuple[str, float | None, str]:
+    return (run.variant, run.level, run.part)

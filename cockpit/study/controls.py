@@ -1,4 +1,4 @@
-"""Actions that are allowed while a study or a search runs: add markers, answer hosts. Load and settings are its own."""
+"""Actions that are allowed while a study or a search controls load and settings: add markers, answer hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ALLOWED = frozenset({"mark", "answer"})
 
 
 class StudyControls(Controls):
-    """The Controls of a live session, without those that would spoil a study or a search (`mode`)."""
+    """The Controls of a live session, without the actions that would disturb a study or a search (`mode`)."""
 
     mode = Mode.STUDY
 

@@ -1,4 +1,4 @@
-"""The spread between rounds in a study's earlier A/A controls, in the state directory, for the plan's estimate."""
+"""The round-to-round spread in a study's earlier A/A controls, kept in the state directory to estimate power."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from cockpit.files import read_bounded, write_private
 from cockpit.study.results import RoundSpread
 
 FILE = "study-spread.json"
-_MOST = 1 << 20  # bytes
-# Studies of one profile and form that are kept, the newest.
+_MAX_BYTES = 1 << 20
+# Number of studies per profile and form that are kept, the newest.
 _KEPT = 10
 
 
 def earlier_spread(name: str, form: str) -> tuple[RoundSpread, int] | None:
-    """Return the pooled spread of earlier A/A controls of a profile's study in this form, and how many there were; None
-    if there was none or the file is damaged."""
+    """Return the pooled spread of a profile's earlier A/A controls in this form, and their number.
+
+    None if there is no earlier control or the file is damaged.
+    """
     found = _read().get(_key(name, form), [])
     freedom = sum(one.freedom for one in found)
     if not freedom:
@@ -30,7 +32,7 @@ def earlier_spread(name: str, form: str) -> tuple[RoundSpread, int] | None:
 
 
 def keep_spread(name: str, form: str, spread: RoundSpread) -> None:
-    """Add the spread of a study that is over. A state directory that cannot be written is not the study's fault."""
+    """Add the spread of a completed study. A state directory that cannot be written is ignored."""
     known = _read()
     known[_key(name, form)] = [*known.get(_key(name, form), []), spread][-_KEPT:]
     with suppress(OSError):
@@ -47,6 +49,6 @@ def _key(name: str, form: str) -> str:
 
 def _read() -> dict[str, list[RoundSpread]]:
     try:
-        return msgspec.json.decode(read_bounded(_path(), _MOST), type=dict[str, list[RoundSpread]])
+        return msgspec.json.decode(read_bounded(_path(), _MAX_BYTES), type=dict[str, list[RoundSpread]])
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return {}

@@ -1,6 +1,7 @@
-"""The journal of a study, beside its recordings: the original settings of the servers, and whether they are restored.
+"""The journal of a study, in the folder of its recordings: original settings of the servers, and whether they are
+restored.
 
-It is written before the first change and replaced atomically, so that it is complete after a crash.
+The journal is written before the first change and replaced atomically, so that it is complete after a crash.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ from cockpit.model.knobs import Knob, ServerAction
 FILE = "study.json"
 LOCK = "lock"
 _VERSION = 2
-_MOST = 16 << 20  # bytes
+_MAX_BYTES = 16 << 20
 _KEY_BYTES = 32
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """`fingerprint` identifies the study, `seed` the order of its rounds (None: none was drawn).
+    """Facts to continue a study, and to restore its settings.
 
-    `originals` are the knobs' values before the first change (None: not set); `touched`: a change may be active, so
-    that they have to be restored, and then the `actions` run. `finished`: the study is over. `target`, `hosts`,
-    `knobs` and `ssh_config` are needed for the session that puts things back.
+    `fingerprint` identifies the study, `seed` the order of its rounds (None: not drawn). `originals` are the knobs'
+    values before the first change (None: not set). `touched`: a change may be active; the originals have to be
+    restored, and then the `actions` run. `finished`: the study is over. The session that restores the settings needs
+    `target`, `hosts`, `knobs` and `ssh_config`.
     """
 
     version: int = _VERSION
@@ -54,17 +56,17 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Sealed(msgspec.Struct, frozen=True):
-    """The file: `seal`, a keyed hash of the journal, proves that this user's cockpit wrote it."""
+    """The file's content. `seal` is a keyed hash of the journal, which proves that this user's cockpit wrote it."""
 
     journal: Journal
     seal: str
 
 
 def read_journal(folder: Path) -> Journal | None:
-    """Read the journal of a study's folder; None if there is none. Raises UsageError for an invalid one."""
+    """Return the journal in a study's folder, None without one. Raises UsageError for an invalid journal."""
     path = folder / FILE
     try:
-        found = msgspec.json.decode(read_bounded(path, _MOST), type=_Sealed)
+        found = msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=_Sealed)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -72,9 +74,9 @@ def read_journal(folder: Path) -> Journal | None:
     except (msgspec.MsgspecError, RecursionError, MemoryError, ValueError) as error:
         raise UsageError(f"{path}: invalid journal: {error}") from None
     if found.journal.version != _VERSION:
-        raise UsageError(f"{path}: was written by another cockpit (journal {found.journal.version})")
+        raise UsageError(f"{path}: written by another version of cockpit (journal {found.journal.version})")
     if found.journal.touched and not hmac.compare_digest(found.seal.encode(), _seal(found.journal).encode()):
-        # Its commands would run on hosts: a folder that came with an archive or a clone must not bring them.
+        # The journal's commands would run on hosts; a folder from an archive or a clone must not bring commands.
         raise UsageError(
             f"{path}: was not written by this user's cockpit here, so its settings are not restored; delete it, and "
             "check the settings with: cockpit tune PROFILE history"
@@ -83,12 +85,12 @@ def read_journal(folder: Path) -> Journal | None:
 
 
 def _seal(journal: Journal) -> str:
-    """Return a keyed hash of the journal's content. Raises UsageError if the key cannot be read or made."""
+    """Return a keyed hash of the journal's content. Raises UsageError if the key cannot be read or created."""
     return hmac.new(_key(), msgspec.json.encode(journal), "sha256").hexdigest()
 
 
 def _key() -> bytes:
-    """This user's random key in the state directory, made when it is first needed."""
+    """Return this user's random key in the state directory; create it if it is missing."""
     path = platformdirs.user_state_path("cockpit") / "journal.key"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -97,7 +99,7 @@ def _key() -> bytes:
                 beside.write(secrets.token_bytes(_KEY_BYTES))
                 beside.flush()
                 os.fsync(beside.fileno())
-                # Whoever comes second takes the first one's key.
+                # If another process was first, its key is used.
                 with contextlib.suppress(FileExistsError):
                     os.link(beside.name, path)
         key = read_bounded(path, _KEY_BYTES)
@@ -109,7 +111,7 @@ def _key() -> bytes:
 
 
 def write_journal(folder: Path, journal: Journal) -> None:
-    """Replace the journal, synced to the disk. Raises UsageError."""
+    """Replace the journal and sync it to disk. Raises UsageError."""
     path = folder / FILE
     sealed = _Sealed(journal, _seal(journal))
     try:
@@ -119,28 +121,28 @@ def write_journal(folder: Path, journal: Journal) -> None:
 
 
 class LockRole(StrEnum):
-    """Kinds of processes that lock a study's folder."""
+    """The kind of process that locks a study's folder."""
 
     STUDY = "study"
     KEEPER = "keeper"
 
 
 class LockHolder(NamedTuple):
-    """The process that has a folder; `role` is None and `pid` 0 if its entry cannot be read."""
+    """The process that has locked a folder; `role` is None and `pid` 0 if the lock file cannot be read."""
 
     role: LockRole | None
     pid: int
 
 
 class FolderLock:
-    """A study's folder belongs to one process at a time; the kernel releases it when that ends, however it ends."""
+    """A lock of a study's folder; the kernel releases it when the process ends."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK
         self._descriptor = -1
 
     def take(self, role: LockRole) -> LockHolder | None:
-        """Lock the folder; return its holder if another process has it. Raises UsageError if it cannot be locked."""
+        """Lock the folder; return the other process if it is locked already. Raises UsageError for a failure."""
         try:
             descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
         except OSError as error:

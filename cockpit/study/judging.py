@@ -1,4 +1,4 @@
-"""Verdicts of a study on each planned comparison and the A/A control, and the spread of rounds. Pure."""
+"""Verdicts on the planned comparisons and the A/A control of a study, and the spread between rounds. Pure."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from cockpit.study.results import Cell, Contradiction, RoundSpread, StudyResult,
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
 # A larger share of spoiled rounds makes a comparison invalid.
 MOST_SPOILED = 0.25
-# Causes that lie in the variants themselves.
+# Causes in the variants themselves; further rounds would be invalid too.
 _SYSTEMATIC = (Cause.REQUESTS_FAILED, Cause.LOAD_DIFFERS)
-# A round of one comparison: the baseline, the other variant, the A/A control.
+# Set-ups in a round of one comparison: the baseline, the other variant, the A/A control.
 _VISITS = 3
-# Degrees of freedom that the pooled spread of the other cells adds when rounds are few.
+# Degrees of freedom that the pooled spread of the other cells adds when there are few rounds.
 _BORROWED = 4
 
 
@@ -39,7 +39,7 @@ Cells = Mapping[tuple[str, float | None, str], Cell]
 
 
 def verdicts_of(study: Study, cells: Sequence[Cell], rounds: Sequence[StudyRound]) -> tuple[StudyVerdict, ...]:
-    """Return the A/A control and every planned comparison whose two cells have counted runs."""
+    """Return a verdict for the A/A control and each planned comparison, if both cells have counted runs."""
     by_place = {(cell.variant, cell.level, cell.part): cell for cell in cells}
     found = []
     for level in study.levels or (None,):
@@ -52,7 +52,7 @@ def verdicts_of(study: Study, cells: Sequence[Cell], rounds: Sequence[StudyRound
 
 
 def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[Comparison, ...]:
-    """Return the planned comparisons that further rounds may still conclude, in any pass."""
+    """Return the planned comparisons that are not closed in all passes."""
     closed: dict[Comparison, list[bool]] = {}
     for one in verdicts:
         closed.setdefault((one.first, one.other, one.level), []).append(one.closed)
@@ -61,7 +61,7 @@ def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[Comparis
 
 
 def spread_of(study: Study, cells: Sequence[Cell]) -> RoundSpread | None:
-    """Return the spread of a round's difference in the headline, pooled over the A/A comparisons; None: unknown."""
+    """Return the spread between rounds of the headline's difference, pooled over the A/A comparisons; None: unknown."""
     if study.control is None:
         return None
     by_place = {(cell.variant, cell.level, cell.part): cell for cell in cells}
@@ -73,7 +73,7 @@ def spread_of(study: Study, cells: Sequence[Cell]) -> RoundSpread | None:
             if first is None or control is None:
                 continue
             pairs = _pairs(study, first, control)
-            pairs = [pair for pair, reason in zip(pairs, _reasons(pairs), strict=True) if reason is None]
+            pairs = [pair for pair, found in zip(pairs, _objections(pairs), strict=True) if found is None]
             if len(pairs) < 2:
                 continue
             differences = round_differences(pairs, headline_of(study))
@@ -85,7 +85,7 @@ def spread_of(study: Study, cells: Sequence[Cell]) -> RoundSpread | None:
 
 
 def headline_of(study: Study) -> str:
-    """Return the metric that decides: the first one to judge, else the rate, or p99 if the plan fixes the rate."""
+    """Return the decisive metric: the first one in `judge`, else the rate, or p99 if the plan fixes the rate."""
     return study.judge[0] if study.judge else "p99" if study.plan.open else "rate"
 
 
@@ -101,36 +101,38 @@ def detectable(study: Study, deviation: float) -> float:
 
 
 def _share(logarithm: float) -> float:
-    """Return the change for a logarithm of a ratio."""
+    """Return the relative change for the logarithm of a ratio."""
     return math.expm1(min(logarithm, 700.0))
 
 
 def closed(study: Study, verdict: Verdict) -> bool:
-    """Return whether a verdict is conclusive, and its headline and every metric that the study judges are not open."""
+    """Return whether a verdict is conclusive, for its headline and for every metric that the study judges."""
     decisive = [one for one in verdict.effects if one.headline or one.name in study.judge]
     return verdict.outcome in CONCLUSIVE and all(one.outcome is not Outcome.INCONCLUSIVE for one in decisive)
 
 
 def rounds_needed(study: Study, verdict: Verdict) -> int | None:
-    """Return about how many rounds would conclude an open comparison: enough to find the effect that it shows, or to
-    show that it is within the margin; None if that is unknown."""
+    """Estimate the number of rounds that would conclude an open comparison; None if unknown.
+
+    They suffice to detect the observed effect, or to show that it is within the margin.
+    """
     effect = verdict.headline
     if verdict.outcome is not Outcome.INCONCLUSIVE or effect is None or not effect.relative or not effect.detectable:
         return None
     size = _size(effect)
-    wanted = max(size, math.log1p(effect.margin) - size)
+    distance = max(size, math.log1p(effect.margin) - size)
     basis = study.rounds if verdict.design is Design.ROUNDS else min(verdict.values)
-    return max(FIRST_TEST, math.ceil(basis * (math.log1p(effect.detectable) / wanted) ** 2)) if wanted else None
+    return max(FIRST_TEST, math.ceil(basis * (math.log1p(effect.detectable) / distance) ** 2)) if distance else None
 
 
 def _step_seconds(rounds: Sequence[StudyRound]) -> float | None:
-    """Return the duration of a step, from the starts of rounds of one session; None: unknown."""
-    known = [(two.t - one.t) / len(one.steps) for one, two in itertools.pairwise(rounds) if two.t > one.t and one.steps]
-    return median(known) if known else None
+    """Return the median duration of a step (s), from the starts of rounds of one session; None: unknown."""
+    times = [(two.t - one.t) / len(one.steps) for one, two in itertools.pairwise(rounds) if two.t > one.t and one.steps]
+    return median(times) if times else None
 
 
 class _Judged(NamedTuple):
-    """A verdict, the rounds that it rests on, and how many rounds of `whole` were spoiled."""
+    """A verdict, its number of `rounds`, and the number of `spoiled` rounds among all `whole` ones."""
 
     verdict: Verdict
     rounds: int
@@ -138,8 +140,8 @@ class _Judged(NamedTuple):
     whole: int = 0
 
     def is_hopeless(self, budget: int) -> bool:
-        """Return whether it is invalid for good: by its variants' loads, or by more spoiled rounds than a study of
-        that many can leave out."""
+        """Return whether further rounds cannot make the verdict valid: requests of a variant fail, the loads differ, or
+        more rounds are spoiled than a study of `budget` rounds can leave out."""
         if self.verdict.outcome is not Outcome.INVALID:
             return False
         cause = self.verdict.objection.cause if self.verdict.objection else None
@@ -153,7 +155,7 @@ def _verdict(
     one, two = cells.get((first, level, part)), cells.get((other, level, part))
     if not (one and two and one.counted and two.counted):
         return None
-    # After a comparison is closed its variants may continue for the sake of others: those rounds are ignored.
+    # Variants of a closed comparison may continue for other comparisons; those rounds are ignored.
     considered = {turn.round for turn in rounds if two.control or place in turn.open}
     label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
     others = {place: cell for place, cell in cells.items() if cell not in (one, two)}
@@ -184,9 +186,10 @@ def level_words(study: Study, level: float | None) -> str:
 
 
 def _judged(study: Study, first: Cell, other: Cell, others: Cells, considered: set[int], label: str) -> _Judged:
-    """Judge by rounds from the fourth on, else by runs, whose spread is borrowed from the other cells.
+    """Judge by rounds if there are at least FIRST_TEST, else by runs, with the pooled spread of the other cells.
 
-    A few rounds that something spoiled (the generator, a neighbour) are left out, in both variants, and counted.
+    Spoiled rounds (saturated generator, other load on the host) are left out, in both variants, with a warning; too
+    many of them make the verdict invalid.
     """
     family = Planned(max(1, study.comparisons), study.judge, study.margin)
     pairs = _pairs(study, first, other, considered)
@@ -195,24 +198,24 @@ def _judged(study: Study, first: Cell, other: Cell, others: Cells, considered: s
         borrowed = [list(_by_round(study, cell).values()) for cell in others.values()]
         return _Judged(judge_runs(before, after, label, borrowed, family), min(len(before), len(after)))
     alike = _compared_alike(study, first, others, considered)
-    against = _reasons(pairs)
-    whole = [pair for pair, reason in zip(pairs, against, strict=True) if reason is None]
-    reasons = [reason for reason in against if reason is not None]
-    if not reasons or len(whole) < FIRST_TEST or len(reasons) > MOST_SPOILED * len(pairs):
+    objections = _objections(pairs)
+    valid = [pair for pair, found in zip(pairs, objections, strict=True) if found is None]
+    against = [found for found in objections if found is not None]
+    if not against or len(valid) < FIRST_TEST or len(against) > MOST_SPOILED * len(pairs):
         verdict = judge_rounds(pairs, label, study.rounds, family, alike)
-        # A saturated generator may leave "at least"; other load leaves nothing.
-        loads = [reason for reason in reasons if reason.cause is Cause.OTHER_LOAD]
+        # A lower bound ("at least") may remain with a saturated generator, but nothing with other load.
+        loads = [found for found in against if found.cause is Cause.OTHER_LOAD]
         if loads and verdict.outcome is not Outcome.INVALID:
             verdict = refused(verdict, loads[0])
-        return _Judged(verdict, len(pairs), len(reasons), len(pairs))
-    verdict = judge_rounds(whole, label, study.rounds, family, alike)
-    warning = warning_of(WarningKind.ROUNDS_LEFT_OUT, reasons[0].cause, count=len(reasons), total=len(pairs))
+        return _Judged(verdict, len(pairs), len(against), len(pairs))
+    verdict = judge_rounds(valid, label, study.rounds, family, alike)
+    warning = warning_of(WarningKind.ROUNDS_LEFT_OUT, against[0].cause, count=len(against), total=len(pairs))
     verdict = replace(verdict, warnings=(warning, *verdict.warnings))
-    return _Judged(verdict, len(whole), len(reasons), len(pairs))
+    return _Judged(verdict, len(valid), len(against), len(pairs))
 
 
 def _compared_alike(study: Study, first: Cell, others: Cells, considered: set[int]) -> list[Pairs]:
-    """Return the rounds of the same cell with each other variant under the same load."""
+    """Return the rounds of `first` paired with each other variant at the same load level and in the same pass."""
     found: list[Pairs] = []
     for (_, level, part), cell in others.items():
         if level == first.level and part == first.part:
@@ -221,32 +224,32 @@ def _compared_alike(study: Study, first: Cell, others: Cells, considered: set[in
     return found
 
 
-def _reasons(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
-    """Return the objection per round; None if there is none."""
+def _objections(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
+    """Return the objection to each round; None: the round is valid."""
     return [objection(*pair, other) for pair, other in zip(pairs, spoiled_rounds(pairs), strict=True)]
 
 
 def _pairs(
     study: Study, first: Cell, other: Cell, considered: set[int] | None = None
 ) -> list[tuple[list[Window], list[Window]]]:
-    """The windows of both cells by round, of rounds that have both."""
+    """Return the windows of both cells per round, for rounds with runs of both."""
     before, after = _by_round(study, first), _by_round(study, other)
     rounds = sorted(before.keys() & after.keys())
     return [(before[turn], after[turn]) for turn in rounds if considered is None or turn in considered]
 
 
 def _by_round(study: Study, cell: Cell) -> dict[int, list[Window]]:
-    """The windows of each round's visit: runs without a set-up between them are one value."""
+    """Return the windows by round; runs without a set-up between them together are one value."""
     found: dict[int, list[Window]] = {}
     for run in cell.counted:
-        # Differences between the loads of variants are what the study compares.
+        # Variants may differ in their load on purpose, so the windows get the study's plan.
         window = replace(run.window, plan=study.plan)
         found.setdefault(run.place.round, []).append(window)
     return found
 
 
 def _checked(one: StudyVerdict | None, control: StudyVerdict | None) -> StudyVerdict | None:
-    """The verdict with the contradiction of the A/A control at the same level, if there is one."""
+    """Return the verdict with its contradiction by the A/A control at the same level, if any."""
     if one is None or control is None or one.verdict.outcome not in CONCLUSIVE:
         return one
     if control.verdict.outcome is Outcome.INVALID:
@@ -261,15 +264,15 @@ def _checked(one: StudyVerdict | None, control: StudyVerdict | None) -> StudyVer
 
 
 def _size(effect: Effect) -> float:
-    """Return the size of a change in either direction; 0 if unknown."""
+    """Return the absolute size of a change, log scale if it is relative; 0 if unknown."""
     change = effect.change or 0.0
     return abs(math.log1p(max(change, -0.999999))) if effect.relative else abs(change)
 
 
 def next_round(study: Study, result: StudyResult | None) -> StudyRound | None:
-    """Return the round to do: the last one if it is not whole yet, else the next; None: the study is over.
+    """Return the next round to run: the last one if it is incomplete, else a new one; None: the study is over.
 
-    Comparisons are tested from the fourth counted round on, so that none is closed before.
+    Comparisons are tested, and closed, from counted round FIRST_TEST on.
     """
     rounds = result.rounds if result else ()
     if result and rounds and any(step.number not in result.done for step in steps_of(study, rounds[-1])):

@@ -1,8 +1,8 @@
 """A process that outlives a killed study: `python -m cockpit.study.keeper FOLDER` restores its settings.
 
-It waits for the end of its stdin. A study writes `done` there before it ends by itself; a killed one writes
-nothing. The keeper then locks the study's folder and restores the values in the journal. If hosts are unreachable it
-retries for a while; the next start of the study does the rest.
+The keeper reads its stdin to the end. A study that ends normally writes `done`; a killed study writes nothing. Without
+`done` the keeper locks the study's folder and restores the values in the journal. It retries while hosts are
+unreachable, for TRIES_FOR seconds; the next start of the study restores the rest.
 """
 
 from __future__ import annotations
@@ -30,60 +30,60 @@ from cockpit.tuning.applied import PastState
 
 DONE = b"done\n"
 READY = b"ready\n"
-# Seconds: for how long hosts that are out of reach are tried again, and between two attempts.
+# Seconds for which unreachable hosts are retried, and between two attempts.
 TRIES_FOR = 600.0
 PAUSE = 5.0
 LOG = "keeper.log"
 
 
 class StudyGuard:
-    """A keeper at work, as the study sees it."""
+    """The study's handle of its keeper process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, folder: Path) -> StudyGuard:
-        """Start a keeper for the folder; return once it is ready."""
+        """Start a keeper for the folder; return when it is ready."""
         process = _started(folder)
         assert process.stdout is not None
         with process.stdout:
             line = await asyncio.to_thread(process.stdout.readline)
         if line != READY:
-            raise CockpitError(f"the keeper of {folder} ended at its start, with {process.wait()}")
+            raise CockpitError(f"{folder}: the keeper process exited at its start, status {process.wait()}")
         return cls(process)
 
     async def dismiss(self) -> None:
-        """Tell the keeper that nothing is left to do, and wait for its end."""
+        """Stop the keeper without restoring anything, and wait for its end."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError), self._process.stdin as pipe:
             pipe.write(DONE)
         await asyncio.to_thread(self._process.wait)
 
     def leave(self) -> None:
-        """Make the keeper restore what the study could not, as soon as the study has unlocked its folder."""
+        """Have the keeper restore the settings once the study has unlocked its folder."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         _LEFT.append(self._process)
 
 
 def _started(folder: Path) -> subprocess.Popen[bytes]:
-    """Start a process that survives: asyncio would kill it when its loop ends."""
+    """Start a process that survives this one; asyncio would kill its children when the loop ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "cockpit.study.keeper", str(folder.absolute())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C and a closed terminal are for the study
+        start_new_session=True,  # Ctrl-C and a hangup only end the study
     )
 
 
-# Processes that survive us; kept, so that Python does not warn about them.
+# Processes that survive this one. Without a reference to them Python would warn.
 _LEFT: list[subprocess.Popen[bytes]] = []
 
 
 def main() -> int:
-    """Exit 0: nothing had to be done, or it is done; 1: it could not be done (see the log in the folder)."""
+    """Return the exit status. 0: nothing to restore, or restored; 1: failed (see the log in the folder)."""
     folder = Path(sys.argv[1])
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def attempts(folder: Path, deadline: float) -> int:
-    """Try until the deadline; keep the recording of the last attempt alone, and each reason once."""
+    """Retry until the deadline; keep only the recording of the last attempt, and log each error once."""
     recording = restore_recording(folder)
     reported = ""
     while True:
@@ -120,16 +120,16 @@ def attempts(folder: Path, deadline: float) -> int:
         time.sleep(PAUSE)
 
 
-# Seconds: a change that was cut short is rolled back by its host within its lease and the time of its commands.
+# Timeout (s) for a host's own rollback of an interrupted change: its lease, and the time of its commands.
 OWN_UNDO = 180.0
 _PACE = 0.5
 _UNDER_WAY = (PastState.UNDER_WAY, PastState.ROLLING_BACK)
 
 
 async def put_back(folder: Path, journal: Journal, recording: Path) -> Journal:
-    """Give every knob the value it had before the study, do the actions for its end, and write that into the journal.
+    """Restore every knob's original value, run the actions for the end of the study, and update the journal.
 
-    Raises HostError, ChangeRefused, ChangeUndone; the journal is then as it was.
+    Raises HostError, ChangeRefused, ChangeUndone; the journal is then unchanged.
     """
     if not journal.touched:
         return journal
@@ -156,7 +156,7 @@ async def put_back(folder: Path, journal: Journal, recording: Path) -> Journal:
 
 
 def restore_recording(folder: Path) -> Path:
-    """A new file beside the study's own recordings, which are numbered."""
+    """Return the path of a new recording in the study's folder, beside its numbered recordings."""
     number = 1
     while (path := folder / f"restored-{number}.cockpit").exists():
         number += 1
@@ -164,7 +164,7 @@ def restore_recording(folder: Path) -> Path:
 
 
 async def changes_ended(tuning: LiveTuning, host: str) -> None:
-    """Wait until no change is under way on the host, and have it undo an interrupted one."""
+    """Wait until no change is under way on the host; undo an interrupted one."""
     deadline = asyncio.get_running_loop().time() + OWN_UNDO
     while True:
         past = await tuning.history(host)

@@ -1,4 +1,4 @@
-"""The plan of a study: its rounds, the order of steps in each, and about how long they take. Pure."""
+"""The plan of a study: its rounds, the order of the steps in each round, and their estimated duration. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.study import Study, StudyRound, Variant
 
-# Estimates (s) for parts without a planned duration: a change by its cost, an action, the time around each run.
+# Estimated durations (s): of a change by its cost, of an action, and of the time around each run.
 CHANGE_TAKES = {"written": 1.5, "live": 1.5, "graceful": 4.0, "restart": 6.0, "remount": 2.0}
 ACTION_TAKES = 2.0
 RUN_ADDS = 2.0
 
-# Two variants, the first one first, at a load level (None: that of the plan).
+# Baseline variant, other variant, load level (None: the plan's load).
 Comparison = tuple[str, str, float | None]
 
 
 class StudyStep(NamedTuple):
-    """One variant at one load level in one round (from 1). `number` is the step's own, whatever the order; `visit` is
-    the same for steps between which nothing is set up."""
+    """One variant at one load level in one round (from 1).
+
+    `number` identifies the step, independent of the drawn order. Steps without a set-up between them have the same
+    `visit`.
+    """
 
     number: int
     visit: int
@@ -32,7 +35,7 @@ class StudyStep(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Minimum and maximum duration, seconds. `known`: the duration of a run is not a guess."""
+    """Minimum and maximum duration (s). Not `known`: they leave out the runs, whose duration is unknown."""
 
     least: float
     most: float
@@ -40,16 +43,16 @@ class Extent(NamedTuple):
 
 
 def planned(study: Study) -> tuple[Comparison, ...]:
-    """Return all comparisons that are planned, without the A/A control."""
+    """Return all planned comparisons, without the A/A control."""
     return tuple((first, other, level) for first, other in study.compare for level in study.levels or (None,))
 
 
 def order_of(study: Study, turn: int) -> tuple[Variant, ...]:
     """Return the order of the variants in a round (from 1), by the seed.
 
-    Orders are drawn independently: the tests after each round take rounds for independent, and a noise whose period is
-    that of the rounds would repeat itself in orders that are balanced among each other. Too few rounds for a test
-    between them are in pairs, the second in reverse.
+    Orders are drawn independently, because the tests after each round assume independent rounds. Balanced orders would
+    alias with noise of the same period as the rounds. If there are too few rounds for these tests, rounds are paired,
+    and the second of a pair has the reverse order.
     """
     paired = study.rounds < FIRST_TEST
     drawn = random.Random(f"{study.seed}/{(turn + 1) // 2 if paired else turn}")
@@ -58,9 +61,9 @@ def order_of(study: Study, turn: int) -> tuple[Variant, ...]:
 
 
 def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRound:
-    """Return a round with its steps: every variant of an open comparison at its load level, and the A/A control.
+    """Return a round with its steps: the variants of the open comparisons at their load levels, and the A/A control.
 
-    Without any comparison in the study each round has all steps.
+    In a study without comparisons each round has all steps.
     """
     wanted = {(name, level) for first, other, level in open_now for name in (first, other)}
     if study.control is not None:
@@ -76,7 +79,7 @@ def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRo
 
 
 def steps_of(study: Study, turn: StudyRound) -> tuple[StudyStep, ...]:
-    """Return the steps of a round, in order; a recording's that the study does not have are left out."""
+    """Return the steps of a round, in order; steps in a recording that the study does not have are skipped."""
     places = {variant.name: (place, variant) for place, variant in enumerate(study.variants)}
     levels = study.levels or (None,)
     found = []
@@ -90,7 +93,7 @@ def steps_of(study: Study, turn: StudyRound) -> tuple[StudyStep, ...]:
 
 
 def all_steps(study: Study, last: int | None = None) -> tuple[StudyStep, ...]:
-    """Return the steps of all rounds, or of those up to `last`, if every comparison stays open."""
+    """Return the steps of all rounds, or of the rounds up to `last`, if every comparison stays open."""
     return tuple(
         step
         for turn in range(1, (study.all_rounds if last is None else last) + 1)
@@ -99,12 +102,12 @@ def all_steps(study: Study, last: int | None = None) -> tuple[StudyStep, ...]:
 
 
 def values_of(study: Study, variant: Variant, originals: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the value of each knob of the study under a variant: the variant's, else the one before the study."""
+    """Return the value of each knob of the study for a variant: the variant's value, else the original one."""
     return {**{name: originals[name] for name in study.knobs}, **dict(variant.set)}
 
 
 def run_takes(study: Study) -> Extent:
-    """Return how long one run takes, with the time around it."""
+    """Return the duration of one run, with the time around it."""
     plan = study.plan
     longest = inf if plan.duration is None else plan.warmup + plan.duration + RUN_ADDS
     if plan.requests is None and isfinite(longest):
@@ -126,7 +129,7 @@ def takes(
     actions: Sequence[ServerAction],
     run: float | None = None,
 ) -> Extent:
-    """Return how long the steps take together. `run`: how long a run has taken so far (s), None: none is done."""
+    """Return the total duration of the steps. `run` is the mean duration of the runs so far (s), None without any."""
     one = run_takes(study) if run is None else Extent(run, run, True)
     least = most = 0.0
     visit = None
@@ -148,8 +151,7 @@ def takes(
 
 
 def is_counted(study: Study, step: StudyStep, turn: int) -> bool:
-    """Return whether the run of that number (from 1) in a step counts: it is neither of a discarded round nor one of
-    the discarded first runs."""
+    """Return whether run `turn` (from 1) of a step counts: neither its round nor the run is discarded."""
     return step.round > study.discard_rounds and turn > study.discard
 
 
@@ -159,21 +161,21 @@ def first_test(study: Study) -> int:
 
 
 def whole_time(study: Study, knobs: Sequence[Knob], actions: Sequence[ServerAction]) -> Extent:
-    """Return how long a study takes: at least the rounds until the first test, at most all of them."""
+    """Return the duration of a study: at least the rounds until the first test, at most all rounds."""
     least = takes(study, all_steps(study, last=first_test(study)), knobs, actions)
     most = takes(study, all_steps(study), knobs, actions)
     return Extent(least.least, most.most, most.known)
 
 
 def reloads_left(study: Study, knobs: Sequence[Knob], moved: Collection[str]) -> tuple[str, ...]:
-    """Return a knob for each reload command of the study that the change of the `moved` knobs does not run."""
+    """Return one knob per reload command of the study that changing the `moved` knobs does not run."""
     own = [knob for knob in knobs if knob.name in study.knobs and knob.reload]
     run = {(knob.host, knob.reload) for knob in own if knob.name in moved}
     return tuple({(knob.host, knob.reload): knob.name for knob in own if (knob.host, knob.reload) not in run}.values())
 
 
 def _set_up_takes(study: Study, knobs: Sequence[Knob]) -> float:
-    """The dearest change on each host."""
+    """Return the estimated time (s) of a set-up: the most expensive change on each host."""
     costs: dict[str, float] = {}
     for knob in knobs:
         if knob.name in study.knobs:

@@ -1,4 +1,4 @@
-"""The result of a study as values: its runs, the cells of its table, its verdicts."""
+"""The result of a study: its runs, the cells of its table, its verdicts."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Contradiction(StrEnum):
 class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One run: its place in the study, whether it is `counted`, its result, and the observations around it.
 
-    `session` is which of the study's sessions it was in (from 1). `window` is what verdicts compare. `cpu` is
-    (seconds since the run began, per cent busy) by host.
+    `session` is the number of the study's session (from 1). Verdicts compare `window`. `cpu` is a series of (seconds
+    since the start of the run, % CPU busy) by host.
     """
 
     place: StudyRun
@@ -40,9 +40,11 @@ class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """All runs of a variant at a load level in a pass, over all rounds; `total` is the counted ones together, None if
-    there is none. `whole`: its steps in all rounds so far are done; `last_round` is the last one that it is part of.
-    `control`: the variant is the A/A control."""
+    """All runs of a variant at a load level in a pass, over all rounds.
+
+    `total` merges the counted runs, None without any. `whole`: the cell's steps in all rounds so far are done;
+    `last_round` is the last round with such a step. `control`: the variant is the A/A control.
+    """
 
     variant: str
     level: float | None
@@ -67,10 +69,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The variant `other` vs `first` at a load level in a pass. `control`: `other` is the A/A control, and the truth
-    is that there is no difference. `closed`: further rounds do not change it; `rounds` are those that it rests on,
-    without those that were `spoiled`; about `needed` would conclude it, which alone would take
-    `needed_seconds` (None: it is concluded, or unknown)."""
+    """The verdict on the variant `other` vs `first` at a load level in a pass.
+
+    `control`: `other` is the A/A control, so that there is no true difference. `closed`: further rounds do not change
+    the verdict. `rounds` is the number of rounds used, without the `spoiled` ones. About `needed` rounds would conclude
+    the comparison, in about `needed_seconds` (None: it is concluded, or unknown).
+    """
 
     first: str
     other: str
@@ -87,18 +91,20 @@ class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundSpread(msgspec.Struct, frozen=True, kw_only=True):
-    """The standard deviation of one round's difference (log scale) between two set-ups of the same variant, with its
-    degrees of freedom."""
+    """The standard deviation, over rounds, of the difference (log scale) between two set-ups of the same variant, with
+    its degrees of freedom."""
 
     deviation: float
     freedom: int
 
 
 class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A study as far as it has come. `done` are the numbers of the steps that are done; `wall` is when it began (epoch
-    seconds); `ended`: it is over, whether all its rounds were needed or not. `hosts` are those that the probe reached.
-    `verdicts` of the A/A control come first at each load level and pass. `spread` is that of a round's difference, from
-    the A/A control; None: unknown. `repeated` are the reasons for which steps were repeated.
+    """The result of a study so far.
+
+    `done` are the numbers of the completed steps; `wall` is the start (epoch s); `ended`: the study is over, perhaps
+    before its last planned round. `hosts` are the hosts that the probe reached. At each load level and pass the verdict
+    on the A/A control is first. `spread` is the spread between rounds, from the A/A control; None: unknown. `repeated`
+    are the reasons for repeated steps.
     """
 
     name: str
@@ -133,5 +139,5 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def control_differs(self) -> bool:
-        """Return whether an A/A comparison shows a difference that cannot be there."""
+        """Return whether an A/A comparison shows a difference, which must be an artifact."""
         return any(one.verdict.outcome in DIFFERENT for one in self.controls)

@@ -1,4 +1,4 @@
-"""Run a study in a live session: rounds of set-ups and runs, tests after each, and the restored knobs."""
+"""Run a study in a live session: rounds of set-ups and runs, tests after each round, restored settings at the end."""
 
 from __future__ import annotations
 
@@ -52,18 +52,21 @@ from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.transaction import see_through
 
-# Timeout (s) for a host or a target to be reachable again after a change.
+# Timeout (s) for a host or a target to be available again after a change.
 BACK_WITHIN = 60.0
-# Timeout (s) for a lost host to be reachable again, and maximum number of repeated steps in a session.
+# Timeout (s) for a lost host to be reachable again; maximum number of repeated steps in a session.
 LOST_FOR = 300.0
 MOST_REPEATS = 3
-# The name of the pass outside the study: the time before the first step.
+# The name of the pass before the first step of a visit; its runs are not part of the result.
 WARM_UP = "warm-up"
 
 
 class StudyProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a study: `step` of `steps` in the `round` of at most `rounds` (0: none has begun), activity `now`,
-    and about how many seconds are `left`. `result` is that of the rounds before this one; None: none is done."""
+    """Progress of a study: `step` of `steps` in `round` of at most `rounds` (0: no round has started).
+
+    `now` is the current activity, `left` the estimated time left. `result` covers the completed rounds; None without
+    any.
+    """
 
     round: int
     rounds: int
@@ -75,10 +78,10 @@ class StudyProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runner:
-    """One study in one session, from the remaining steps to the restored settings.
+    """Runs the remaining steps of a study in one session, then restores the settings.
 
-    `folder` holds its journal; it must be locked for this process. `earlier` are the last states of earlier sessions
-    of the same study.
+    `folder` has the study's journal and must be locked by this process. `earlier` are the last states of the study's
+    earlier sessions.
     """
 
     def __init__(
@@ -121,14 +124,14 @@ class Runner:
         )
 
     def _left(self) -> Extent:
-        """The time left, as of the last run or step: see `_time_left`."""
+        """Return the time left as of the last run or step (see `_time_left`)."""
         now = (self._round.round if self._round else 0, len(self._todo), len(self._took))
         if self._known_left is None or self._known_left[0] != now:
             self._known_left = now, self._time_left()
         return self._known_left[1]
 
     def _time_left(self) -> Extent:
-        """At least until the first test or the end of this round, at most until the end of the last round."""
+        """Estimate the time left: at least to the first test or this round's end, at most to the last round's end."""
         profile, turn = self._source.profile, self._round
         run = sum(self._took) / len(self._took) if self._took else None
         if turn is None:
@@ -141,12 +144,12 @@ class Runner:
         return Extent(times[0].least, times[1].most, times[1].known)
 
     def _later(self, turn: StudyRound, last: int) -> list[StudyStep]:
-        """The steps of the rounds after this one if no further comparison is closed."""
+        """Return the steps of the rounds after `turn` up to `last`, if no further comparison is closed."""
         rounds = [round_of(self.study, number, turn.open) for number in range(turn.round + 1, last + 1)]
         return [step for one in rounds for step in steps_of(self.study, one)]
 
     async def run(self) -> None:
-        """Do all remaining steps. Whatever happens, the knobs are restored before this returns or raises.
+        """Run all remaining steps; restore the knobs in any case before returning or raising.
 
         Raises TargetError, HostError, ChangeRefused, ChangeUndone; completed steps stay done.
         """
@@ -165,7 +168,7 @@ class Runner:
             await self._look_up_originals()
             await self._rounds()
         finally:
-            self._now = "putting the settings back"
+            self._now = "restoring the settings"
             ending = asyncio.ensure_future(self._put_back())
             await see_through(ending)
             ending.result()
@@ -173,7 +176,7 @@ class Runner:
         self._write(replace(self.journal, finished=True))
 
     async def _rounds(self) -> None:
-        """One round after the other, until every comparison is closed or the last round is done."""
+        """Run rounds until every comparison is closed or the last round is done."""
         while (turn := next_round(self.study, self._result)) is not None:
             done = self._result.done if self._result else frozenset()
             self._todo = [step for step in steps_of(self.study, turn) if step.number not in done]
@@ -186,18 +189,18 @@ class Runner:
             self._result = await self._tested(turn)
 
     async def _tested(self, turn: StudyRound) -> StudyResult | None:
-        """The result after a round, once the session has taken in its last step."""
-        whole = {step.number for step in steps_of(self.study, turn)}
+        """Wait until the session's state has the last step of a round; return the study's result."""
+        steps = {step.number for step in steps_of(self.study, turn)}
         earlier = self._result.done if self._result else frozenset()
 
-        def taken_in(state: State) -> bool:
-            return state.study is not None and whole <= earlier | {ended.step for ended in state.study.done}
+        def has_steps(state: State) -> bool:
+            return state.study is not None and steps <= earlier | {ended.step for ended in state.study.done}
 
-        state = await self._session.until(taken_in)
+        state = await self._session.until(has_steps)
         return await asyncio.to_thread(collect, [*self._earlier, state], self.journal.name)
 
     async def _look_up_originals(self) -> None:
-        """Write the values of the knobs to the journal before the first change."""
+        """Write the knobs' values to the journal before the first change, and start the keeper."""
         if not (self.study.knobs or self.study.after):
             return
         originals = await self._source.tuning.read(self.study.knobs)
@@ -205,7 +208,7 @@ class Runner:
         self._keeper = await StudyGuard.start(self._folder)
 
     async def _do_or_repeat(self, step: StudyStep) -> None:
-        """One step, to its end. If a host is lost, it is repeated when the host is back."""
+        """Run a step; if a host is lost, repeat the step when the host is back."""
         while True:
             try:
                 return await self._do(step)
@@ -221,14 +224,14 @@ class Runner:
                 await self._back_again()
 
     def _is_loss(self, error: CockpitError) -> bool:
-        """Whether it failed because a host is away, or was."""
+        """Return whether a step failed because a host was lost."""
         return isinstance(error, HostError) or isinstance(error.__cause__, HostError) or bool(self._away())
 
     def _away(self) -> list[HostState]:
         return [host for host in self._session.state.hosts.values() if host.condition not in ("up", "slow")]
 
     async def _back_again(self) -> None:
-        """Return once every host is there and has undone a change of the study that was cut short. Raises HostError."""
+        """Wait until every host is up and has undone the study's interrupted change, if any. Raises HostError."""
         changed = {knob.host for knob in self._source.profile.knobs if knob.name in self.study.knobs}
         deadline = asyncio.get_running_loop().time() + LOST_FOR
         while True:
@@ -237,13 +240,13 @@ class Runner:
                 for host in sorted(changed):
                     await changes_ended(self._source.tuning, host)
                 return
-            except HostError:  # the loss was not noticed yet, or it was lost again
+            except HostError:  # the loss was not detected yet, or the host was lost again
                 if asyncio.get_running_loop().time() > deadline:
                     raise
                 await asyncio.sleep(PACE)
 
     async def _do(self, step: StudyStep) -> None:
-        """One step, to its end."""
+        """Run a step once."""
         if step.visit != self._visit:
             self._visit = None
             await self._set_up(step)
@@ -259,16 +262,18 @@ class Runner:
         self._source.emit(StudyStepEnded(t=self._source.now(), step=step.number, counted=tuple(counted)))
 
     async def _set_up(self, step: StudyStep) -> None:
-        """Apply the variant's values, reload what did not change, and do its actions: a set-up of its own for each
-        visit, whichever variant came before."""
+        """Apply the variant's values, run the reloads that the changes did not run, and the variant's actions.
+
+        Each visit thus has the same set-up, independent of the previous variant.
+        """
         self._now = f"setting up {step.variant.name}"
         tuning = self._source.tuning
-        wanted = values_of(self.study, step.variant, self.journal.originals)
+        values = values_of(self.study, step.variant, self.journal.originals)
         await self._hosts_up()
-        known = await tuning.read(self.study.knobs)
-        moved = {name: value for name, value in wanted.items() if known[name] != value}
-        await tuning.apply(moved)
-        await tuning.reload(reloads_left(self.study, self._source.profile.knobs, moved))
+        current = await tuning.read(self.study.knobs)
+        changed = {name: value for name, value in values.items() if current[name] != value}
+        await tuning.apply(changed)
+        await tuning.reload(reloads_left(self.study, self._source.profile.knobs, changed))
         await self._act(step.variant.before)
         if self.study.warm_up:
             await self._run(step, Pass(name=WARM_UP), warm_up_of(self.study, step.variant), 0)
@@ -304,7 +309,7 @@ class Runner:
         await self._observe(number, after=True)
         result = run_result(state, number)
         if result is None or result.reason != "completed":
-            detail = result.detail if result else "it did not begin"
+            detail = result.detail if result else "it did not start"
             raise TargetError(f"{self._now}: the run did not complete: {detail or 'it was stopped'}")
         if part.name != WARM_UP:
             self._took.append(self._source.now() - begun)
@@ -330,20 +335,20 @@ class Runner:
         )
 
     async def _hosts_up(self, within: float = BACK_WITHIN) -> None:
-        """Return once every host is up. Raises HostError if one stays away."""
+        """Wait until every host is up. Raises HostError after `within` seconds."""
         try:
             await asyncio.wait_for(self._session.until(lambda _: not self._away()), within)
         except TimeoutError:
             away = self._away()[0]
-            raise HostError(away.detail or f"is away for {within:.0f} s", subject=away.config.name) from None
+            raise HostError(away.detail or f"unreachable for {within:.0f} s", subject=away.config.name) from None
 
     def _check_hosts(self) -> None:
-        """Raises HostError if a host is away."""
+        """Raise HostError if a host is unreachable."""
         for host in self._away():
             raise HostError(host.detail or "was lost", subject=host.config.name)
 
     async def _serving(self, plan: LoadPlan) -> None:
-        """Return once the target gives several good responses in a row. Raises TargetError if it does not."""
+        """Wait until the target gives GOOD_RESPONSES good responses in a row. Raises TargetError after BACK_WITHIN."""
         probe = probe_of(plan)
         deadline = asyncio.get_running_loop().time() + BACK_WITHIN
         good, wrong = 0, ""
@@ -356,7 +361,7 @@ class Runner:
                 await asyncio.sleep(PACE)
 
     async def _put_back(self) -> None:
-        """Restore the knobs; if that fails, the keeper keeps trying."""
+        """Restore the knobs; if this fails, leave it to the keeper."""
         await self._source.load.stop()
         if not self.journal.touched:
             return
@@ -372,9 +377,9 @@ class Runner:
 
     async def _restore(self) -> None:
         tuning = self._source.tuning
-        known = await tuning.read(self.study.knobs)
+        current = await tuning.read(self.study.knobs)
         originals = self.journal.originals
-        await tuning.apply({name: value for name, value in originals.items() if known[name] != value})
+        await tuning.apply({name: value for name, value in originals.items() if current[name] != value})
         await self._act(self.study.after)
 
     def _write(self, journal: Journal) -> None:
@@ -383,7 +388,7 @@ class Runner:
 
 
 def words_of(step: StudyStep, part: Pass, plan: LoadPlan, turn: int) -> str:
-    """Return the run in words, as in `event · 2000/s · cold · run 2`."""
+    """Return a run's name, as in `event · 2000/s · cold · run 2`."""
     words = [step.variant.name]
     if turn == 0:
         return " · ".join([*words, part.name])

@@ -1,4 +1,4 @@
-"""A study's progress in words, for stderr and the screen."""
+"""Texts about a study's progress, for stderr and the screen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def progress_words(progress: StudyProgress) -> str:
 
 
 def round_lines(result: StudyResult, left: Extent) -> list[str]:
-    """Return the state of a study after a round: closed comparisons with outcome, open ones, the maximum time left."""
+    """Return lines about a study after a round: its comparisons with their verdicts, and the maximum time left."""
     study, done = result.study, result.whole_rounds
     head = f"round {done} of {study.all_rounds} done"
     if not study.compare:
@@ -32,8 +32,8 @@ def round_lines(result: StudyResult, left: Extent) -> list[str]:
     if result.counted_rounds < FIRST_TEST:
         return [f"{head} · tests begin after round {first_test(study)}{_at_most(left)}"]
     judged = [one for one in result.verdicts if not one.control]
-    goes_on = done < study.all_rounds and not all(one.closed for one in judged)
-    lines = [f"{head} · {sensitivity_words(study, result.spread, done=done)}{_at_most(left) if goes_on else ''}"]
+    continues = done < study.all_rounds and not all(one.closed for one in judged)
+    lines = [f"{head} · {sensitivity_words(study, result.spread, done=done)}{_at_most(left) if continues else ''}"]
     return lines + [f"  {'closed' if one.closed else 'open  '}  {verdict_line(one.verdict)}" for one in judged]
 
 
@@ -60,12 +60,14 @@ def _at_most(left: Extent) -> str:
 
 
 def sensitivity_words(study: Study, spread: RoundSpread | None, source: str = "A/A control", done: int = 0) -> str:
-    """Return the minimum detectable effect of a study's headline in all its rounds, and its basis; `done` are
-    the rounds so far."""
+    """Return the minimum detectable effect on the study's headline in all its rounds, and the basis of the estimate.
+
+    `done` is the number of rounds so far, `source` the origin of the spread.
+    """
     name = metric_words(headline_of(study))
     if spread is None:
         first = first_test(study)
-        why = f"until {first} rounds are done" if done < first else "as too many rounds of the A/A control were spoiled"
+        why = f"until {first} rounds are done" if done < first else "because too many A/A control rounds are invalid"
         why = why if study.control else "without an A/A control"
         return f"minimum detectable effect on {name}: unknown {why}"
     effect = detectable(study, spread.deviation)
@@ -77,10 +79,10 @@ def sensitivity_words(study: Study, spread: RoundSpread | None, source: str = "A
 
 
 def contradiction_words(one: StudyVerdict) -> str:
-    """Return how the A/A control contradicts a comparison; empty if it does not."""
+    """Return how the A/A control contradicts a comparison; "" if it does not."""
     match one.contradiction:
         case Contradiction.CONTROL_DIFFERS:
-            return "the A/A control differs too: set-ups of the same settings are not alike"
+            return "the A/A control differs too: repeated set-ups of the same settings differ"
         case Contradiction.SMALLER_THAN_CONTROL:
             return "the effect is smaller than that of the A/A control"
         case _:
@@ -88,7 +90,7 @@ def contradiction_words(one: StudyVerdict) -> str:
 
 
 def needed_words(one: StudyVerdict) -> str:
-    """Return how many rounds an inconclusive comparison takes; empty if it is concluded or that is unknown."""
+    """Return the number of rounds that would conclude a comparison; "" if it is concluded or the number is unknown."""
     if one.needed is None:
         return ""
     if one.needed > MOST_ROUNDS:
@@ -98,11 +100,11 @@ def needed_words(one: StudyVerdict) -> str:
 
 
 def extent_words(extent: Extent) -> str:
-    """Return `12 min`, `12 to 30 min`, `80 s to 3 min`; if the runs have no known duration, their time is added."""
+    """Return `12 min`, `12 to 30 min` or `80 s to 3 min`, with a note if the duration of the runs is unknown."""
     least, most = length_words(extent.least), length_words(extent.most)
     number, _, unit = least.partition(" ")
     length = most if least == most else f"{number if most.endswith(unit) else least} to {most}"
-    return length if extent.known else f"{length}, plus the time of the runs (study.run_time gives it)"
+    return length if extent.known else f"{length}, plus the time of the runs (set study.run_time)"
 
 
 def length_words(seconds: float) -> str:

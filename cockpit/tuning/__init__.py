@@ -1,1 +1,1 @@
-"""Settings of a server: read, changed as a transaction that rolls itself back, undone byte for byte."""
+"""Read and change the settings of servers, as transactions with rollback; undo changes byte for byte."""

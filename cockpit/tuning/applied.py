@@ -1,4 +1,4 @@
-"""The record of a change: enough to show, record and undo it."""
+"""The record of a change, with all facts to show, record and undo it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from cockpit.model.knobs import Knob, Setting
 
 
 class ChangeFailed(CockpitError):
-    """A change that could neither be finished nor rolled back completely; the message has the state of the host and the
-    place of the originals."""
+    """A change that could neither be finished nor rolled back completely; the message has the host's state and the path
+    of the original files."""
 
     exit_code = 5
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was written. `real` is the target of `file`; `before` and `after` are SHA-256 of its bytes, or
-    scripts.ABSENT. `backup` is the original, on the same host."""
+    """A file that was written.
+
+    `real` is the path of `file` behind links; `before` and `after` are the SHA-256 of its bytes, or scripts.ABSENT.
+    `backup` is the path of the original on the same host.
+    """
 
     file: str
     real: str
@@ -30,7 +33,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """A value's bytes in the file `real`, before and after; None: not set."""
+    """The change of a value in the file `real`: its bytes before and after; None: not set."""
 
     knob: Knob
     real: str
@@ -39,7 +42,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Switch(msgspec.Struct, frozen=True, kw_only=True):
-    """A live value, before and after; `got` is the value that the host reports ("": `new`)."""
+    """The change of a live value; `got` is the value that the host reports after it ("": `new`)."""
 
     knob: Knob
     old: str
@@ -48,10 +51,10 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """A confirmed change: test passed, reload accepted, values read back, active but for the `inactive` knobs.
+    """A confirmed change: test passed, reload accepted, values read back, active except for the `inactive` knobs.
 
-    `notes` are lines for a person: corrections by the server, a directive that is set twice, foreign edits that an undo
-    found. `change` is its directory on the host ("": nothing had to be changed).
+    `notes` are shown to the user: corrections by the server, a directive that is set twice, foreign edits found by an
+    undo. `change` is the change's directory on the host ("": nothing had to be changed).
     """
 
     host: str
@@ -65,16 +68,17 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Literal["applied", "written"]:
-        """`written`: none of its values is active yet."""
+        """Return `written` if none of the values is active yet, else `applied`."""
         names = {knob.name for knob in self.inactive}
         return "written" if names and all(setting.knob in names for setting in self.settings) else "applied"
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts of a change that its host keeps from the beginning: `who` requested it, `when` (epoch seconds).
+    """Facts about a change, stored on its host before it starts.
 
-    `places` identify the values it changes, independent of knob names; `undoes` is the directory of the change
-    that it undoes. `inactive` are the knobs whose value it only writes.
+    `who` requested the change, `when` (epoch s). `places` identify the changed values, independent of knob names.
+    `undoes` is the directory of the undone change, if this one is an undo. `inactive` are the names of knobs whose
+    value is written without becoming active.
     """
 
     who: str
@@ -86,7 +90,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastState(StrEnum):
-    """State of a change in a host's history; rolled back: by the host itself, undone: by a later change."""
+    """State of a change in a host's history. Rolled back: by the host itself. Undone: by a later change."""
 
     APPLIED = "applied"
     UNDONE = "undone"
@@ -97,7 +101,7 @@ class PastState(StrEnum):
 
 
 class Past(msgspec.Struct, frozen=True, kw_only=True):
-    """A change in a host's history, by its directory there; `undone_by` is the name of the change that undid it."""
+    """A change in a host's history. `change` is its directory there, `undone_by` the name of the undo."""
 
     change: str
     about: About
@@ -106,12 +110,12 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Short name, the same for as long as the change is kept."""
+        """The change's short name."""
         return name_of(self.change)
 
     @property
     def begun(self) -> str:
-        """When it began, by the host's clock; sorts as text."""
+        """The start of the change by the host's clock, as text that sorts by time."""
         return self.change.rpartition("/")[2].partition("-")[0]
 
 

@@ -1,4 +1,4 @@
-"""The chain of servers behind the target's: each one's configuration, and the processes at the addresses in it."""
+"""The chain of servers behind the target's server, followed by the upstream addresses in their configurations."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from cockpit.servers.registry import UPSTREAMS
 from cockpit.servers.upstreams import Hop, hops, upstreams, with_variable
 from cockpit.tuning.host_inventory import Configuration
 
-# Steps of a chain that are followed.
-_MOST = 50
+# Maximum number of steps of a chain.
+_MAX_HOPS = 50
 
 
 class Chain(NamedTuple):
-    """The steps from the target's server on, nearest first. `doubt` says why there may be others, "" if all are
-    known."""
+    """The steps from the target's server to the servers behind it, nearest first.
+
+    `doubt` is the reason why the chain may be incomplete, "" if it is complete.
+    """
 
     hops: tuple[Hop, ...] = ()
     doubt: str = ""
 
     @property
     def servers(self) -> tuple[RunningServer, ...]:
-        """The known servers behind the target's."""
+        """The known servers behind the target's server."""
         return tuple(hop.server for hop in self.hops if hop.server)
 
 
@@ -35,7 +37,10 @@ async def follow(
     target: RunningServer,
     port: int,
 ) -> Chain:
-    """`configuration` reads that of a server. Raises HostError if it does."""
+    """Follow the chain from the server `target` on `port`; `configuration` reads a server's configuration.
+
+    Raises HostError.
+    """
     found: list[Hop] = []
     doubts: list[str] = []
     fronts = [(target, f"{target.title} :{port}")]
@@ -44,18 +49,18 @@ async def follow(
         if server.startup is None or pattern is None:
             continue
         if server.startup.doubt:
-            # Its files are only assumed.
+            # The paths of its files are only assumed.
             doubts.append(f"{server.title}: {server.startup.doubt}")
             continue
-        own = await configuration(server)
-        doubts += [f"{server.title}: {gap}" for gap in own.read.gaps[:1]]
-        if variable := with_variable(own.text, pattern):
+        read = await configuration(server)
+        doubts += [f"{server.title}: {gap}" for gap in read.read.gaps[:1]]
+        if variable := with_variable(read.text, pattern):
             doubts.append(f"{server.title} passes requests to {variable}")
-        for hop in hops(front, upstreams(own.text, pattern), inventory, servers):
+        for hop in hops(front, upstreams(read.text, pattern), inventory, servers):
             if hop.server is server:
                 continue
-            if len(found) >= _MOST:
-                doubts.append(f"only the first {_MOST} steps were followed")
+            if len(found) >= _MAX_HOPS:
+                doubts.append(f"only the first {_MAX_HOPS} steps were followed")
                 break
             found.append(hop)
             if hop.server and all(hop.server is not known for known, _ in fronts):
@@ -64,6 +69,6 @@ async def follow(
 
 
 def serving(servers: Sequence[RunningServer], port: int) -> RunningServer | None:
-    """The server that listens on a port; the only server, if none is known to."""
+    """Return the server that listens on a port; if no listener is known, the only server; None: unknown."""
     listening = [server for server in servers if port in server.ports]
     return listening[0] if listening else servers[0] if len(servers) == 1 else None

@@ -16,8 +16,11 @@ from cockpit.tuning.server_check import ReadBy
 
 
 class Patience(NamedTuple):
-    """Timeouts (s): of a command of the profile, for reaching a lost host again, for the effect, and of the silence
-    after which the host undoes the change."""
+    """Timeouts (s).
+
+    `command`: of a command in the profile; `reach`: to reconnect to a lost host; `effect`: until the change must be
+    active; `lease`: the host undoes the change if it gets no message for this time.
+    """
 
     command: float = 60.0
     reach: float = 45.0
@@ -32,15 +35,17 @@ class Watch(Protocol):
     """Observes a change."""
 
     def begun(self, plan: Plan) -> None:
-        """The change is planned; nothing has been touched."""
+        """Report a planned change, before anything is touched."""
 
     def stage(self, stage: Stage, seconds: float | None = None) -> None:
-        """A stage was reached (see ChangeStage)."""
+        """Report that a stage was reached (see ChangeStage)."""
 
 
 class Approval(NamedTuple):
-    """The change is undone unless it is confirmed within `seconds` of becoming active. `given` returns whether it was
-    confirmed. Not `asked`: no person is asked, the change is only held."""
+    """The change is undone unless it is confirmed within `seconds` of becoming active.
+
+    `given` waits and returns whether the change is confirmed. Not `asked`: cockpit confirms it, not the user.
+    """
 
     seconds: float
     given: Callable[[], Awaitable[bool]]
@@ -48,10 +53,11 @@ class Approval(NamedTuple):
 
 
 class ChangeOptions(NamedTuple):
-    """Timeouts, the probe of the target, the confirmation, the observer and the requester of a change.
+    """Timeouts, probe of the target, confirmation, observer and requester of a change.
 
-    `identify` finds its servers again after a restart. `readers` finds the servers that read the files of its knobs
-    (None: it cannot be asked), `port` is the target's if it is on the host."""
+    `identify` finds the changed servers again after a restart. `readers` finds the servers that read the files of the
+    knobs (None: not checked). `port` is the target's port if the target is on this host.
+    """
 
     patience: Patience = PATIENCE
     probe: Probe | None = None
@@ -72,9 +78,9 @@ class Failure(Exception):
 
 
 def whoami() -> str:
-    """The user of this cockpit, as `user@machine`; a user without a name is a number."""
+    """Return the user who runs cockpit, as `user@machine`; a user without a name is a number."""
     name = os.environ.get("USER", "")
-    # Some containers put the number there.
+    # Some containers set USER to the number.
     if not name or name.isdigit():
         name = str(os.getuid())
         with suppress(KeyError):

@@ -1,6 +1,6 @@
-"""A knob's value in the text of its file, in the grammar of its kind. Pure.
+"""Read and change a knob's value in the text of its file, with the grammar of its kind. Pure.
 
-All functions raise ConfigError, one line without the file's name.
+All functions raise ConfigError, with a message of one line without the file's name.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ def read(knob: Knob, text: bytes) -> ConfigValue:
 
 
 def includes(knob: Knob, text: bytes) -> list[tuple[str, int]]:
-    """The paths and patterns that the knob's section includes, with their lines."""
+    """Return the paths and patterns that the knob's section includes, each with its line number."""
     return _grammar(knob).includes(text, knob.section)
 
 
 def change(knob: Knob, text: bytes, raw: bytes | None) -> bytes:
-    """The text with the value's bytes replaced by `raw`; None: without the knob."""
+    """Return the text with the value's bytes replaced by `raw`; None: removed."""
     return _grammar(knob).change(text, _name(knob), raw, knob.section)
 
 
 def place(knob: Knob, real: str) -> str:
-    """Identifies the value by its file, section and key."""
+    """Return an identity of the value: its file, section and key."""
     section = " ".join((knob.section or "").split())
     return "\t".join((real, section, knob.directive.lower() or knob.key.replace("/", ".")))
 
 
 def spell(knob: Knob, text: bytes, value: str) -> bytes:
-    """The bytes of a value; those of the present one if it is the same."""
+    """Return the bytes of a value as written in the file; unchanged bytes if the file has this value already."""
     grammar = _grammar(knob)
     if why := knob.refuses(value) or ("" if knob.choices else grammar.refusal(_name(knob), value)):
         raise ConfigError(f"{knob.shown(value, 80)!r} {why}")
@@ -45,17 +45,17 @@ def spell(knob: Knob, text: bytes, value: str) -> bytes:
 
 
 def coerced(knob: Knob, text: bytes) -> str:
-    """A note about values that the server silently replaces by others; "" without any."""
+    """Return a note about values that the server silently corrects; "" without any."""
     return _grammar(knob).coerced(text, _name(knob), knob.section)
 
 
 def has_name(knob: Knob) -> bool:
-    """Whether its directive or key can be one."""
+    """Return whether the knob's directive or key is a valid name in the grammar."""
     return _grammar(knob).names.fullmatch(_name(knob)) is not None
 
 
 def _grammar(knob: Knob) -> Grammar:
-    # The line of a sysctl in its file is a key as well.
+    # A sysctl in a file has the grammar of key and value.
     return GRAMMARS.get(knob.kind, GRAMMARS["keyvalue"])
 
 

@@ -1,4 +1,4 @@
-"""Whether a change is active: a new generation of workers, good responses, and the messages of the server."""
+"""Detect whether a change is active: new workers, good responses, and messages of the server."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused, TargetError
 from cockpit.model.knobs import Knob
-from cockpit.model.text import neutral
+from cockpit.model.text import counted, neutral
 from cockpit.servers.registry import CHATTER, CORRECTION, ERROR_LOGS, FAILURE
 from cockpit.tuning import files, pending, scripts
 from cockpit.tuning.generation import Generation, ServerProcess
 from cockpit.tuning.remote import Remote
 
-# Requests the target once: "" for a good response, else its problem. Raises TargetError without a response.
+# Requests the target once; returns "" for a good response, else the problem. Raises TargetError without a response.
 Probe = Callable[[], Awaitable[str]]
-# Finds the PIDs of the servers that certainly read the files of knobs, by the knobs' names; given PIDs of servers that
-# do not.
+# Returns the PIDs of the servers that certainly read the knobs' files, by knob name. The argument is the set of PIDs of
+# servers that do not read them.
 Identify = Callable[[frozenset[int]], Awaitable[Mapping[str, int]]]
 
-# Consecutive good responses of a serving server.
+# Number of consecutive good responses after which a server counts as serving.
 GOOD_RESPONSES = 3
 # Seconds between two checks.
 PACE = 0.2
-# A line of an error log about an abandoned start or reload.
-_GAVE_UP = re.compile(FAILURE)
-# A line of an error log, or of a command, about a corrected value.
+# A line of an error log about a failed start or reload.
+_FAILED = re.compile(FAILURE)
+# A line of an error log, or of a command's output, about a corrected value, and a word that it must have.
 _CORRECTED = re.compile(f"({CORRECTION})", re.I)
-_TELLS = re.compile(
+_CORRECTION_WORDS = re.compile(
     r"exceed|decreas|increas|lower|rais|not allowed during|ignor|reset|must be|changing|would|obsolete|deprecat"
     r"|can't have more",
     re.I,
@@ -44,11 +44,11 @@ class _Log(NamedTuple):
 
 
 class EffectWatch:
-    """Watches the effect of one change; `notes` are messages of the server about its values. `lingers`: old workers
-    still finish their requests.
+    """Watches the effect of one change.
 
-    `generations` are the servers whose workers the change replaces. `identify` finds the PIDs of these servers again
-    after a restart, by the names of their knobs.
+    `notes` are messages of the server about its values. `lingers`: old workers are still finishing requests.
+    `generations` are the servers whose workers the change replaces. `identify` finds the PIDs of these servers after a
+    restart, by knob name.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class EffectWatch:
         self._log: _Log | None = None
 
     async def begin(self) -> None:
-        """Record the workers and the end of the log; call right before the reload."""
+        """Record the current workers and the size of the log; call right before the reload."""
         for one in self._generations:
             one.begin(await self._poll(one))
         self._log = await _log_end(self._shell, self._logs) if self._logs else None
 
     async def wait(self) -> str:
-        """Wait until the change is active; return "", or after `seconds` why it is not."""
+        """Wait until the change is active; return "", or the reason if it is not active after `seconds`."""
         if not self._generations and self._probe is None:
-            return await self._gave_up()
+            return await self._logged_failure()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
         good = 0
@@ -95,7 +95,7 @@ class EffectWatch:
                 good = 0 if wrong else good + 1
                 if good >= GOOD_RESPONSES and all(one.is_fresh and not one.lingering for one in self._generations):
                     self._note_names()
-                    return "" if self._generations else await self._gave_up()
+                    return "" if self._generations else await self._logged_failure()
                 if loop.time() >= deadline and self._search is None:
                     return await self._verdict(wrong)
                 await asyncio.sleep(PACE)
@@ -106,7 +106,7 @@ class EffectWatch:
 
     @property
     def sees_workers(self) -> bool:
-        """Whether new workers are the sign of a reload."""
+        """Whether new workers prove the reload."""
         return bool(self._generations)
 
     @property
@@ -115,7 +115,7 @@ class EffectWatch:
         return self._log.file if self._log else ""
 
     async def logs(self, pattern: re.Pattern[str]) -> bool:
-        """Wait until a line of the log since `begin` matches; return whether one does."""
+        """Wait until a line logged since `begin` matches; return whether one does within `seconds`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
         while not pattern.search((await self._logged()).decode("utf-8", "replace")):
@@ -126,24 +126,24 @@ class EffectWatch:
         return True
 
     async def listen(self) -> None:
-        """Add the messages in the server's log since `begin` to the notes."""
+        """Add the server's messages logged since `begin` to the notes."""
         self.note_corrections(await self._logged())
 
     def note_corrections(self, output: bytes) -> None:
-        """Add the lines about corrected or ignored values to the notes."""
+        """Add lines about corrected or ignored values to the notes."""
         for note in corrections(output.decode("utf-8", "replace")):
             if note not in self.notes:
                 self.notes.append(note)
 
     async def _logged(self) -> bytes:
-        """The lines of the server's log since `begin`."""
+        """Return the bytes written to the server's log since `begin`."""
         if self._log is None:
             return b""
         done = await files.run(self._shell, scripts.LOG_SINCE, self._log.file, self._log.size, self._log.inode)
         return done.stdout
 
-    async def _gave_up(self) -> str:
-        """Why the server rejected the new configuration, from its log; "" if unknown."""
+    async def _logged_failure(self) -> str:
+        """Return the server's reason, from its log, for rejecting the new configuration; "" if unknown."""
         why = gave_up((await self._logged()).decode("utf-8", "replace"))
         return f"{self._log.file} reports: {why}" if self._log and why else ""
 
@@ -152,7 +152,7 @@ class EffectWatch:
         return await pending.poll(self._shell, self._change, self._lease, *names)
 
     async def _update(self, may_search: bool) -> None:
-        """Read the processes and renew the lease; look for masters that took the place of ended ones."""
+        """Read the processes and renew the lease; start a search for the successors of ended masters."""
         if not self._generations:
             await pending.poll(self._shell, self._change, self._lease)
         if self._search and self._search.done():
@@ -163,7 +163,7 @@ class EffectWatch:
             one.update(await self._poll(one))
         lost = [one for one in self._generations if one.is_lost]
         if self._search is None and self._identify and may_search and lost:
-            # It may take longer than the lease, which the next update renews.
+            # As a task, because the search may take longer than the lease, which the next update renews.
             others = frozenset.intersection(*(one.others for one in lost))
             self._search = asyncio.ensure_future(self._identify(others))
 
@@ -171,14 +171,14 @@ class EffectWatch:
         for one in self._generations:
             if one.namesakes:
                 self.notes.append(
-                    f"which of {one.namesakes} servers with processes named {one.pattern} was changed is not certain: "
-                    "new workers were recognized by this name alone"
+                    f"{one.namesakes} servers have processes named {one.pattern}; new workers were recognized by this "
+                    "name alone, so the changed server is not certain"
                 )
 
     async def _missing(self, generation: Generation) -> str:
-        """Why a server has no new workers."""
+        """Return the reason why a server has no new workers."""
         if generation.is_lost:
-            return "the server ended, and none with the same main configuration file took its place"
+            return "the server exited, and no server with the same main configuration file replaced it"
         others = ", ".join(generation.others_with_new_workers(await self._poll(generation)))
         if others:
             return f"another server (PID {others}) got new workers, not PID {generation.master}"
@@ -188,16 +188,16 @@ class EffectWatch:
         stale = next((one for one in self._generations if not one.is_fresh), None)
         if wrong or stale:
             missing = await self._missing(stale) if stale else ""
-            return "; ".join(filter(None, (wrong or missing, await self._gave_up())))
+            return "; ".join(filter(None, (wrong or missing, await self._logged_failure())))
         self._note_names()
         if lingering := sum(one.lingering for one in self._generations):
             self.lingers = True
-            self.notes.append(f"{lingering} old workers still finish their requests, with the old values")
+            self.notes.append(f"{counted(lingering, 'old worker')} still serving requests with the old values")
         return ""
 
 
 async def problem_of(probe: Probe | None) -> str:
-    """The problem of the target's response; "" if it is good, or without a probe."""
+    """Return the problem of the target's response; "" if the response is good, or without a probe."""
     if probe is None:
         return ""
     try:
@@ -207,24 +207,24 @@ async def problem_of(probe: Probe | None) -> str:
 
 
 def corrections(text: str) -> list[str]:
-    """The lines of a log about corrected values, without time and place."""
+    """Return the lines of a log about corrected values, without timestamp and source."""
     found = []
     for line in text.splitlines():
         match = _CORRECTED.search(line)
-        if match and _TELLS.search(match[1]) and not _CHATTER.search(line):
+        if match and _CORRECTION_WORDS.search(match[1]) and not _CHATTER.search(line):
             found.append(neutral(match[1].strip(), 400))
     return list(dict.fromkeys(found))
 
 
 def gave_up(text: str) -> str:
-    """The first line of a log about an abandoned start or reload, without time and place."""
-    found = _GAVE_UP.search(text)
+    """Return the first line of a log about a failed start or reload, without timestamp and source; "" without one."""
+    found = _FAILED.search(text)
     reason = next(filter(None, found.groups()), "") if found else ""
     return neutral(reason.strip(), 400)
 
 
 def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:
-    """Possible error logs of the server; the first readable one is used."""
+    """Return the possible error logs of the server, of which the first readable one is used."""
     named = tuple(knob.log for knob in knobs if knob.log)
     if named:
         return named
@@ -241,7 +241,7 @@ async def _log_end(shell: Remote, logs: Sequence[str]) -> _Log | None:
 
 
 async def serving(probe: Probe | None, seconds: float) -> str:
-    """Wait for a good response of the target, at most `seconds`; return "" or its problem."""
+    """Wait at most `seconds` for a good response of the target; return "", or the problem of the last one."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while (wrong := await problem_of(probe)) and loop.time() < deadline:  # noqa: ASYNC110  (a server raises no events)
@@ -250,6 +250,6 @@ async def serving(probe: Probe | None, seconds: float) -> str:
 
 
 async def must_serve(probe: Probe | None) -> None:
-    """Raises ChangeRefused if the target gives no good response before the change."""
+    """Raise ChangeRefused if the target gives no good response before the change."""
     if wrong := await problem_of(probe):
         raise ChangeRefused(f"the target fails without the change: {wrong}; nothing was changed")

@@ -1,4 +1,4 @@
-"""Whether a running server has the values of its files: what it shows of them, and when it last read them."""
+"""Evidence that a running server has the values in its files: values that it shows, and when it last read its files."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import SHOWN_BY, STARTED
 from cockpit.tuning.server_check import ReadBy
 
-# Seconds by which a file must be newer than a process: starts are read in whole seconds of an adjusted clock.
-_APART = 2
-# Times that servers are looked up again after a change.
-_AGAIN = 3
+# Seconds by which a file must be newer than a process: start times have whole seconds of an adjusted clock.
+_CLOCK_ERROR = 2
+# Number of retries to find the servers after a change.
+_RETRIES = 3
 
 
 class Shown(NamedTuple):
-    """The value of a knob as a running server shows it, in the part of it named by `source`. `agrees` compares the
-    value in the file: None, the server shows the same for others."""
+    """A knob's value as a running server shows it, in its part `source`.
+
+    `agrees`: whether it is the value in the file; None: undecidable, other values would show the same.
+    """
 
     knob: Knob
     source: str
@@ -38,10 +40,12 @@ class Shown(NamedTuple):
 
 
 class FileState(NamedTuple):
-    """What a running server shows of a file: knobs whose value it shows, and those that nothing shows.
+    """A file compared with the running server that reads it.
 
-    `is_read`: the server read the file after its last edit, `is_newer`: before it; neither: unknown. `awaiting` are
-    knobs that it reads when it starts, which was before the edit."""
+    The server shows the values of the knobs `shown`, not of `unseen`. `is_read`: the server read the file after the
+    last edit; `is_newer`: the file was edited after the server read it; neither: unknown. `awaiting` are knobs that the
+    server reads only at its start, which was before the edit.
+    """
 
     shown: tuple[Shown, ...] = ()
     unseen: tuple[Knob, ...] = ()
@@ -53,7 +57,7 @@ class FileState(NamedTuple):
 async def shown_by(
     remote: Remote, instance: Instance, knob: Knob, value: str | None, port: int | None = None
 ) -> Shown | None:
-    """How the server shows a value; None: nothing in it does. `port` is the target's. Raises HostError."""
+    """Return a knob's value as the server shows it; None: not shown. `port` is the target's. Raises HostError."""
     evidence = SHOWN.get(knob.kind, {}).get(knob.directive.lower())
     if evidence is None or value is None or knob.secret or instance.process.origin == "container":
         return None
@@ -72,10 +76,11 @@ async def shown_by(
 async def after_change(
     shell: Remote, change: str, planned: Plan, options: ChangeOptions, sign: str, lingers: bool
 ) -> list[str]:
-    """Wait until the running server shows the new values; return a note about each, and one about those that it does
-    not show, with the `sign` that it read its files. `lingers`: old workers may still show the old values.
+    """Wait until the running server shows the new values; return a note about each of them.
 
-    Raises Failure if it shows the old value, HostError."""
+    A last note lists the values that the server does not show, with the `sign` that it read its files. `lingers`: old
+    workers may still show the old values. Raises Failure if the server keeps showing an old value, HostError.
+    """
     settings = {setting.knob: setting for setting in planned.settings}
     knobs = {edit.knob.name: edit.knob for edit in planned.edits if edit.new is not None and _is_read(edit.knob)}
     if not knobs or options.readers is None:
@@ -84,7 +89,7 @@ async def after_change(
     notes, unseen = [], []
     for name, instance in instances.items():
         setting = settings[name]
-        # Values that wait for a restart may bound this one until then, as Apache's ServerLimit does.
+        # A value that needs a restart may limit this one until then, like Apache's ServerLimit.
         seconds = 0.0 if lingers or planned.inactive else options.patience.effect
         found = await _settled(shell, change, instance, knobs[name], setting, options, seconds)
         if found is None or found.agrees is None or (lingers and not found.agrees):
@@ -95,18 +100,21 @@ async def after_change(
 
 
 def _is_read(knob: Knob) -> bool:
-    """Whether a reload makes the server read it from its file."""
+    """Return whether the server reads the knob from its file at a reload."""
     return knob.kind in DIRECTIVES and not knob.live and not knob.written_only
 
 
 async def _instances(
     shell: Remote, change: str, planned: Plan, options: ChangeOptions, names: Collection[str]
 ) -> dict[str, Instance]:
-    """The servers that certainly read these knobs. While a server replaces itself by a reload, two may seem to: ask
-    again if the server was certain before the change."""
+    """Return the servers that certainly read these knobs, by knob name.
+
+    While a server replaces itself during a reload, two servers may seem to read a knob. So search again for knobs whose
+    server was certain before the change.
+    """
     assert options.readers
     found = _certain(await options.readers(), names)
-    for _ in range(_AGAIN):
+    for _ in range(_RETRIES):
         if set(found) >= set(names) & set(planned.masters):
             break
         await asyncio.sleep(PACE)
@@ -116,7 +124,7 @@ async def _instances(
 
 
 def _certain(readers: Collection[ReadBy], names: Collection[str]) -> dict[str, Instance]:
-    """The servers that certainly read these knobs."""
+    """Return the servers that certainly read these knobs, by knob name."""
     certain = [(one.instance, one) for one in readers if one.instance and not one.doubt and not one.wrong]
     return {knob.name: instance for instance, one in certain for knob in one.knobs if knob.name in names}
 
@@ -130,8 +138,10 @@ async def _settled(
     options: ChangeOptions,
     seconds: float,
 ) -> Shown | None:
-    """What the server shows once that is the new value, or another one after `seconds`. Raises Failure if it then is
-    the old one and `seconds` are not 0."""
+    """Wait at most `seconds` until the server shows the new value; return the shown value, None: not shown.
+
+    Raises Failure if the server still shows the old value and `seconds` is not 0.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
@@ -149,7 +159,7 @@ async def _settled(
 
 
 async def state_of(remote: Remote, one: ReadBy, port: int | None) -> FileState:
-    """What the running server shows of a file that it reads. Raises ChangeRefused if it cannot be read, HostError."""
+    """Compare a file with the running server that reads it. Raises ChangeRefused for an unreadable file, HostError."""
     instance = one.instance
     if instance is None or one.knobs[0].kind not in DIRECTIVES:
         return FileState()
@@ -164,14 +174,15 @@ async def state_of(remote: Remote, one: ReadBy, port: int | None) -> FileState:
             unseen.append(knob)
     edited, started, read = await _times(remote, one, instance)
     is_equal = len(shown) == len(one.knobs) and all(each.agrees for each in shown)
-    is_newer = not is_equal and read is not None and edited > read + _APART
+    is_newer = not is_equal and read is not None and edited > read + _CLOCK_ERROR
     is_read = read is not None and edited <= read
-    awaiting = [knob for knob in unseen if knob.needs_restart and started is not None and edited > started + _APART]
+    is_older = started is not None and edited > started + _CLOCK_ERROR
+    awaiting = [knob for knob in unseen if knob.needs_restart and is_older]
     return FileState(tuple(shown), tuple(unseen), is_read, is_newer, tuple(awaiting))
 
 
 async def _live(remote: Remote, knob: Knob, value: str | None) -> Shown | None:
-    """The value of a knob that a command reads in the running server, beside the one in its file."""
+    """Return a knob's value in the running server, read by its command; None if its file has no value."""
     if value is None:
         return None
     now = await pending.get(remote, live.getter(knob))
@@ -179,7 +190,7 @@ async def _live(remote: Remote, knob: Knob, value: str | None) -> Shown | None:
 
 
 async def _times(remote: Remote, one: ReadBy, instance: Instance) -> tuple[int, int | None, int | None]:
-    """When the file was edited, the server was started, and it last read its files (None: unknown), epoch seconds."""
+    """Return the times (epoch s) of the file's last edit, the server's start, and its last read (None: unknown)."""
     kind, pid = instance.startup.kind, str(instance.process.pid)
     edited, *starts = await _starts(remote, one.file, pid)
     started = next(iter(starts), None)
@@ -195,6 +206,6 @@ async def _times(remote: Remote, one: ReadBy, instance: Instance) -> tuple[int, 
 
 
 async def _starts(remote: Remote, file: str, *pids: str) -> list[int]:
-    """When a file was edited, and processes were started."""
+    """Return the times (epoch s) of a file's last edit and of the starts of processes."""
     done = await files.run(remote, STARTED, file, *pids)
     return [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12] or [0]

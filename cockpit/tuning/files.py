@@ -1,8 +1,8 @@
-"""Files on a host: read, backed up, replaced together, rolled back. Every step is one command there.
+"""Read, back up, replace and restore files on a host. Every step is one command there.
 
-A change has its own directory on the host, for this user alone, outside of any configuration
-(`~/.local/state/cockpit/changes/MACHINE/` or `/var/tmp/cockpit-UID/changes/MACHINE/`): the originals, what replaced
-them, and a list `files` of both.
+A change has its own directory on the host, readable by this user only and outside of any configuration
+(`~/.local/state/cockpit/changes/MACHINE/` or `/var/tmp/cockpit-UID/changes/MACHINE/`), with the original files, the new
+files, and a list `files`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9a-f]{16}/[0-9TZ]+-\
 
 
 class HostFile(NamedTuple):
-    """A file as it was read. `file` is the requested path, `real` the one behind links.
+    """A file on a host, as read. `file` is the requested path, `real` the path behind links.
 
-    A file that does not exist has no `data` and the `digest` scripts.ABSENT.
+    A missing file has no `data` and the `digest` scripts.ABSENT.
     """
 
     host: str
@@ -41,8 +41,10 @@ class HostFile(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """A file and its new bytes, or its removal (`digest` is scripts.ABSENT); `number` names its copies in the change's
-    directory."""
+    """A file and its new bytes, or its removal (`digest` is scripts.ABSENT).
+
+    `number` is part of the names of its copies in the change's directory.
+    """
 
     number: int
     before: HostFile
@@ -51,8 +53,8 @@ class Replacement(NamedTuple):
 
 
 class FileRollback(NamedTuple):
-    """The rollback of one file: `kept` was never changed, `restored` has its original bytes, `foreign` was written by
-    somebody else, `stuck` could not be written, see `reason`."""
+    """The rollback of one file. Kept: it was never changed. Restored: it has its original bytes. Foreign: somebody else
+    wrote it. Stuck: it could not be written, for the given `reason`."""
 
     file: HostFile
     state: Literal["kept", "restored", "foreign", "stuck"]
@@ -60,7 +62,7 @@ class FileRollback(NamedTuple):
 
 
 class CommitRefused(ChangeRefused):
-    """Not all files could be replaced; `replaced` are those that were, usually none."""
+    """Not all files could be replaced; `replaced` are the replaced ones, usually none."""
 
     def __init__(self, problem: str, host: str, replaced: Sequence[Replacement]) -> None:
         super().__init__(problem, host)
@@ -72,17 +74,17 @@ def sha256(data: bytes) -> str:
 
 
 async def read(shell: Remote, host: str, file: str) -> HostFile:
-    """The file with its bytes. Raises ChangeRefused naming file and reason, HostError."""
+    """Read a file. Raises ChangeRefused with file and reason, HostError."""
     return _host_file(host, file, await _read(shell, host, file))
 
 
 async def read_of(shell: Remote, host: str, knob: Knob) -> HostFile:
-    """The knob's file; one that a change may create need not exist."""
+    """Read a knob's file; the file may be missing if a change may create it."""
     return await (read_if_present if knob.creates else read)(shell, host, knob.file)
 
 
 async def read_if_present(shell: Remote, host: str, file: str) -> HostFile:
-    """As `read`; a file that does not exist in an existing directory is one without bytes."""
+    """Read a file; a missing file in an existing directory has the digest scripts.ABSENT. Raises as `read`."""
     done = await _read(shell, host, file)
     if done.exit_status == scripts.MISSING:
         real = _real(host, file, done.stdout.partition(b"\0")[0])
@@ -104,11 +106,11 @@ def _host_file(host: str, file: str, done: Completed) -> HostFile:
 
 
 def _real(host: str, file: str, path: bytes) -> str:
-    """The path behind links. Raises ChangeRefused if it is not printable."""
+    """Return the path behind links. Raises ChangeRefused if it is not printable."""
     real = path.decode("utf-8", "surrogateescape")
     if neutral(real) != real:
-        odd = "it is a link to a file whose name has control characters or is not UTF-8"
-        raise ChangeRefused(f"{file}: {odd}", subject=host)
+        problem = "it is a link to a file whose name has control characters or is not UTF-8"
+        raise ChangeRefused(f"{file}: {problem}", subject=host)
     return real
 
 
@@ -117,7 +119,7 @@ async def open_change(shell: Remote, host: str) -> str:
     done = await run(shell, scripts.OPEN)
     path = done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
     if done.exit_status != 0 or not CHANGE_DIRECTORY.fullmatch(path):
-        raise ChangeRefused(f"cannot keep a backup on the host, so nothing was changed: {why(done)}", subject=host)
+        raise ChangeRefused(f"no backup possible: {why(done)}; nothing was changed", subject=host)
     return path
 
 
@@ -132,8 +134,10 @@ async def stage(shell: Remote, change: str, replacement: Replacement) -> None:
 
 
 async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[Replacement]) -> None:
-    """Replace all files by the staged ones; `lease` as in pending.arm. Raises CommitRefused with the file that could
-    not be replaced."""
+    """Replace all files by the staged ones; `lease` as in pending.arm.
+
+    Raises CommitRefused with the file that could not be replaced.
+    """
     jobs = [
         (str(r.number), r.before.file, r.before.real, r.before.digest, f"{change}/{r.number}.new", r.digest)
         for r in replacements
@@ -144,14 +148,14 @@ async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[
     steps = [line.split(" ") for line in done.stdout.decode("ascii", "replace").splitlines()]
     at = next((number for word, number in steps if word == "at"), "")
     culprit = next((r for r in replacements if str(r.number) == at), replacements[0])
-    # A program that was killed may have replaced a file without saying so.
+    # A killed program may have replaced a file without reporting it.
     refused = done.exit_status in (scripts.REFUSED, scripts.FOREIGN)
     replaced = [r for r in replacements if not refused or ["did", str(r.number)] in steps]
     raise CommitRefused(_refusal(culprit.before, done), culprit.before.host, replaced)
 
 
 def rollback_jobs(change: str, replacements: Sequence[Replacement]) -> list[tuple[str, ...]]:
-    """The jobs of an undo program that restore every file (see sh/replace.sh)."""
+    """Return the jobs of the undo program that restore every file (see sh/replace.sh)."""
     return [
         (str(r.number), r.before.real, r.before.real, r.digest, backup(change, r), r.before.digest)
         for r in replacements
@@ -159,7 +163,7 @@ def rollback_jobs(change: str, replacements: Sequence[Replacement]) -> list[tupl
 
 
 def rollback_of(replacement: Replacement, report: str) -> FileRollback:
-    """The rollback of a file, from the report of an undo."""
+    """Parse a file's line in the report of an undo."""
     state, _, rest = report.partition(" ")
     if state == "kept":
         return FileRollback(replacement.before, "kept")
@@ -172,7 +176,7 @@ def rollback_of(replacement: Replacement, report: str) -> FileRollback:
 
 
 def backup(change: str, replacement: Replacement) -> str:
-    """Where the original is kept."""
+    """Return the path of the original's backup."""
     return f"{change}/{replacement.number}-{posixpath.basename(replacement.before.real)}"
 
 
@@ -198,6 +202,6 @@ def _refusal(file: HostFile, done: Completed) -> str:
 
 
 def why(done: Completed) -> str:
-    """The reason in a tool's last message, e.g. `cp: cannot create regular file 'x': Read-only file system`."""
+    """Return the reason in a tool's last message, as in `cp: cannot create regular file 'x': Read-only file system`."""
     complaint = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return last_part(complaint) or f"exit status {done.exit_status}"

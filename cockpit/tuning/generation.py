@@ -1,4 +1,4 @@
-"""The processes of one changed server, without processes of other servers of the same name. Pure."""
+"""The worker generations of one server, apart from other servers with the same process name. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from cockpit.model.knobs import Knob
 
-# PID and start (clock ticks since boot) of a process, which name it for good.
+# PID and start (clock ticks since boot), which identify a process uniquely.
 Identity = tuple[str, str]
 
 
 class ServerProcess(NamedTuple):
-    """A process of a server: (`pid`, `start`) names it for good, `parent` is the PID of its parent."""
+    """A process of a server; `start` in clock ticks since boot, `parent` is a PID."""
 
     pid: str
     start: str
@@ -24,12 +24,12 @@ class ServerProcess(NamedTuple):
 
 
 class Generation:
-    """Compares the workers of one server, the descendants of its master, with those before a reload.
+    """Compares the workers of one server, the descendants of its master, with the workers before a reload.
 
     `pattern` matches the names of its processes, `knob` is a setting in its files. `master` is the PID of its first
-    process as discovery knows it, "" if unknown. `is_lost`: that process has ended, and `adopt` is to name its
-    successor. If discovery never knew it, the only server of that name is taken; with several, the workers of all of
-    them count, and `namesakes` is their number.
+    process, from discovery, "" if unknown. `is_fresh`: it has new workers; `lingering` is the number of old ones.
+    `is_lost`: the master has exited; call `adopt` with its successor. If discovery found no master, the only server
+    with processes of that name is used; of several servers all workers count, and `namesakes` is the number of servers.
     """
 
     def __init__(self, pattern: str, knob: str, master: str) -> None:
@@ -41,11 +41,11 @@ class Generation:
         self.lingering = 0
         self.namesakes = 0
         self._is_known = bool(master)
-        # Of the master, or of the only server of the name; None: not seen yet.
+        # Identity of the master, or of the only server with that name; None: not seen yet.
         self._identity: Identity | None = None
         # Before the reload: workers of this server, all processes, and masters of other servers.
         self._before: frozenset[Identity] = frozenset()
-        self._every: frozenset[Identity] = frozenset()
+        self._all_before: frozenset[Identity] = frozenset()
         self._others: frozenset[Identity] = frozenset()
 
     def begin(self, processes: Collection[ServerProcess]) -> None:
@@ -57,7 +57,7 @@ class Generation:
             own = masters[0] if len(masters) == 1 else None
         self._identity = own.identity if own else None
         self._before = frozenset(one.identity for one in self._workers(processes))
-        self._every = frozenset(one.identity for one in processes)
+        self._all_before = frozenset(one.identity for one in processes)
         self._others = frozenset(one.identity for one in masters if self._is_known and one is not own)
 
     def update(self, processes: Collection[ServerProcess]) -> None:
@@ -70,18 +70,22 @@ class Generation:
 
     @property
     def others(self) -> frozenset[int]:
-        """The PIDs of other servers of the name that ran before the reload; none if it is not known which is which."""
+        """The PIDs of other servers with that name that ran before the reload; empty if the own master is unknown."""
         return frozenset(int(pid) for pid, _ in self._others)
 
     def adopt(self, master: str) -> None:
-        """Continue with the successor that discovery found ("": none), unless it is a server that ran before."""
+        """Continue with the successor found by discovery ("": none), unless it is another server that ran before."""
         if master and int(master) not in self.others:
             self.master, self.is_lost = master, False
 
     def others_with_new_workers(self, processes: Collection[ServerProcess]) -> list[str]:
-        """The PIDs of other servers that have workers which they had not before the reload."""
+        """Return the PIDs of other servers with workers that started since `begin`."""
         masters = sorted((one.pid for one in processes if one.identity in self._others), key=int)
-        return [pid for pid in masters if any(one.identity not in self._every for one in _below({pid}, processes))]
+        return [
+            pid
+            for pid in masters
+            if any(one.identity not in self._all_before for one in _descendants({pid}, processes))
+        ]
 
     def _watch_master(self, processes: Collection[ServerProcess]) -> None:
         found = next((one.identity for one in processes if one.pid == self.master), None)
@@ -91,17 +95,19 @@ class Generation:
 
     def _workers(self, processes: Collection[ServerProcess]) -> list[ServerProcess]:
         if self._is_known:
-            return _below({self.master} - {""}, processes)
+            return _descendants({self.master} - {""}, processes)
         roots = _masters(processes)
         roots = [one for one in roots if one.identity == self._identity] or roots
         if len(roots) > 1:
             self.namesakes = max(self.namesakes, len(roots))
-        return _below({one.pid for one in roots}, processes)
+        return _descendants({one.pid for one in roots}, processes)
 
 
 def generations_of(knobs: Iterable[Knob], masters: Mapping[str, int]) -> tuple[Generation, ...]:
-    """One for each server whose workers a change of the knobs replaces. `masters` are the PIDs of the servers that read
-    the files of the knobs, by the knobs' names."""
+    """Return a Generation for each server whose workers a change of the knobs replaces.
+
+    `masters` are the PIDs of the servers that read the knobs' files, by knob name.
+    """
     found: dict[tuple[str, str], Generation] = {}
     for knob in knobs:
         if knob.workers and (knob.reload or knob.live):
@@ -112,14 +118,14 @@ def generations_of(knobs: Iterable[Knob], masters: Mapping[str, int]) -> tuple[G
 
 
 def _masters(processes: Collection[ServerProcess]) -> list[ServerProcess]:
-    """The processes that have children, and whose parent is none of them."""
+    """Return the processes with children among `processes`, but without their parent there."""
     pids, parents = {one.pid for one in processes}, {one.parent for one in processes}
     return [one for one in processes if one.parent not in pids and one.pid in parents]
 
 
-def _below(roots: Collection[str], processes: Collection[ServerProcess]) -> list[ServerProcess]:
-    """The descendants of processes, by their PIDs."""
+def _descendants(roots: Collection[str], processes: Collection[ServerProcess]) -> list[ServerProcess]:
+    """Return the descendants of the PIDs `roots`, without these."""
     tree = set(roots)
-    while grown := {one.pid for one in processes if one.parent in tree} - tree:
-        tree |= grown
+    while children := {one.pid for one in processes if one.parent in tree} - tree:
+        tree |= children
     return [one for one in processes if one.pid in tree - set(roots)]

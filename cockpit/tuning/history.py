@@ -1,6 +1,6 @@
-"""The changes kept on a host, in order: which are applied, which are undone, and which one an undo takes. Pure.
+"""The history of changes on a host: which are applied, which are undone, and which one to undo next. Pure.
 
-An undo is a change too. Undoing an undo redoes its change.
+An undo is a change too; undoing an undo redoes its change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cockpit.tuning.applied import Past, PastState
 
 
 def ordered(found: Iterable[Past]) -> list[Past]:
-    """The changes of one host, newest first; one that an applied undo has undone names that undo."""
+    """Return the changes of one host, newest first; `undone_by` of an undone change is the name of the undo."""
     undone: dict[str, str] = {}
     history = []
     for past in sorted(found, key=lambda past: (past.begun, past.about.when), reverse=True):
@@ -28,21 +28,23 @@ def ordered(found: Iterable[Past]) -> list[Past]:
 
 
 def next_to_undo(history: Sequence[Past]) -> Past | None:
-    """The change of one host that an undo without a name takes: one that was interrupted, else the newest that is
-    applied and not itself an undo. None at the end of the history."""
+    """Return the change that an undo without a name undoes; None at the end of the history.
+
+    That is an interrupted change, else the newest applied change that is not an undo.
+    """
     interrupted = (past for past in history if past.state == PastState.HALF_DONE)
     applied = (past for past in history if past.state == PastState.APPLIED and not past.about.undoes)
     return next(interrupted, None) or next(applied, None)
 
 
 def named(histories: Iterable[tuple[str, Past]], name: str) -> tuple[str, Past]:
-    """The host and the change of that name. Raises UsageError, ChangeRefused if it cannot be undone."""
+    """Return the host and the change with that name. Raises UsageError, ChangeRefused if it cannot be undone."""
     found = [(host, past) for host, past in histories if name in (past.name, past.change.rpartition("/")[2])]
     if not found:
         raise UsageError(f"unknown change {neutral(name, 80)!r}; tune PROFILE history lists the names")
     if len(found) > 1:
         full = ", ".join(past.change.rpartition("/")[2] for _, past in found)
-        raise UsageError(f"{name}: {len(found)} changes have this name; write one of {full}")
+        raise UsageError(f"{name}: {len(found)} changes have this name; use one of {full}")
     past = found[0][1]
     if past.state == PastState.UNDONE:
         raise ChangeRefused(f"{name}: already undone by {past.undone_by}; undo {past.undone_by} to redo {name}")
@@ -52,8 +54,10 @@ def named(histories: Iterable[tuple[str, Past]], name: str) -> tuple[str, Past]:
 
 
 def check_newer(history: Sequence[Past], past: Past) -> None:
-    """Raises ChangeRefused if a newer applied change of the host touched a value of this one. A newer change and its
-    undo cancel each other."""
+    """Raise ChangeRefused if a newer applied change of the host touched a value of this one.
+
+    A newer change and its undo cancel each other.
+    """
     newer = history[: history.index(past)]
     names = {each.change for each in newer}
     for each in newer:

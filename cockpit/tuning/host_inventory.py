@@ -1,4 +1,4 @@
-"""Reads which servers run on a host, and the files of their configuration. Nothing is changed there."""
+"""Read the running servers of a host and their configuration files. Nothing is changed there."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import ENVIRONMENT, INVENTORY, UNTRUSTED
 from cockpit.tuning.scripts import INCLUDES as READ_INCLUDES
 
-# Includes within includes, and files of one configuration, that are followed.
-_DEEPEST, _MOST_FILES = 10, 2000
-# Lines behind the numbers of their files; at most 64 KiB of a file, 1 MiB of all.
+# Maximum depth of includes, and number of files of one configuration.
+_MAX_DEPTH, _MAX_FILES = 10, 2000
+# Prints the lines of files, each after the number of its file; at most 64 KiB per file, 1 MiB in total.
 _TEXTS = 'n=0; for file; do head -c 65536 -- "$file" | sed "s/^/$n /"; echo; n=$((n + 1)); done | head -c 1048576'
 
 
 class ConfigurationFiles(NamedTuple):
-    """The files that a running server reads, main ones first: their real paths by the names in its configuration.
+    """The files that a running server reads, main files first: real paths by the names in its configuration.
 
-    `gaps` are reasons why files may be missing. `foreign` are files that this server sees with another content (a
-    container, a chroot). Relative includes begin at `root`. Names and paths of a
-    server in a container are those by which the host sees them.
+    `gaps` are reasons why files may be missing. `foreign` are files of which this server sees another version (in a
+    container or chroot). Relative includes are relative to `root`. Names and paths of a server in a container are paths
+    on the host.
     """
 
     files: dict[str, str]
@@ -51,7 +51,7 @@ class Configuration(NamedTuple):
 
 
 async def take_inventory(remote: Remote, host: str) -> Inventory:
-    """Raises HostError, ChangeRefused if no command can be run there."""
+    """Read a host's running servers and listening sockets. Raises HostError, ChangeRefused if no command can run."""
     script = INVENTORY.replace("NAMES", "|".join(map(_shell_pattern, PROCESSES)))
     versions = (f"{name}={option}" for name, option in VERSIONS.items())
     variables = (f"{program}={name}" for program, names in VARIABLES.items() for name in names)
@@ -63,13 +63,13 @@ async def take_inventory(remote: Remote, host: str) -> Inventory:
 
 
 async def untrusted(remote: Remote, paths: Iterable[str]) -> list[str]:
-    """Those of the paths that another user than root and the login could replace. Raises HostError."""
+    """Return the paths that a user other than root and the login could replace. Raises HostError."""
     done = await files.run(remote, UNTRUSTED, *paths)
     return done.stdout.decode("utf-8", "replace").splitlines()
 
 
 async def environment_files(remote: Remote, unit: str) -> dict[str, str]:
-    """The last EnvironmentFile of a unit that sets a variable, by the variable. Raises HostError."""
+    """Return, by variable, the last EnvironmentFile of a unit that sets it. Raises HostError."""
     done = await files.run(remote, ENVIRONMENT, unit)
     rows = (line.split("\t") for line in done.stdout.decode("utf-8", "replace").splitlines())
     return {row[0]: path for row in rows if len(row) == 2 and (path := safe_path(row[1]))}
@@ -82,14 +82,14 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
     found: dict[str, str] = {}
     gaps: list[str] = [startup.doubt] if startup.doubt else []
     foreign: list[str] = []
-    wanted = list(startup.files)
+    unread = list(startup.files)
     asked: set[str] = set()
-    for _ in range(_DEEPEST):
-        asked |= set(wanted)
-        if not wanted or len(found) > _MOST_FILES:
+    for _ in range(_MAX_DEPTH):
+        asked |= set(unread)
+        if not unread or len(found) > _MAX_FILES:
             break
-        done = await files.run(remote, READ_INCLUDES, str(instance.process.pid), instance.process.root, *wanted)
-        wanted = []
+        done = await files.run(remote, READ_INCLUDES, str(instance.process.pid), instance.process.root, *unread)
+        unread = []
         for line in lines_of(done.stdout.decode("utf-8", "replace")):
             match line.split("\t", 3):
                 case ["file", name, real, same] if safe_path(real):
@@ -100,15 +100,15 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
                 case ["line", *words] if include:
                     text = "\t".join(words)
                     root = _server_root(text, root)
-                    wanted += _included(text, include, root, gaps)
-        wanted = [path for path in dict.fromkeys(wanted) if path not in asked]
-    if wanted:
+                    unread += _included(text, include, root, gaps)
+        unread = [path for path in dict.fromkeys(unread) if path not in asked]
+    if unread:
         gaps.append("it has too many includes to follow")
     return ConfigurationFiles(found, tuple(dict.fromkeys(gaps)), tuple(foreign), root)
 
 
 async def configuration(remote: Remote, server: RunningServer) -> Configuration:
-    """The configuration of a running server; no files if it is unknown. Raises HostError."""
+    """Read the configuration of a running server; no files if its startup is unknown. Raises HostError."""
     if server.startup is None or server.master is None:
         return Configuration(ConfigurationFiles({}), {})
     read = await configuration_files(remote, Instance(server.title, server.master, server.ports, server.startup))
@@ -129,7 +129,7 @@ def _server_root(line: str, root: str) -> str:
 
 
 def _included(line: str, include: re.Pattern[str], root: str, gaps: list[str]) -> list[str]:
-    """The paths and patterns that a line includes; adds a gap for one that cannot be resolved."""
+    """Return the paths and patterns that a line includes; add unresolvable ones to `gaps`."""
     if line.lstrip().startswith("#"):
         return []
     paths = []
@@ -143,5 +143,5 @@ def _included(line: str, include: re.Pattern[str], root: str, gaps: list[str]) -
 
 
 def _shell_pattern(name: str) -> str:
-    """A pattern for `case`: all but `*` is literal."""
+    """Return a pattern for `case` in which only `*` is special."""
     return re.sub(r"[^A-Za-z0-9_*.-]", r"\\\g<0>", name)

@@ -1,4 +1,4 @@
-"""Settings of a server that an included file sets: the candidate of that file replaces the one of the main file."""
+"""Settings that an included file sets: the candidate in that file replaces the one in the main file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMING = 'name=$1; shift; grep -liE -- "$name" "$@"'
 async def follow_includes(
     remote: Remote, host: str, server: RunningServer, read: ConfigurationFiles
 ) -> tuple[CandidateKnob, ...]:
-    """The server's candidates, each in the file whose value is active. Raises HostError."""
+    """Return the server's candidates, each in the file whose value is active. Raises HostError."""
     startup = server.startup
     if startup is None or all(one.file != startup.file for one in server.candidates):
         return server.candidates
@@ -40,16 +40,16 @@ async def follow_includes(
 async def _naming(
     remote: Remote, host: str, candidates: Sequence[CandidateKnob], reals: Iterable[str]
 ) -> dict[str, HostFile]:
-    """Those of the files that contain the name of a candidate's directive."""
+    """Return the files that contain the name of a candidate's directive or section."""
     named = {one.directive for one in candidates}
-    # A file may have a section without any of the settings, or nothing but files that it includes.
+    # A file may have a section without any of the settings, or only include other files.
     named |= {one.section for one in candidates if one.section and GRAMMARS[one.kind].keeps_section} | {"!include"}
-    # MariaDB's names are written with either sign.
+    # MariaDB accepts "_" and "-" in names.
     names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in named))
-    wanted = sorted(reals)
-    done = await files.run(remote, _NAMING, names, *wanted) if wanted else None
+    paths = sorted(reals)
+    done = await files.run(remote, _NAMING, names, *paths) if paths else None
     found = done.stdout.decode("utf-8", "replace").splitlines() if done else []
-    return {real: await files.read(remote, host, real) for real in found if real in wanted}
+    return {real: await files.read(remote, host, real) for real in found if real in paths}
 
 
 def _followed(
@@ -60,8 +60,10 @@ def _followed(
     mains: Sequence[str],
     root: str,
 ) -> CandidateKnob:
-    """The candidate in the last file that sets it, of the main files and those that they include; not set anywhere: in
-    the first one that has its section."""
+    """Return the candidate in the last of the main and included files that sets it.
+
+    If no file sets it, return it in the first file that has its section.
+    """
     if candidate.file not in mains:
         return candidate
     known = {**included, **{file.real: file for file in included.values()}, main.file: main}
@@ -79,8 +81,10 @@ def _followed(
 def _active(
     candidate: CandidateKnob, host: str, main: HostFile, included: Mapping[str, HostFile], root: str
 ) -> CandidateKnob:
-    """The candidate in the last included file that sets it, by the order of the includes in its section of the main
-    file; not set anywhere: in the first file that has its section."""
+    """Return the candidate in the last included file that sets it, in the order of includes in its section of `main`.
+
+    If no file sets it, return it in the first file that has its section.
+    """
     own, keeps = _knob(candidate, host, candidate.section), GRAMMARS[candidate.kind].keeps_section
     inner = own if keeps else replace(own, section=None)
     now = _value(own, main)
@@ -112,8 +116,10 @@ def _knob(candidate: CandidateKnob, host: str, section: str | None) -> Knob:
 
 
 def _value(knob: Knob, file: HostFile | None) -> ConfigValue | None:
-    """None: the file, or the section of the knob in it, does not exist. A value that cannot be told is there: the knob
-    stays in that file, which refuses it."""
+    """Return the knob's value in a file; None if the file, or the knob's section in it, does not exist.
+
+    An ambiguous value counts as set: the knob stays in that file, where a change is refused.
+    """
     try:
         return configuration.read(knob, file.data) if file else None
     except UndecidedValue as error:

@@ -1,4 +1,4 @@
-"""Values that commands read and set, of live kinds of knobs and of directives with `get` and `set`."""
+"""Live values, which commands read and set: of live kinds of knobs, and of directives with `get` and `set`."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from cockpit.model.text import neutral
 
 
 def getter(knob: Knob) -> str:
-    """The command that prints the knob's value. Raises ChangeRefused for an impossible name in the profile."""
+    """Return the command that prints the knob's value. Raises ChangeRefused for an invalid name in the profile."""
     kind = LIVE_KNOBS.get(knob.kind)
     return kind.get(knob) if kind else knob.get
 
 
 def setter(knob: Knob, value: str) -> str:
-    """The command that sets the knob to "$1"."""
+    """Return the command that sets the knob to "$1"."""
     kind = LIVE_KNOBS.get(knob.kind)
     return kind.set(knob, value) if kind else knob.set
 
 
 def place(knob: Knob) -> str:
-    """Identifies the value on its host, independent of the knob's name."""
+    """Return an identity of the value on its host, independent of the knob's name."""
     kind = LIVE_KNOBS.get(knob.kind)
     return kind.place(knob) if kind else f"{knob.kind}\t{knob.get}"
 
 
 def check(knob: Knob, value: str) -> None:
-    """Raises ChangeRefused for a value that the knob does not allow."""
+    """Raise ChangeRefused for a value that the knob does not allow."""
     if why := knob.refuses(value):
         raise ChangeRefused(f"{knob.name}: {knob.shown(value, 80)!r} {why}")
     if not value or value != " ".join(value.split()) or neutral(value) != value:

@@ -1,4 +1,4 @@
-"""The error log of a server outside of the packaged paths, by its own configuration."""
+"""The error log of a server that does not use its package's path, from its own configuration."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ _READABLE = '[ -f "$1" ] && [ -r "$1" ]'
 async def with_own_log(
     remote: Remote, server: RunningServer, configuration: Callable[[RunningServer], Awaitable[Configuration]]
 ) -> RunningServer:
-    """The server with its error log as a tail and in its candidates, if none is known yet; not of a server in a
-    container, whose log is not the file of that name here. `configuration` reads that of a server. Raises HostError."""
+    """Return the server with its error log as a tail and in its candidates, if its log is not known yet.
+
+    Servers in containers are skipped, because their paths are not paths of the host. `configuration` reads a server's
+    configuration. Raises HostError.
+    """
     startup = server.startup
     if startup is None or startup.doubt or server.tail or any(one.log for one in server.candidates):
         return server
@@ -36,7 +39,7 @@ async def with_own_log(
 
 
 def _configured(server: RunningServer, configuration: Configuration) -> str:
-    """The first log that the configuration names; "" if it is none, or no file (syslog:, stderr, a pipe)."""
+    """Return the first log in the configuration; "" if there is none, or it is not a file (syslog:, stderr, a pipe)."""
     startup = server.startup
     pattern = OWN_LOGS.get(startup.kind) if startup else None
     if pattern is None or startup is None:

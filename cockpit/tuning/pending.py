@@ -1,7 +1,7 @@
-"""A change under way on its host: armed with its own undo there, run, confirmed or undone.
+"""A change under way on its host: arm its undo there, run commands, confirm or undo.
 
-Every function raises HostError if the host cannot be reached. After `arm`, the host undoes the change by itself if no
-message renews its lease (whole seconds; plus the time of a running command).
+Every function raises HostError if the host cannot be reached. After `arm`, the host undoes the change by itself when
+its lease (s, plus the time of a running command) expires without a renewal.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ from cockpit.tuning.remote import Remote
 
 
 class CommandResult(NamedTuple):
-    """A completed command: `why` it failed ("": it did not), and its output."""
+    """The result of a command: `why` is the reason of a failure ("": success)."""
 
     why: str
     output: bytes
 
 
 class UndoOutcome(NamedTuple):
-    """The report of an undo: `files` and `values` by number, `failed` commands as (test or reload, number, message).
-    `ended` is how the change had ended before the undo ("": it had not)."""
+    """The report of an undo.
+
+    `files` and `values` are reports by number, `failed` commands are (test or reload, number, message). `ended` is the
+    end of the change before the undo, `confirmed` or `dropped` ("": it had not ended).
+    """
 
     ended: str
     files: dict[str, str]
@@ -43,7 +46,7 @@ class UndoOutcome(NamedTuple):
 async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, about: bytes) -> None:
     """Lock the host for this change and start its guard with the undo program; `about` is one line.
 
-    Raises ChangeRefused if another change is under way there, or was left half done.
+    Raises ChangeRefused if another change is under way there or was interrupted.
     """
     data = undo.encode("utf-8", "surrogateescape")
     done = await files.run(
@@ -56,8 +59,11 @@ async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, abo
 async def run(
     shell: Remote, change: str, lease: int, command: str, seconds: float, value: str = "", mark: str = ""
 ) -> CommandResult:
-    """Run a command of the profile by sh on the host, for at most `seconds`; `value` is its "$1", sent on stdin and in
-    no argv; `mark` is first written to the change's directory."""
+    """Run a command of the profile by sh on the host, for at most `seconds`.
+
+    `value` is its "$1", sent on stdin so that it is in no argv. The file `mark` is first created in the change's
+    directory.
+    """
     longest = math.ceil(seconds)
     leases = (str(longest + lease), str(lease))
     done = await files.run(
@@ -80,9 +86,9 @@ async def run(
 
 
 async def get(shell: Remote, command: str, keep: str = "") -> str:
-    """The output of a command, one line, white space as single spaces; also written to the file `keep` on the host.
+    """Return the output of a command, one line with single spaces; also write it to the file `keep` on the host.
 
-    Raises ChangeRefused if it fails, or prints nothing or several lines.
+    Raises ChangeRefused if the command fails, or does not print exactly one line.
     """
     done = await files.run(shell, scripts.GET, command, keep, seconds=60)
     if done.exit_status != 0:
@@ -100,8 +106,10 @@ def _problem(done: Completed) -> str:
 
 
 async def poll(shell: Remote, change: str, lease: int, pattern: str = "", master: str = "") -> frozenset[ServerProcess]:
-    """Renew the lease; return the processes whose name matches the pattern, and the one with the PID `master`. Raises
-    ChangeRefused."""
+    """Renew the lease; return the processes whose name matches the pattern, and the process with the PID `master`.
+
+    Raises ChangeRefused if the change has ended.
+    """
     done = await files.run(shell, scripts.PROCESSES, change, str(lease), pattern, master)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
@@ -110,14 +118,14 @@ async def poll(shell: Remote, change: str, lease: int, pattern: str = "", master
 
 
 async def confirm(shell: Remote, change: str, applied: bytes) -> None:
-    """Confirm the change, with its record. Raises ChangeRefused if the host has rolled it back."""
+    """Confirm the change and store its record `applied`. Raises ChangeRefused if the host has rolled it back."""
     done = await files.run(shell, undo_program.CONFIRM, change, sha256(applied), input=applied)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
 
 
 async def record(shell: Remote, host: str, change: str) -> Applied:
-    """The record of a confirmed change. Raises ChangeRefused if it cannot be read."""
+    """Read the record of a confirmed change. Raises ChangeRefused if it cannot be read."""
     kept = await files.read(shell, host, f"{change}/applied")
     try:
         return msgspec.json.decode(kept.data, type=Applied)
@@ -126,8 +134,10 @@ async def record(shell: Remote, host: str, change: str) -> Applied:
 
 
 async def fire(shell: Remote, change: str, seconds: int, why: str) -> UndoOutcome:
-    """Have the host undo the change; return the outcome, also of an earlier undo. Raises ChangeRefused if it did not
-    finish."""
+    """Have the host undo the change; return the outcome, also of an earlier undo.
+
+    Raises ChangeRefused if the undo does not end within `seconds`.
+    """
     reason = f"{neutral(why, 400)}\n".encode("utf-8", "replace")
     done = await files.run(shell, undo_program.FIRE, change, str(seconds), input=reason, seconds=seconds + 30)
     if done.exit_status != 0:
@@ -155,7 +165,7 @@ def outcome(text: bytes) -> UndoOutcome:
 
 
 def _place(number: str) -> int:
-    """The number of a command of its kind; 0 if the host sent no valid number."""
+    """Parse the number of a command; 0 if it is invalid."""
     return int(number) if number.isdecimal() and len(number) < 10 else 0
 
 

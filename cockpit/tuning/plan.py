@@ -1,4 +1,4 @@
-"""Plans changes before anything is touched. Pure."""
+"""Plan a change or its undo, before anything is touched. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.scripts import ABSENT
 
 NOTHING_TO_CHANGE = "nothing to change: the host has these values already"
-_MARKED = "{} begins with a byte order mark, which its server may take for part of the first line"
+_MARKED = "{} starts with a byte order mark, which its server may read as part of the first line"
 
 
 class Found(NamedTuple):
-    """The start of a change: files by the name in their knobs, live values by knob name."""
+    """The state before a change: files by their path in the knobs, live values by knob name."""
 
     files: Mapping[str, HostFile]
     values: Mapping[str, str]
@@ -29,8 +29,8 @@ class Found(NamedTuple):
 class Plan(NamedTuple):
     """A planned change: files to write, values to set, and commands to run (each once, in the order of the knobs).
 
-    `undoes` is the directory of the change that it undoes, "" if none. `masters` are the PIDs of the servers that
-    certainly read the files, by the names of the knobs; `mains` their kinds and main configuration files.
+    `undoes` is the directory of the undone change, "" if the change is not an undo. `masters` are the PIDs of the
+    servers that certainly read the files, by knob name; `mains` are their kinds and main configuration files.
     """
 
     host: str
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Identifies the values that change, independent of knob names."""
+        """Identities of the changed values, independent of knob names."""
         found = [configuration.place(edit.knob, edit.real) for edit in self.edits]
         return tuple(dict.fromkeys((*found, *(live.place(switch.knob) for switch in self.switches))))
 
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
         return tuple(s.hidden() if s.knob in secret else s for s in self.settings)
 
     def redacted(self, text: str) -> str:
-        """The text without the secret values that change."""
+        """Return the text without the secret values of the change."""
         secret = {knob.name for knob in self.knobs if knob.secret}
         values = {value for s in self.settings if s.knob in secret for value in (s.old, s.new) if value}
         values |= {_text(raw) for edit in self.edits if edit.knob.secret for raw in (edit.old, edit.new) if raw}
@@ -74,7 +74,7 @@ class Plan(NamedTuple):
 
     @property
     def inactive(self) -> tuple[Knob, ...]:
-        """The knobs whose value is written without becoming active."""
+        """Knobs whose value is written without becoming active."""
         return tuple(knob for knob in self.knobs if knob.written_only)
 
     @property
@@ -83,7 +83,8 @@ class Plan(NamedTuple):
 
     @property
     def reloads(self) -> list[str]:
-        """Restarts first: Apache dies of a reload that finds another MPM, and its restart then meets its children."""
+        """Reload commands, restarts first: Apache exits at a reload that changes its MPM, and the children that it
+        leaves would block its restart."""
         in_order = sorted(self.knobs, key=lambda knob: knob.price != "restart")
         return [command for command in dict.fromkeys(knob.reload for knob in in_order) if command]
 
@@ -93,14 +94,14 @@ class Plan(NamedTuple):
 
     @property
     def diff(self) -> str:
-        """The diff as of `diff -U0`: context lines may contain secrets."""
+        """A diff without context lines, which may contain secrets."""
         parts = [_diff(replacement) for replacement in self.replacements]
         parts += [f"{s.knob.name} on {self.host}\n-{s.old}\n+{s.new}\n" for s in self.switches]
         return self.redacted("".join(parts))
 
 
 def value_in(file: HostFile, knob: Knob) -> ConfigValue:
-    """The knob's value in the file. Raises ChangeRefused naming the file."""
+    """Return the knob's value in the file. Raises ChangeRefused with the file's name."""
     try:
         return configuration.read(knob, file.data)
     except ConfigError as error:
@@ -108,8 +109,10 @@ def value_in(file: HostFile, knob: Knob) -> ConfigValue:
 
 
 def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
-    """The plan that sets each knob (None: removed from its file). Raises ChangeRefused for a value that is not allowed,
-    a missing section, or a knob named twice."""
+    """Return the plan that sets each knob (None: removed from its file).
+
+    Raises ChangeRefused for a value that is not allowed, a missing section, or a knob named twice.
+    """
     edited = {file.real: file.data for file in found.files.values()}
     settings, edits, switches, notes = [], [], [], []
     _check(host, found.files, assignments)
@@ -133,7 +136,7 @@ def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | Non
 
 
 def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str]:
-    """Values that the server silently corrects, each once."""
+    """Return notes about values that the server silently corrects, each once."""
     found = (configuration.coerced(edit.knob, edited[edit.real]) for edit in edits)
     return list(dict.fromkeys(note for note in found if note))
 
@@ -161,15 +164,15 @@ def _edited(
         raise ChangeRefused(f"{knob.name}: {file.host}:{file.file}: {neutral(str(error))}") from None
     edit = Edit(knob=knob, real=file.real, old=old.raw, new=new) if new != old.raw else None
     name = knob.directive or knob.key
-    note = f"{name} is set {old.times} times in {knob.file}; the last one, on line {old.line}, counts"
+    note = f"{name} is set {old.times} times in {knob.file}; line {old.line} is effective"
     return edit, Setting(knob=knob.name, old=old.value, new=shown), note if old.times > 1 else ""
 
 
 def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> Plan:
-    """The plan that undoes `applied`. `originals` are the readable backups, by real path.
+    """Return the plan that undoes `applied`. `originals` are the readable backups, by real path.
 
-    A file that nobody wrote since gets its original bytes; in others only the values are restored, with a note. Raises
-    ChangeRefused if somebody else changed one of these values.
+    A file that nobody else wrote gets its original bytes; in other files only the values are restored, with a note.
+    Raises ChangeRefused if somebody else changed one of these values.
     """
     edited = {file.real: file.data for file in found.files.values()}
     settings: dict[str, Setting] = {}
@@ -215,13 +218,13 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
 
 
 def _whole_files(applied: Applied, found: Found, originals: Mapping[str, bytes], edited: dict[str, bytes]) -> list[str]:
-    """Replace the edited text by the original bytes if nobody else wrote the file since; else return a note."""
+    """Replace the edited text by the original bytes if nobody else wrote the file since; return notes about others."""
     now = {file.real: file for file in found.files.values()}
     notes = []
     for change in applied.files:
         current = now.get(change.real)
         if current is None:
-            notes.append(f"{change.file} leads to another file now; only the values of this change were undone")
+            notes.append(f"{change.file} is now a link to another file; only the values of this change were undone")
         elif current.digest == change.after and sha256(originals.get(change.real, b"")) == change.before:
             edited[change.real] = originals[change.real]
         elif change.before == ABSENT and (current.digest == change.after or not edited[change.real]):
@@ -232,7 +235,7 @@ def _whole_files(applied: Applied, found: Found, originals: Mapping[str, bytes],
 
 
 def _to_remove(applied: Applied, found: Found, edited: Mapping[str, bytes]) -> frozenset[str]:
-    """The files that the change created and that hold nothing but its values."""
+    """Return the real paths of files that the change created and that have no other content."""
     created = {change.real for change in applied.files if change.before == ABSENT}
     return frozenset(real for real in created & {file.real for file in found.files.values()} if not edited[real])
 
@@ -257,7 +260,7 @@ def _check(host: str, files: Mapping[str, HostFile], assignments: Sequence[tuple
 def _replacements(
     files: Iterable[HostFile], edited: Mapping[str, bytes], removed: frozenset[str] = frozenset()
 ) -> tuple[Replacement, ...]:
-    """The files whose bytes change, each once however many names lead to it."""
+    """Return the files whose bytes change; a file with several names only once."""
     changed = {file.real: file for file in files if edited[file.real] != file.data}
     return tuple(
         Replacement(number, file, edited[real], ABSENT if real in removed else sha256(edited[real]))

@@ -1,4 +1,4 @@
-"""Requests the target of a load plan once, as the load does."""
+"""A probe of the target: one request, like those of the load plan."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cockpit.tuning.effect import Probe
 
 
 def probe_of(plan: LoadPlan) -> Probe:
-    asked = requests_of(plan)[0]
-    one = replace(plan, concurrency=1, rate=None, stages=(), workers=1, cpus=())
+    request = requests_of(plan)[0]
+    single = replace(plan, concurrency=1, rate=None, stages=(), workers=1, cpus=())
 
     async def probe() -> str:
-        status = (await preflight(one)).status
-        if status is None or status < 400 or Expectation(asked.expect).allows(status):
+        status = (await preflight(single)).status
+        if status is None or status < 400 or Expectation(request.expect).allows(status):
             return ""
-        return f"{url_without_password(asked.url)} answers {status}"
+        return f"{url_without_password(request.url)} answers {status}"
 
     return probe

@@ -1,4 +1,4 @@
-"""The log in which a server that keeps its processes writes that it has read its files."""
+"""The log in which a server without new workers at a reload confirms that it has read its files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from cockpit.tuning.scripts import LOGGED
 
 
 class ReloadLog(NamedTuple):
-    """A log of a server, "" if none is known; `read_at` is the time of its last start or reload there, epoch seconds,
-    0 if unknown."""
+    """A server's log, "" if unknown; `read_at` is the time (epoch s) of its last start or reload, 0 if unknown."""
 
     file: str = ""
     read_at: int = 0
 
 
 async def last(remote: Remote, knobs: Iterable[Knob], kind: str, pid: str) -> ReloadLog:
-    """The log that a knob names or that the server with this PID has open. Raises HostError."""
+    """Find the log that a knob names, or that the server with this PID has open. Raises HostError."""
     named = dict.fromkeys(knob.log for knob in knobs if knob.log)
     for file in (*named, *ERROR_LOGS.get(kind, ())):
         done = await files.run(remote, LOGGED, file, pid, RELOADED[kind].pattern)
@@ -35,15 +34,17 @@ async def last(remote: Remote, knobs: Iterable[Knob], kind: str, pid: str) -> Re
 
 
 async def confirm(shell: Remote, plan: Plan, options: ChangeOptions, effect: EffectWatch) -> str:
-    """Wait for the line about the reload if the server writes one; return the sign that it has read its files. Raises
-    Failure without that line, HostError."""
+    """Wait for the log line about the reload, if the server writes one; return the sign that it has read its files.
+
+    Raises Failure without that line, HostError.
+    """
     reloaded = next((knob for knob in plan.knobs if knob.reload and knob.kind in RELOADED), None)
     if reloaded is None:
-        return "its workers started after the file was written" if effect.sees_workers else "its reload ended well"
+        return "its workers started after the file was written" if effect.sees_workers else "its reload succeeded"
     kind, master = reloaded.kind, plan.masters.get(reloaded.name, 0)
     log = (await last(shell, plan.knobs, kind, str(master))).file
     if not log or log != effect.log:
-        return "its reload is not confirmed, because no log of it can be read; set `log` of its knobs"
+        return "its reload is not confirmed, because its log cannot be read; set `log` of its knobs"
     if not await effect.logs(RELOADED[kind]):
         raise Failure(f"no reload in {log} within {options.patience.effect:g} s")
     return f"its reload is in {log}"

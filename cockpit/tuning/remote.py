@@ -1,4 +1,4 @@
-"""Runs programs in sh on a host, to their end."""
+"""Connections of changes to a host, on which programs run in sh."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ _SUDO = "sudo -n --"
 
 
 class Remote(Protocol):
-    """Runs programs in sh on a host; every Shell is one. Raises HostError if the host cannot be reached."""
+    """Runs programs in sh on a host, as every Shell does. Raises HostError if the host cannot be reached."""
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         """Run a program in sh to its end (see Shell.run)."""
 
 
 class Following:
-    """A Remote over the current connection of the host, from `shell` (which raises HostError without one), so that a
-    change that loses its connection can be rolled back over the next."""
+    """A Remote that always uses the host's current connection, so that a change can be rolled back after a reconnect.
+
+    `shell` returns that connection, and raises HostError without one.
+    """
 
     def __init__(self, shell: Callable[[], Awaitable[Shell]]) -> None:
         self._shell = shell
@@ -32,7 +34,7 @@ class Following:
 
 
 class AsRoot:
-    """A Remote whose commands run by `sudo -n`. Raises ChangeRefused if sudo asks for a password or refuses."""
+    """A Remote that runs commands with `sudo -n`. Raises ChangeRefused if sudo needs a password or refuses."""
 
     def __init__(self, host: str, remote: Remote) -> None:
         self._host = host
@@ -44,7 +46,7 @@ class AsRoot:
             tried = await self._remote.run(f"{_SUDO} {SH}")
             if tried.exit_status != 0:
                 raise ChangeRefused(
-                    "sudo does not let this user in without a password "
+                    "sudo is not possible without a password "
                     f"({useful_line(tried.stderr, tried.stdout)}); allow it there (NOPASSWD), or log in as root",
                     subject=self._host,
                 )
@@ -53,5 +55,5 @@ class AsRoot:
 
 
 def privileged(config: HostConfig, remote: Remote) -> Remote:
-    """The Remote for changes of this host: with `sudo -n` if the profile requests it."""
+    """Return the Remote for changes of this host, with `sudo -n` if the profile requests it."""
     return AsRoot(config.name, remote) if config.sudo else remote

@@ -1,4 +1,4 @@
-"""The rollback of a change that cannot be finished: the host's own undo, requested from here, and its outcome."""
+"""Roll back a failed change: request the host's own undo, and report its outcome."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ _Result = TypeVar("_Result")
 async def undo(
     shell: Remote, plan: Plan, change: str, options: ChangeOptions, error: BaseException
 ) -> BaseException | Applied:
-    """Have the host roll everything back; return the exception to raise, which is `error` itself after an interruption
-    or a bug. Return the change if it was confirmed before the connection was lost."""
+    """Have the host roll everything back; return the exception to raise.
+
+    After an interruption or a bug that is `error` itself. If the change was confirmed before the connection was lost,
+    return the change.
+    """
     why = _reason(plan, error)
     patience = options.patience
     try:
@@ -59,7 +62,7 @@ async def undo(
 
 
 async def _confirmed(shell: Remote, change: str) -> Applied:
-    """The record of a change whose confirmation arrived although its response was lost."""
+    """Read the record of a change whose confirmation reached the host, but whose response was lost."""
     try:
         return await pending.record(shell, "", change)
     except ChangeRefused as error:
@@ -67,7 +70,7 @@ async def _confirmed(shell: Remote, change: str) -> Applied:
 
 
 async def _after_rollback(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
-    """Return the problem that is left after the rollback, and a note."""
+    """Return the problem that remains after the rollback ("": none), and a note."""
     for word, number, why in outcome.failed:
         if word == "reload":
             command = _command(plan.reloads, number, "the reload")
@@ -82,7 +85,7 @@ async def _after_rollback(plan: Plan, options: ChangeOptions, outcome: pending.U
 
 
 def _command(commands: Sequence[str], number: int, name: str) -> str:
-    """The command with this number, or its `name` if the host reported a number that there is not."""
+    """Return the command with this number, or `name` if the host reported an unknown number."""
     return neutral(commands[number], 200) if number < len(commands) else name
 
 
@@ -95,7 +98,7 @@ def _reason(plan: Plan, error: BaseException) -> str:
 
 
 def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.UndoOutcome) -> str:
-    """The files and values that were not rolled back, and how to restore the files by hand; "" if all were."""
+    """Describe files and values that were not rolled back, and the commands to restore the files; "" if all were."""
     lost = []
     for replacement in replaced:
         back = files.rollback_of(replacement, outcome.files.get(str(replacement.number), ""))
@@ -111,7 +114,7 @@ def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], o
         elif state == "stuck":
             old = switch.knob.shown(switch.old)
             lost.append(
-                f"{switch.knob.name} could not be set back to {old}: {plan.redacted(pending.failure_reason(rest))}"
+                f"{switch.knob.name} could not be restored to {old}: {plan.redacted(pending.failure_reason(rest))}"
             )
     if not lost:
         return ""
@@ -119,7 +122,7 @@ def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], o
 
 
 async def _persistently(step: Callable[[], Awaitable[_Result]], seconds: float) -> _Result:
-    """Repeat a step while the host is out of reach, for at most `seconds`."""
+    """Repeat a step while the host is unreachable, for at most `seconds`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:

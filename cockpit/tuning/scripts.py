@@ -1,11 +1,9 @@
-"""The sh programs that run on a host, put together from the files in `sh/`.
+"""The sh programs that run on a host, concatenated from the files in `sh/`.
 
-Arguments are positional or quoted by shlex; content comes on stdin.
-
-They need a POSIX sh and coreutils (or busybox). Exit 4: refused, the reason is the last line on stderr; exit 5: a file
-has changed since it was read; exit 6: no such file. `absent` replaces the digest of a missing file. `$change` is the
-directory of a change; `settled` in it is a link that names its end (`confirmed`, `undo-IDENTITY`, `dropped`): making a
-link is atomic, and works on a full disk.
+They need a POSIX sh and coreutils (or busybox). Arguments are positional or quoted by shlex; content is read from
+stdin. Exit 4: refused, the reason is the last line on stderr; exit 5: a file has changed since it was read; exit 6: no
+such file. `$change` is the directory of a change. The link `settled` there names the end of the change (`confirmed`,
+`undo-IDENTITY`, `dropped`), because creating a link is atomic and works on a full disk.
 """
 
 from __future__ import annotations
@@ -22,12 +20,12 @@ FOREIGN = 5
 MISSING = 6
 # Replaces the digest of a missing file.
 ABSENT = "absent"
-# Changes kept on a host: the newest that are applied or undone, and in total.
+# Numbers of changes on a host above which the oldest are removed: any that have ended; those that were rolled back.
 MOST_APPLIED, MOST_KEPT = 200, 100
 
 
 def program(*names: str) -> str:
-    """Return the named files one after another, without comments."""
+    """Concatenate the named files, without comments."""
     return "".join(map(_text, names))
 
 
@@ -63,7 +61,10 @@ DETACH = program("process", "phase", "detach")
 
 
 def commit(change: str, lease: int, jobs: Sequence[Sequence[str]]) -> str:
-    """Replace all files, or none if one cannot be prepared. A job is NUMBER FILE REAL WAS SOURCE BECOMES."""
+    """Return a program that replaces all files, or none if one cannot be prepared.
+
+    A job is NUMBER FILE REAL WAS SOURCE BECOMES (see sh/replace.sh).
+    """
     calls = [shlex.join((step, *job)) for step in ("prepare", "swap") for job in jobs]
     head = (
         program("login", "lease", "process", "paths", "flush", "mounted", "replace"),

@@ -1,4 +1,4 @@
-"""Whether the server that answers on the target's port reads the files of the knobs. Nothing is changed."""
+"""Check that the server on the target's port reads the files of the knobs. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import SAME_FILE
 from cockpit.tuning.signals import signalled
 
-_ALONE = (
-    "{} is mounted on its own into a container, which keeps the old one until it is restarted; set a reload that "
-    "restarts the container, or mount the directory"
+_SINGLE_FILE_MOUNT = (
+    "{} is mounted as a single file into a container, which keeps the old file until it is restarted; set a reload "
+    "that restarts the container, or mount the directory"
 )
 _KEYVALUE = "keyvalue"
 
 
 class ReadBy(NamedTuple):
-    """The server that reads the files of some knobs. `doubt` says why it is not certain, "" if it is; `wrong` says that
-    another server answers, which does not read them. `instance` is None if no such server was found. `namesakes` are
-    other servers whose processes have the same name. `unit` is the systemd unit whose environment the file is."""
+    """The server that reads the file of some knobs.
+
+    `instance` is None if no such server was found. `doubt` is the reason for uncertainty, "" if certain. `wrong` is the
+    reason why a change would not have an effect, such as another answering server. `namesakes` are other servers whose
+    processes have the same name. `unit` is the systemd unit, if the file is its EnvironmentFile.
+    """
 
     knobs: tuple[Knob, ...]
     file: str
@@ -49,9 +52,12 @@ class ReadBy(NamedTuple):
 
 
 class _Answering(NamedTuple):
-    """Servers of the host. `target` are those on the target's port; `port` is None if the target is elsewhere;
-    `stranger` is the name of an unknown program that listens there. `behind` are those to which the target's server
-    passes requests; `doubt` says why there may be others."""
+    """The servers of the host that take part in responses of the target.
+
+    `port` is the target's, None if the target is on another host. `every` are all servers of the host, `target` the
+    servers on the port, `behind` the servers to which they pass requests; `doubt` is the reason why `behind` may be
+    incomplete. `stranger` is the name of an unknown program that listens on the port.
+    """
 
     port: int | None
     every: Sequence[Instance]
@@ -61,17 +67,18 @@ class _Answering(NamedTuple):
     doubt: str = ""
 
     def able(self, kind: str) -> tuple[Instance, ...]:
-        """The servers of a kind that take part in answering, () if none is known to."""
+        """Return the servers of a kind that take part in responses, () if none is known."""
         return tuple(one for one in (*self.target, *self.behind) if one.startup.kind == kind)
 
 
 async def read_by(
     remote: Remote, host: str, port: int | None, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
 ) -> list[ReadBy]:
-    """For each file of a server's directives, which server reads it. `port` is the target's if it is on this host;
-    `others` are PIDs of servers that are known not to read any.
+    """Find the server that reads each file of the knobs.
 
-    Raises HostError, ChangeRefused if no command can be run there."""
+    `port` is the target's port if the target is on this host. `others` are PIDs of servers known to read none of the
+    files. Raises HostError, ChangeRefused if no command can be run there.
+    """
     by_file: dict[tuple[str, str], list[Knob]] = {}
     for knob in knobs:
         if knob.kind in (*DIRECTIVES, _KEYVALUE) or (knob.kind == systemd.KIND and systemd.unit_of(knob.file)):
@@ -102,19 +109,19 @@ async def read_by(
 
 
 def _overridden(one: ReadBy) -> Iterator[ReadBy]:
-    """The knobs of a file, apart from each that the server's command line or environment overrides."""
+    """Yield the knobs that the server's command line or environment overrides, one by one, then the others together."""
     places = dict(one.instance.startup.overridden) if one.instance and not one.wrong else {}
     for knob in one.knobs:
         if one.instance and knob.directive in places:
             place, file = places[knob.directive], neutral(one.file, 200)
-            wrong = f"{place} sets it, and wins over {file}: {neutral(one.instance.words, 300)}"
+            wrong = f"{place} overrides {file}: {neutral(one.instance.words, 300)}"
             yield one._replace(knobs=(knob,), wrong=wrong)
     if rest := tuple(knob for knob in one.knobs if knob.directive not in places):
         yield one._replace(knobs=rest)
 
 
 async def runs_another(remote: Remote, instance: Instance) -> bool:
-    """Whether a server says that it runs another configuration than that of its files."""
+    """Return whether a server reports a running configuration that differs from its files."""
     startup, process = instance.startup, instance.process
     if process.origin != "host" and await untrusted(remote, [*startup.files, process.program]):
         return False
@@ -122,7 +129,10 @@ async def runs_another(remote: Remote, instance: Instance) -> bool:
 
 
 async def limits_at_listen(remote: Remote, host: str, knobs: Iterable[Knob]) -> list[str]:
-    """A note about the accept queues of running servers, if a knob limits those of new listeners. Raises HostError."""
+    """Return a note about accept queues of running servers, if a knob limits only new listeners.
+
+    Raises HostError.
+    """
     if all(knob.kind != "sysctl" or knob.key.replace("/", ".") != kernel.AT_LISTEN for knob in knobs):
         return []
     note = kernel.accept_queues(await take_inventory(remote, host))
@@ -130,20 +140,20 @@ async def limits_at_listen(remote: Remote, host: str, knobs: Iterable[Knob]) -> 
 
 
 def refuse_wrong(found: Iterable[ReadBy], host: str) -> None:
-    """Raises ChangeRefused for a file that the answering server does not read."""
+    """Raise ChangeRefused for a file that the answering server does not read."""
     for one in found:
         if one.wrong:
             raise ChangeRefused(f"{one.wrong}; nothing was changed", subject=f"{one.knobs[0].name}: {host}")
 
 
 def masters(found: Iterable[ReadBy]) -> dict[str, int]:
-    """The PIDs of the servers that certainly read the files of knobs, by the knobs' names."""
+    """Return the PIDs of the servers that certainly read the knobs' files, by knob name."""
     certain = [(one, one.instance) for one in found if one.instance and not one.doubt and not one.wrong]
     return {knob.name: instance.process.pid for one, instance in certain for knob in one.knobs}
 
 
 def main_files(found: Iterable[ReadBy]) -> dict[str, tuple[str, str]]:
-    """The kinds and main configuration files of these servers, by the knobs' names."""
+    """Return the kinds and main configuration files of the servers of `masters`, by knob name."""
     certain = [(one, one.instance) for one in found if one.instance and not one.doubt and not one.wrong]
     return {
         knob.name: (instance.startup.kind, instance.startup.file) for one, instance in certain for knob in one.knobs
@@ -153,10 +163,11 @@ def main_files(found: Iterable[ReadBy]) -> dict[str, tuple[str, str]]:
 async def successors(
     remote: Remote, host: str, mains: Mapping[str, tuple[str, str]], others: frozenset[int]
 ) -> dict[str, int]:
-    """The PIDs of the servers that were started since with the same main configuration files, if there is one each, by
-    the knobs' names. The change itself may end that they read a knob's file, as of another MPM.
+    """Return the PIDs of servers that were started since with the same main configuration files, by knob name.
 
-    `others` are PIDs of servers that ran before. Raises HostError, ChangeRefused."""
+    Only unique ones. They may not read a knob's file any more, for instance after a change of Apache's MPM. `others`
+    are PIDs of servers that ran before. Raises HostError, ChangeRefused.
+    """
     running = instances(await take_inventory(remote, host)) if mains else ()
     new = [one for one in running if one.process.pid not in others and not one.startup.doubt]
     found = {}
@@ -177,7 +188,7 @@ def _answering(inventory: Inventory, port: int | None, others: frozenset[int]) -
 async def _with_chain(
     remote: Remote, answering: _Answering, inventory: Inventory, kinds: Collection[str]
 ) -> _Answering:
-    """With the servers behind the target's, if one of these kinds has servers that do not answer on its port."""
+    """Add the servers behind the target's, if servers of these kinds exist that do not listen on its port."""
     port = answering.port
     others = [one for one in answering.every if one not in answering.target]
     of_units = not {systemd.KIND, _KEYVALUE}.isdisjoint(kinds)
@@ -194,7 +205,7 @@ async def _with_chain(
 
 
 async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence[Knob], file: str) -> list[ReadBy]:
-    """The server whose unit has the file as an EnvironmentFile; nothing for other files of variables."""
+    """Return the server whose unit has the file as an EnvironmentFile; () if no unit has it."""
     units = dict.fromkeys(one.process.unit for one in answering.every if AT_START.get(one.startup.kind))
     for unit in filter(None, units):
         variables = await environment_files(remote, unit)
@@ -208,7 +219,7 @@ async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence
 
 
 def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str, unit: str) -> ReadBy:
-    """The server in the unit of a file, unless another server of its kind answers on the target's port."""
+    """Return the server in the unit of a file; `wrong` if another server of its kind answers on the target's port."""
     every = [instance for instance in answering.every if instance.process.unit == unit]
     if not every:
         return ReadBy(knobs, file, None, doubt=f"no known server runs in {neutral(unit, 200)}")
@@ -231,7 +242,7 @@ async def _container(
     knobs: tuple[Knob, ...],
     real: str,
 ) -> ReadBy | None:
-    """The server in a container that has this very file in its configuration; None: there is none."""
+    """Return the server in a container that has the same file in its configuration; None without one."""
     for instance in answering.every:
         if instance.startup.kind != knobs[0].kind or instance.process.origin != "container":
             continue
@@ -241,7 +252,8 @@ async def _container(
             return ReadBy(knobs, real, instance)
         if done.stdout.startswith(b"mounted"):
             restarts = all(knob.price == "restart" for knob in knobs)
-            return ReadBy(knobs, real, instance, wrong="" if restarts else _ALONE.format(neutral(real, 200)))
+            wrong = "" if restarts else _SINGLE_FILE_MOUNT.format(neutral(real, 200))
+            return ReadBy(knobs, real, instance, wrong=wrong)
     return None
 
 
@@ -276,22 +288,22 @@ def _reader(
     instance = reading[0]
     if file in read[instance.process.pid].foreign:
         return ReadBy(
-            knobs, file, instance, wrong=f"{neutral(instance.words, 300)} has another {file}: it runs in a container"
+            knobs, file, instance, wrong=f"{neutral(instance.words, 300)} runs in a container with another {file}"
         )
     doubt = instance.startup.doubt
     if len(reading) > 1:
         words = "; ".join(neutral(each.words, 300) for each in reading)
         doubt = doubt or f"{len(reading)} running {kind} servers read it: {words}"
     if answering.port is not None and not answer and len(able) > 1:
-        what = "is behind" if answering.target else "answers on"
-        doubt = doubt or f"which of {len(able)} running {kind} servers {what} port {answering.port} cannot be seen"
+        verb = "is behind" if answering.target else "answers on"
+        doubt = doubt or f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
     name = instance.process.name
     namesakes = tuple(one for one in answering.every if one is not instance and one.process.name == name)
     return ReadBy(knobs, file, instance, doubt=doubt, namesakes=namesakes)
 
 
 def _where(answering: _Answering, able: Sequence[Instance]) -> str:
-    """Where servers that take part in answering do so."""
+    """Return `on port N`, `behind port N` or `on port N or behind it`."""
     port = f"port {answering.port}"
     if all(one in answering.target for one in able):
         return f"on {port}"
@@ -301,7 +313,7 @@ def _where(answering: _Answering, able: Sequence[Instance]) -> str:
 async def _acts_on_another(
     remote: Remote, host: str, one: ReadBy, inventory: Inventory, every: Sequence[Instance]
 ) -> str:
-    """A reload command that acts on another running server; "" without any."""
+    """Return a problem if a reload command acts on another running server; "" if none does."""
     own = inventory.tree(one.instance.process.pid) if one.instance else frozenset()
     for command in dict.fromkeys(knob.reload for knob in one.knobs if knob.reload):
         reached: set[int] = set()
@@ -319,7 +331,7 @@ async def _acts_on_another(
 
 
 async def _pid_in(remote: Remote, host: str, file: str) -> int:
-    """The pid in a file; 0 if it has none."""
+    """Return the PID in a file; 0 without one."""
     try:
         text = (await files.read(remote, host, file)).data.strip()
     except ChangeRefused:
@@ -328,7 +340,7 @@ async def _pid_in(remote: Remote, host: str, file: str) -> int:
 
 
 def _better(instance: Instance | None) -> str:
-    """The server to reload and its command, as a next step."""
+    """Return the next step: the server to reload, and its command."""
     if instance is None:
         return ""
     reload = instance.startup.reload
@@ -336,17 +348,17 @@ def _better(instance: Instance | None) -> str:
 
 
 def _reloads_another(command: str, instance: Instance, others: Iterable[Instance]) -> str:
-    """Why a command reloads another server, or may; "" if it does not."""
+    """Return a problem if a command reloads, or may reload, another server; "" if not."""
     other = next((each for each in others if command == each.startup.reload and _shares(each, instance)), None)
     if other is None:
         return ""
     words = neutral(other.words, 300)
     if command != instance.startup.reload:
         return f"{neutral(command, 200)!r} reloads {words}{_better(instance)}"
-    # pkill chooses by their age, a service by its PID file.
+    # pkill selects by age, a service script by its PID file.
     return f"{neutral(command, 200)!r} may reload {words} instead of {neutral(instance.words, 300)}; set another reload"
 
 
 def _shares(other: Instance, instance: Instance) -> bool:
-    """Whether one command can reach both: not from a container into another."""
+    """Return whether one command can reach both servers, which a container may prevent."""
     return other.process.origin != "container" or instance.process.origin == "container"

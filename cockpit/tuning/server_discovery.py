@@ -1,4 +1,4 @@
-"""Discovery of the servers on a host and of their settings: one program that reads, then the files of candidates."""
+"""Discover the servers on a host and their settings. Nothing is changed there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cockpit.tuning.tuner import Tuner
 
 
 class Offered(NamedTuple):
-    """A readable knob: its value (None: not set), whether it is preselected (`usual`), and its server (None: the
+    """A readable knob with its value (None: not set), whether it is preselected (`usual`), and its server (None: the
     kernel)."""
 
     knob: Knob
@@ -40,9 +40,12 @@ class Offered(NamedTuple):
 
 
 class DiscoveredHost(NamedTuple):
-    """The servers of a host. `serving` is the server on the requested port, if known; `able` are those that may be it;
-    `strangers` are the names of the processes that listen there instead, if none can; `chain` are the steps from the
-    serving one to the servers behind."""
+    """The servers of a host.
+
+    `serving` is the server on the requested port, if known; `able` are the possible ones; if there is none, `strangers`
+    are the names of the processes that listen on the port instead. `chain` are the steps from the serving server to the
+    servers behind it.
+    """
 
     user: str
     servers: tuple[RunningServer, ...]
@@ -54,8 +57,11 @@ class DiscoveredHost(NamedTuple):
 
 
 async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
-    """Discover the servers and knobs of a host. `answers`: the target is this host, so only servers that may listen on
-    its port are preselected. Raises HostError, ChangeRefused if no command can be run there."""
+    """Discover the servers and knobs of a host.
+
+    `answers`: the target is on this host, so that only servers which may listen on its port are preselected. Raises
+    HostError, ChangeRefused if no command can be run there.
+    """
     inventory = await take_inventory(remote, host)
     configurations: dict[Process | None, Configuration] = {}
 
@@ -73,23 +79,26 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     known: dict[str, HostFile | None] = {}
     picked = [chosen, *(hop.server for hop in chain)] if chosen else able
     rank = {id(server): place for place, server in reversed(list(enumerate(picked)))}
-    # The serving one and those behind it first: their knobs have the plain names.
+    # The serving server and the servers behind it are first, so that their knobs get the plain names.
     for server in sorted(servers, key=lambda server: rank.get(id(server), len(picked))):
-        preselected, named = id(server) in rank, server.candidates
-        if named:
-            own = await read(server)
-            named = (*await follow_includes(remote, host, server, own.read), *in_sections(server, own.texts))
-        written = await _all_offered(remote, host, named, known, preselected, server)
+        preselected, candidates = id(server) in rank, server.candidates
+        if candidates:
+            config = await read(server)
+            candidates = (
+                *await follow_includes(remote, host, server, config.read),
+                *in_sections(server, config.texts),
+            )
+        written = await _all_offered(remote, host, candidates, known, preselected, server)
         in_unit = await _all_offered(remote, host, await _of_its_unit(remote, server), known, preselected, server)
         offered += _where_set(written, in_unit)
     offered += await _all_offered(remote, host, kernel.CANDIDATES, known, False, None)
-    kept = tuple(_apart(_once(offered, known)))
+    knobs = tuple(_uniquely_named(_unique(offered, known)))
     listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
-    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, tuple(sorted(listening)), chain)
+    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), knobs, tuple(sorted(listening)), chain)
 
 
 async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[CandidateKnob]:
-    """The settings of the systemd unit that started a server, and of the program that it started."""
+    """Return the settings of the systemd unit that started a server, and of the unit's program."""
     if server.master is None or server.startup is None:
         return ()
     unit, overridden = server.master.unit, dict(server.startup.overridden)
@@ -100,15 +109,15 @@ async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[Candid
 
 
 def _where_set(written: Sequence[Offered], in_unit: Sequence[Offered]) -> Iterator[Offered]:
-    """A setting that the server's file and its unit may have: in the file if that sets it, else in the unit."""
+    """Yield each setting once: in the server's file if the file sets it or the unit lacks it, else in the unit."""
     in_file = {one.knob.name for one in written if one.value is not None}
     named = {one.knob.name for one in in_unit}
     yield from (one for one in written if one.value is not None or one.knob.name not in named)
     yield from (one for one in in_unit if one.knob.name not in in_file)
 
 
-def _once(offered: Iterable[Offered], known: Mapping[str, HostFile | None]) -> Iterable[Offered]:
-    """The first of the knobs for one place: two servers may read one file."""
+def _unique(offered: Iterable[Offered], known: Mapping[str, HostFile | None]) -> Iterable[Offered]:
+    """Return the first knob of each value; two servers may read one file."""
     first: dict[tuple[str, str], Offered] = {}
     for one in offered:
         file = known.get(one.knob.file) if one.knob.in_file else None
@@ -117,8 +126,8 @@ def _once(offered: Iterable[Offered], known: Mapping[str, HostFile | None]) -> I
     return first.values()
 
 
-def _apart(offered: Iterable[Offered]) -> Iterator[Offered]:
-    """Each knob under a name of its own."""
+def _uniquely_named(offered: Iterable[Offered]) -> Iterator[Offered]:
+    """Yield the knobs with unique names."""
     taken: dict[str, RunningServer | None] = {}
     for one in offered:
         name = next(name for name in _names(one, taken) if name not in taken)
@@ -127,7 +136,7 @@ def _apart(offered: Iterable[Offered]) -> Iterator[Offered]:
 
 
 def _names(one: Offered, taken: Mapping[str, RunningServer | None]) -> Iterator[str]:
-    """The plain name, then those with the port of another server, the file, or a number."""
+    """Yield possible names: the plain one, then with the port of another server, with the file, with a number."""
     name, file = one.knob.name, PurePosixPath(one.knob.file).stem
     yield name
     if one.server and one.server.ports and one.server is not taken.get(name):
@@ -138,11 +147,11 @@ def _names(one: Offered, taken: Mapping[str, RunningServer | None]) -> Iterator[
 
 
 async def checked(remote: Remote, server: RunningServer) -> RunningServer:
-    """Without candidates if another user could have chosen the configuration that their commands would run."""
+    """Return the server, without candidates if another user could have chosen the programs that their commands run."""
     master, startup = server.master, server.startup
     if master is None or startup is None or master.origin != "user":
         return server
-    # Its command line may name a directory or an interpreter, of which the test runs programs.
+    # The command line may name a directory or an interpreter with programs that the test would run.
     named = (*startup.files, master.program, *shlex.split(startup.test))
     paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
     if not (foreign := await untrusted(remote, paths)):
@@ -152,8 +161,7 @@ async def checked(remote: Remote, server: RunningServer) -> RunningServer:
 
 
 def able_to_answer(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:
-    """On the target's own host: servers that listen on its port; if no listener is known, those without a known
-    port."""
+    """Return the servers on the target's host that listen on its port; if no listener is known, those without ports."""
     if any(one.port == port for one in inventory.listening):
         return [server for server in servers if port in server.ports]
     return [server for server in servers if not server.ports]
@@ -190,7 +198,7 @@ async def _offered(
     preselected: bool,
     server: RunningServer | None,
 ) -> list[Offered]:
-    """The knob with its value; nothing if its value cannot be read."""
+    """Return the knob with its value; [] if the value cannot be read."""
     knob, usual = knob_of(candidate, host), candidate.usual and preselected
     try:
         if not knob.in_file:

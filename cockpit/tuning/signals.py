@@ -1,4 +1,4 @@
-"""The processes on which a reload command acts: kill, pkill, killall and service in their usual forms. Pure."""
+"""Find the processes that a reload command signals: kill, pkill, killall and service in their usual forms. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import NamedTuple
 # "$(cat FILE)", $(<FILE) or `cat FILE`.
 _PID_FILE = re.compile(r'"?(?:\$\((?:cat |<)|`cat ) ?([^()`"\'\s]+)[)`]"?')
 _PREFIXES = ("sudo", "exec", "command", "env")
-# Options of kill, pkill and killall that take the next word.
-_TAKING = ("-s", "-n", "--signal")
-# With others pkill chooses by more than the name.
-_PLAIN = re.compile(r"-x|--exact|-\d+|-[A-Z]{2}[A-Z0-9]*")
+# Options of kill, pkill and killall with an argument.
+_WITH_ARGUMENT = ("-s", "-n", "--signal")
+# Options with which pkill selects processes by name alone.
+_BY_NAME = re.compile(r"-x|--exact|-\d+|-[A-Z]{2}[A-Z0-9]*")
 _NAME = re.compile(r"[\w.-]+")
-# Where the scripts of services have their PID files.
+# Usual PID files of service scripts.
 _SERVICE_FILES = ("/run/{0}.pid", "/run/{0}/{0}.pid", "/run/php/{0}.pid")
 
 
 class Signalled(NamedTuple):
-    """Processes by pid, by a file with the pid, and by name; with `exact` the name is the whole one."""
+    """Processes by PID, by PID file and by name; `exact`: the whole name must match."""
 
     pids: tuple[int, ...] = ()
     files: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Signalled(NamedTuple):
 
 
 def signalled(command: str) -> Iterator[Signalled]:
-    """The receivers that the words of a command name."""
+    """Yield the signalled processes per simple command of a shell command."""
     written = _PID_FILE.sub(lambda found: shlex.quote(f"@{found[1]}"), command)
     lexer = shlex.shlex(written, posix=True, punctuation_chars=";&|\n")
     lexer.whitespace_split = True
@@ -52,21 +52,21 @@ def _of_words(words: Sequence[str]) -> Iterator[Signalled]:
         while rest and rest[0].startswith("-"):
             rest.pop(0)
     program, given = (rest[0].rpartition("/")[2], rest[1:]) if rest else ("", [])
-    plain = [word for at, word in enumerate(given) if given[at - 1 : at] not in ([each] for each in _TAKING)]
+    plain = [word for at, word in enumerate(given) if given[at - 1 : at] not in ([each] for each in _WITH_ARGUMENT)]
     operands = [word for word in plain if not word.startswith("-")]
-    options = [word for word in plain if word.startswith("-") and word not in _TAKING]
+    options = [word for word in plain if word.startswith("-") and word not in _WITH_ARGUMENT]
     if program == "kill":
         pids = tuple(int(word) for word in operands if word.isdecimal() and len(word) < 10)
         yield Signalled(pids, tuple(word[1:] for word in operands if word.startswith("@/")))
     elif program == "service" and operands and _NAME.fullmatch(operands[0]):
         yield Signalled(files=tuple(file.format(operands[0]) for file in _SERVICE_FILES))
-    elif program in ("pkill", "killall") and all(_PLAIN.fullmatch(option) for option in options):
+    elif program in ("pkill", "killall") and all(_BY_NAME.fullmatch(option) for option in options):
         names = tuple(word for word in operands if _NAME.fullmatch(word))
         yield Signalled(names=names, exact=program == "killall" or not {"-x", "--exact"}.isdisjoint(options))
-    elif program == "pkill" and len(given) > 1 and (at := _place(given)) is not None:
+    elif program == "pkill" and len(given) > 1 and (at := _pid_file_option(given)) is not None:
         yield Signalled(files=tuple(given[at + 1 : at + 2]))
 
 
-def _place(words: Sequence[str]) -> int | None:
-    """Where -F FILE is."""
+def _pid_file_option(words: Sequence[str]) -> int | None:
+    """Return the position of the option -F (FILE follows); None without it."""
     return next((at for at, word in enumerate(words) if word in ("-F", "--pidfile")), None)

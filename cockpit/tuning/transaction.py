@@ -1,8 +1,8 @@
-"""Carries out a plan on its host, with one of two ends: active, or everything rolled back.
+"""Carry out a plan on its host as a transaction: all of it becomes active, or all of it is rolled back.
 
-Back up, send, arm the undo there, replace, set, test, reload, wait for the effect, read back, confirm. Any failure
-after arming (a failing command, a lost connection, Ctrl-C) ends in the host's own undo: requested from here if the host
-can be reached, else by itself at the end of its lease.
+Steps: back up, send, arm the undo there, replace, set, test, reload, wait for the effect, read back, confirm. Any
+failure after arming (a failed command, a lost connection, Ctrl-C) makes the host undo the change, on request if it can
+be reached, else by itself when the lease expires.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ from cockpit.tuning.rollback import undo
 
 
 async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applied:
-    """Make the plan active. Raises ChangeRefused (nothing touched), ChangeUndone (rolled back), ChangeFailed (could not
-    be rolled back completely), HostError (lost before anything was touched)."""
+    """Make the plan active.
+
+    Raises ChangeRefused (nothing touched), ChangeUndone (rolled back), ChangeFailed (not rolled back completely),
+    HostError (connection lost before anything was touched).
+    """
     if not plan.replacements and not plan.switches and not plan.undoes:
         return Applied(host=plan.host, settings=plan.settings, notes=(*plan.notes, NOTHING_TO_CHANGE))
     await must_serve(options.probe)
@@ -57,8 +60,10 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
 
 
 async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
-    """Back up the originals and send the new content, in a new directory on the host, and arm the undo there; return
-    the directory. It is removed on failure."""
+    """Back up the originals and send the new files into a new directory on the host, and arm the undo there.
+
+    Return the directory. It is removed on failure.
+    """
     change = await files.open_change(shell, plan.host)
     who = options.who or whoami()
     about = About(
@@ -104,7 +109,8 @@ def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:
 async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOptions) -> Applied:
     """Set, test, reload, wait, read back, confirm. Raises Failure with the failed command and its message.
 
-    Values that are in a file, too, are set when the file has passed its test."""
+    Live values that are also in a file are set after the file has passed its test.
+    """
     patience = options.patience
     watched = shell, plan.knobs, change, patience.lease, patience.effect, options.probe
     effect = EffectWatch(*watched, generations_of(plan.knobs, plan.masters), options.identify)
@@ -146,7 +152,7 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
     name = switch.knob.name
     try:
         is_now = await pending.get(shell, live.getter(switch.knob))
-        # A command that sets one value of a file may read the others with it.
+        # A command that sets one value may also load the others from the file.
         if is_now != switch.old and not (switch.knob.in_file and is_now == switch.new):
             raise Failure(
                 f"somebody else set it to {switch.knob.shown(is_now)} after cockpit read it; repeat the change"
@@ -166,7 +172,7 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
 
 
 async def _reloaded(shell: Remote, switch: Switch, change: str, options: ChangeOptions) -> Switch:
-    """Wait until a value that is set by a reload is no longer the old one; return the switch with it."""
+    """Wait until a value that a reload sets has changed; return the switch with the value that the host reports."""
     knob, patience = switch.knob, options.patience
     deadline = asyncio.get_running_loop().time() + patience.effect
     while True:
@@ -186,7 +192,7 @@ def _ignored(switch: Switch, got: str) -> str:
     knob = switch.knob
     unit = systemd.unit_of(knob.file) if knob.kind == systemd.KIND else ""
     todo = f"; systemctl cat {neutral(unit, 200)} shows what else sets it" if unit else ""
-    return f"it still is {knob.shown(got)}: the host ignored {knob.shown(switch.new)}{todo}"
+    return f"it is still {knob.shown(got)}: the host ignored {knob.shown(switch.new)}{todo}"
 
 
 async def _run(
@@ -199,8 +205,10 @@ async def _run(
 
 
 async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) -> list[str]:
-    """Compare the values with those written; return notes about files that others wrote, and values that the host
-    corrected."""
+    """Compare the current values with the written ones.
+
+    Return notes about values that the host corrected, and files that others wrote. Raises Failure for another value.
+    """
     after = {r.before.real: r.digest for r in plan.replacements}
     now = {edit.knob.file: await files.read_of(shell, plan.host, edit.knob) for edit in plan.edits}
     for edit in plan.edits:
@@ -248,7 +256,7 @@ def _applied(plan: Plan, change: str, switches: tuple[Switch, ...], notes: tuple
 
 
 async def _approved(shell: Remote, change: str, options: ChangeOptions, reached: Stage) -> None:
-    """Wait for the confirmation, if one is required; the host waits as long. Raises Failure."""
+    """Wait for the confirmation, if one is required, and extend the host's lease by that time. Raises Failure."""
     if options.approval is None:
         options.report(reached)
         return
@@ -265,7 +273,7 @@ async def _approved(shell: Remote, change: str, options: ChangeOptions, reached:
 
 
 async def uninterrupted(step: Coroutine[None, None, None]) -> None:
-    """Await a step that must not be interrupted; a cancellation takes effect after it."""
+    """Await a step that must not be interrupted; raise a cancellation after it."""
     task = asyncio.ensure_future(step)
     cancelled = await see_through(task)
     failure = None if task.cancelled() else task.exception()

@@ -1,7 +1,7 @@
-"""Reads, changes and undoes knobs of hosts.
+"""Read, change and undo knobs of hosts.
 
-"Applied" means: the host has the values, the test command passed, the reload command ended well, new workers and good
-responses came, and the change was confirmed on the host.
+"Applied" means: the host has the values, the test command passed, the reload command succeeded, the server has new
+workers and gives good responses, and the change is confirmed on the host.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from cockpit.tuning.transaction import carry_out
 
 
 class Tuner:
-    """One change at a time on each host, over any Shell, or `Following`, which outlives a lost one.
+    """Runs one change at a time on each host, over a Shell, or over `Following`, which survives a lost connection.
 
-    `probe` requests the target before and after a change; `who` is recorded on the host. `port_on` returns the port of
-    the target on a host, None if it is elsewhere: a change is refused if the server there does not read its files, or
-    its reload acts on another; without `port_on` nothing is checked. ChangeRefused and HostError:
-    nothing was touched. ChangeUndone: rolled back. ChangeFailed: not rolled back completely; the message has the state
-    of the host and the way to restore it.
+    `probe` requests the target before and after a change; `who` is recorded on the host. `port_on` returns the target's
+    port on a host, None if the target is elsewhere. A change is refused if the server on that port does not read its
+    files, or if its reload acts on another server; without `port_on` this is not checked. ChangeRefused and HostError:
+    nothing was touched. ChangeUndone: rolled back. ChangeFailed: not rolled back completely; the message has the host's
+    state and the commands to restore it.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Tuner:
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def read(self, shell: Remote, knob: Knob) -> str | None:
-        """The knob's value on the host; None: not set. Raises ChangeRefused if it cannot be read."""
+        """Return the knob's value on the host; None: not set. Raises ChangeRefused if it cannot be read."""
         if knob.live:
             return await _value(shell, knob)
         return plan.value_in(await files.read_of(shell, knob.host, knob), knob).value
@@ -77,12 +77,12 @@ class Tuner:
         watch: Watch | None = None,
         approval: Approval | None = None,
     ) -> Applied:
-        """Set knobs of one host (None: unset) as one change: all or none."""
+        """Set knobs of one host (None: unset) as one change, all or none."""
         async with self._turn(host):
             return await self._carry_out(shell, await self.prepare(shell, host, assignments), watch, approval)
 
     async def undo(self, shell: Remote, applied: Applied, watch: Watch | None = None) -> Applied:
-        """Undo a change by a change; files that nobody else wrote since are the original byte for byte."""
+        """Undo a change by another change; files that nobody else wrote since get their original bytes."""
         async with self._turn(applied.host):
             planned = await self.prepare_undo(shell, applied)
             found = await self._read_by(shell, applied.host, planned.knobs)
@@ -103,17 +103,17 @@ class Tuner:
         return history.ordered(one for one in past if one)
 
     async def kept(self, shell: Remote, host: str, past: Past) -> Applied:
-        """The record of a change of the history, for an undo. Raises ChangeRefused if it cannot be read."""
+        """Read the record of a change in the history, for an undo. Raises ChangeRefused if it cannot be read."""
         return replace(await pending.record(shell, host, past.change), host=host)
 
     async def give_up(self, shell: Remote, host: str, past: Past) -> None:
-        """Have the host undo a change that is under way, or was left half done. Raises ChangeRefused."""
+        """Have the host undo a change that is under way or was interrupted. Raises ChangeRefused."""
         outcome = await pending.fire(shell, past.change, 600, "given up")
         if outcome.ended:
-            raise ChangeRefused(f"the change was {outcome.ended} before", subject=host)
+            raise ChangeRefused(f"the change was already {outcome.ended}", subject=host)
 
     async def act(self, shell: Remote, action: ServerAction) -> None:
-        """Run an action's command once. Raises ChangeRefused with its message if it fails."""
+        """Run an action's command once. Raises ChangeRefused with the command's message if it fails."""
         async with self._turn(action.host):
             change = await files.open_change(shell, action.host)
             try:
@@ -129,7 +129,7 @@ class Tuner:
             try:
                 if restarted := await server_check.successors(shell, plan.host, plan.mains, others):
                     return restarted
-                # The names of a container's files are not certain.
+                # The paths of a container's files are not certain, so search by the knobs' files.
                 return server_check.masters(await self._read_by(shell, plan.host, plan.knobs, others))
             except ChangeRefused:
                 return {}
@@ -151,7 +151,7 @@ def _with_servers(planned: Plan, found: Collection[ReadBy]) -> Plan:
 
 
 async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> Found:
-    """The files of the knobs, each read once, by the name that a knob has for it; and their live values."""
+    """Read the files of the knobs, each path once, and their live values."""
     by_file = {knob.file: knob for knob in knobs if knob.in_file}
     read = {file: await files.read_of(shell, host, knob) for file, knob in by_file.items()}
     return Found(read, {knob.name: await _value(shell, knob) for knob in knobs if knob.live})
@@ -164,14 +164,14 @@ async def _value(shell: Remote, knob: Knob) -> str:
         raise ChangeRefused(str(error), subject=f"{knob.name}: {knob.host}") from None
     if knob.option and value not in knob.choices:
         raise ChangeRefused(
-            f"it is {knob.shown(value)!r}, which is none of {', '.join(knob.choices)}",
+            f"it is {knob.shown(value)!r}, which is not one of {', '.join(knob.choices)}",
             subject=f"{knob.name}: {knob.host}",
         )
     return value
 
 
 async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:
-    """The backups that are still there, by the path of the file they are of."""
+    """Read the backups that still exist, by the path of the backed-up file."""
     kept: dict[str, bytes] = {}
     for change in applied.files:
         try:
@@ -182,7 +182,7 @@ async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:
 
 
 def _past(change: str, state: str, about: str) -> Past | None:
-    """A row of the history; None for one that was never begun."""
+    """Parse a row of the history; None if it is invalid."""
     try:
         return Past(change=change, about=msgspec.json.decode(about, type=About), state=PastState(state))
     except (msgspec.MsgspecError, ValueError):

@@ -1,9 +1,9 @@
-"""The sh programs of a change that undoes itself; they are armed on the host before anything is touched.
+"""The sh programs that undo a change on its host; they are armed there before anything is touched.
 
-`guard` waits on the host, independent of the connection, and runs `undo` at the end of the lease. `undo` restores what
-is still as cockpit wrote it, tests, reloads, and writes its report to `outcome`; it can be repeated, also by hand.
-After a reboot it always reloads: the server may have started with the new files. The host is locked for one change at a
-time: `lock` in the base directory is a link to its `owner`.
+`guard` waits on the host, independent of the connection, and runs `undo` when the lease expires. `undo` restores files
+and values that nobody else changed, tests, reloads, and writes its report to `outcome`; it can be repeated, also by
+hand. After a reboot it always reloads, because the server may have started with the new files. The host is locked for
+one change at a time: `lock` in the base directory is a link to the `owner` of the change.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ def undo(
     reloads: Sequence[str],
     seconds: int,
 ) -> str:
-    """The undo program. A job is NUMBER FILE REAL WAS SOURCE BECOMES (see sh/replace.sh), a value NUMBER, the commands
-    that get it and set it, OLD and NEW; `seconds` is the timeout of a command."""
+    """Return the undo program.
+
+    A job is NUMBER FILE REAL WAS SOURCE BECOMES (see sh/replace.sh). A value is NUMBER, the commands that get and set
+    it, OLD and NEW. `seconds` is the timeout of a command.
+    """
     steps = [shlex.join(("back", *job)) for job in jobs]
     steps += [shlex.join(("revert", *value)) for value in reversed(values)]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Changes that were left half done on a host, e.g. by a reboot: their description, and how to finish them."""
+"""Describe and finish changes that were interrupted on a host, e.g. by a reboot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def described(host: str, past: Past) -> str:
 
 
 async def finish(tuner: Tuner, remote: Remote, host: str, past: Past, knobs: Iterable[Knob]) -> Applied:
-    """Roll the change back, then make it again. Raises ChangeRefused first if its values are unknown."""
+    """Roll the change back, then apply it again. Raises ChangeRefused before that if its values are unknown."""
     known = {knob.name: knob for knob in knobs if knob.host == host}
     for setting in past.about.settings:
         if setting.knob not in known or setting.new == SECRET:

@@ -90,7 +90,7 @@ def _open_and_quit(folder: Path) -> None:
     with cockpit_on_terminal(folder) as terminal:
         terminal.until("aaa", "Is it?", "No recordings yet")
         terminal.press("/aaa\r")
-        terminal.until("Esc shows all")
+        terminal.until("Esc: show all")
         terminal.press("\r")
         terminal.until("No requests sent yet")
         terminal.press("q")
@@ -118,7 +118,7 @@ def test_start_screen_shows_error_of_missing_profile(tmp_path: Path) -> None:
     with cockpit_on_terminal(tmp_path) as terminal:
         terminal.until("aaa", "No recordings yet", "spare-servers", "Is process churn")
         terminal.press("/aaa\r")
-        terminal.until("Esc shows all")
+        terminal.until("Esc: show all")
         profile.unlink()
         terminal.press("\r")
         terminal.until("no such profile")

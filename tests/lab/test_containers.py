@@ -150,7 +150,7 @@ async def test_container_is_changed_from_outside_and_restarted(nginx: Container,
     tuner = Tuner(probe_of(nginx), port_on=unknown_port)
     assert len(nginx.processes) == 2
     applied = await tuner.apply(outer, "web1", [(knob, "3")])
-    assert not [note for note in applied.notes if "old workers" in note] and len(nginx.processes) == 4
+    assert not [note for note in applied.notes if "old worker" in note] and len(nginx.processes) == 4
     await tuner.undo(outer, applied)
     assert nginx.file.read_bytes() == before and len(nginx.processes) == 2
 
@@ -191,11 +191,11 @@ async def test_single_mounted_file_needs_restart_from_outside(lab_allowed: None,
     with container(tmp_path / "conf", whole=False) as nginx:
         before, tuner = nginx.file.read_bytes(), Tuner(probe_of(nginx), port_on=unknown_port)
         inner = await open_shell(inside(nginx))
-        with pytest.raises(ChangeRefused, match=r"mounted on its own into this container.*changes_outside"):
+        with pytest.raises(ChangeRefused, match=r"mounted as a single file into this container.*changes_outside"):
             await tuner.apply(inner, "web1", [(connections(nginx), "128")])
         await inner.close()
         reload = f"podman exec {nginx.name} nginx -s reload -c {nginx.inside}"
-        with pytest.raises(ChangeRefused, match="keeps the old one until it is restarted"):
+        with pytest.raises(ChangeRefused, match="keeps the old file until it is restarted"):
             await tuner.apply(outer, "web1", [(replace(restarting(nginx), reload=reload), "2")])
         assert nginx.file.read_bytes() == before
         applied = await tuner.apply(outer, "web1", [(restarting(nginx), "2")])

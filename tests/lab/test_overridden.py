@@ -56,9 +56,9 @@ async def test_settings_that_the_environment_overrides_are_not_changed_in_the_fi
     findings = await examine_servers(shell, "here", port, [workers, knobs["threads"]])
     assert sorted(finding.level for finding in findings) == ["ok", "wrong"]
     (wrong,) = [finding for finding in findings if finding.level == "wrong"]
-    assert wrong.text.startswith(f"workers: {NAME} in its environment sets it, and wins over {file}")
+    assert wrong.text.startswith(f"workers: {NAME} in its environment overrides {file}")
     tuner = Tuner(port_on=lambda host: port)
-    with pytest.raises(ChangeRefused, match=f"{NAME} in its environment sets it"):
+    with pytest.raises(ChangeRefused, match=f"{NAME} in its environment overrides"):
         await tuner.apply(shell, "here", [(workers, "3")])
     assert file.read_bytes() == before
     applied = await tuner.apply(shell, "here", [(knobs["threads"], "2")])

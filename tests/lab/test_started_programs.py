@@ -216,7 +216,7 @@ async def test_an_environment_file_that_wins_rolls_the_change_back(programs: Pro
     await _up(programs, "plain.service")
     files = programs.files()
     try:
-        with pytest.raises(ChangeUndone, match=r"it still is 33: the host ignored 44"):
+        with pytest.raises(ChangeUndone, match=r"it is still 33: the host ignored 44"):
             await _tuner(programs, "plain.service", 30.0).apply(shell, "web1", [(knobs["backlog"], "44")])
         assert programs.files() == files
     finally:

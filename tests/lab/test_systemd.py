@@ -136,7 +136,7 @@ async def test_a_property_of_the_control_group_needs_no_restart(machine: Booted,
 @pytest.mark.skipif(V2, reason="version 2 of control groups has a limit for it")
 async def test_a_value_that_nothing_enforces_is_rolled_back(machine: Booted, shell: Shell, tuner: Tuner) -> None:
     files = units(machine)
-    with pytest.raises(ChangeUndone, match="MemoryHigh: it still is infinity: the host ignored 157286400"):
+    with pytest.raises(ChangeUndone, match="MemoryHigh: it is still infinity: the host ignored 157286400"):
         await tuner.apply(shell, "web1", [(KNOBS["MemoryHigh"], "150M")])
     assert units(machine) == files
 
@@ -156,7 +156,7 @@ async def test_a_drop_in_that_overrides_the_change_is_reported(machine: Booted, 
     machine.run("systemctl daemon-reload")
     files = units(machine)
     try:
-        with pytest.raises(ChangeUndone, match="TasksMax: it still is 77: the host ignored 50"):
+        with pytest.raises(ChangeUndone, match="TasksMax: it is still 77: the host ignored 50"):
             await tuner.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
         assert units(machine) == files
     finally:

@@ -143,5 +143,5 @@ async def test_result_states_that_it_rests_on_name(
         both = knob("nginx", master, f"kill -HUP {master.pid} {other.pid}", workers="nginx-by-name")
         # Without the target's port nothing is examined.
         done = await Tuner(master.probe).apply(shell, "here", [(both, "33")])
-    words = "which of 2 servers with processes named nginx-by-name was changed is not certain"
-    assert done.notes == (f"{words}: new workers were recognized by this name alone",)
+    words = "2 servers have processes named nginx-by-name; new workers were recognized by this name alone"
+    assert done.notes == (f"{words}, so the changed server is not certain",)

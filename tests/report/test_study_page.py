@@ -105,7 +105,7 @@ def test_verdict_contradicted_by_control_has_warning() -> None:
         WITH_CONTROL, lambda step: 1000 * again.get(step.variant.name, 1.0) * (1 + step.round % 3 / 200)
     )
     compared = rows_of(study_page(result), "verdicts")[1]
-    assert compared[2].endswith("the A/A control differs too: set-ups of the same settings are not alike")
+    assert compared[2].endswith("the A/A control differs too: repeated set-ups of the same settings differ")
 
 
 def cpu_wait(share: float) -> RunWarning:

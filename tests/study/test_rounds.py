@@ -286,7 +286,7 @@ def test_comparison_spoiled_in_all_rounds_is_closed_as_invalid(single_pair: Stud
 def test_detectable_effect_without_unspoiled_round_is_unknown(single_pair: Study) -> None:
     result = whole_study(single_pair, rates(), busy=lambda _: True)
     assert result.spread is None
-    assert "on rate: unknown as too many rounds of the A/A control were spoiled" in study_text(result)
+    assert "on rate: unknown because too many A/A control rounds are invalid" in study_text(result)
 
 
 def test_variant_that_saturates_generator_is_at_least_better(single_pair: Study) -> None:

@@ -80,7 +80,7 @@ async def push_knobs(pilot: Pilot[Any]) -> None:
 
 
 async def push_question(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(ConfirmScreen(Content("Try MaxRequestWorkers 400?"), "try it", "never try it"))
+    await pilot.app.push_screen(ConfirmScreen(Content("Try MaxRequestWorkers 400?"), "try it", "exclude it"))
 
 
 async def push_search(pilot: Pilot[Any]) -> None:

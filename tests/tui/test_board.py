@@ -57,7 +57,7 @@ async def test_board_lists_evaluations_best_and_knob_effects() -> None:
         assert "▸   2 spread    Level 4: rate 2k/s" in lines
         assert "4 spread    Level 8: rate 2.5k/s, constraint failed: p99 < 20ms" in lines
         assert "5 spread    Level 8, Mode off: failed: the server·[2J refused it" in lines
-        assert sum("of what the knobs explain" in line for line in lines) == 2 and "\x1b" not in text
+        assert sum("relative importance" in line for line in lines) == 2 and "\x1b" not in text
         await press(pilot, "escape")
         assert pilot.app.screen is main(pilot.app)
 

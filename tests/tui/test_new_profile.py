@@ -163,7 +163,7 @@ async def test_existing_file_is_replaced_only_after_confirmation(workdir: Path) 
     [
         ("url", "ftp://x", "url: found 'ftp://x'"),
         ("concurrency", "many", "concurrency: "),
-        ("concurrency", "0", "connections: one or more"),
+        ("concurrency", "0", "connections: must be at least 1"),
         ("duration", "soon", "duration: "),
     ],
 )
@@ -183,7 +183,7 @@ async def test_unreachable_host_is_reported_and_kept_in_profile(workdir: Path) -
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FoundScreen))
         await wait_idle(pilot)
-        assert "no readable settings" in rendered_text(app)
+        assert "No settings found" in rendered_text(app)
         await pilot.press("enter")
         choice = await exit_choice(pilot, app)
     assert choice is not None

@@ -87,7 +87,7 @@ async def test_shutdown_notice_names_pending_work() -> None:
         await press(pilot, "q")
         letter = source.session.state.changes[-1].letter
         await until(pilot, lambda: len(messages(pilot)) == 1)
-        assert messages(pilot)[0].startswith("ending: waits for the end of the load and change ")
+        assert messages(pilot)[0].startswith("ending: waiting for the end of the load and change ")
         assert f"change {letter} (" in messages(pilot)[0]
         tuning.gate.set()
         await pending

@@ -73,7 +73,7 @@ async def test_delete_is_confirmed_and_refused_for_shipped_profiles(folder: Path
         while selected(pilot) != "atime":
             await pilot.press("down")
         await pilot.press("delete")
-        await until(pilot, lambda: "comes with cockpit and is not deleted" in widget_text(pilot, "#message"))
+        await until(pilot, lambda: "shipped profiles cannot be deleted" in widget_text(pilot, "#message"))
 
 
 def test_editor_gets_terminal_and_list_is_refreshed(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_editor_gets_terminal_and_list_is_refreshed(folder: Path) -> None:
     with on_terminal(COCKPIT, environment=environment) as terminal:
         terminal.until(b"What of bbb?")
         terminal.type(b"/aaa\r")
-        terminal.until(b"Esc shows all")
+        terminal.until(b"Esc: show all")
         terminal.shown = b""
         terminal.type(b"E")
         shown = terminal.until(b"became of aaa?")

@@ -170,7 +170,7 @@ async def test_slash_filters_while_typing_and_escape_clears_filter() -> None:
         assert "recent recordings" not in widget_text(pilot, "OptionList"), "no recording matches"
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is start_screen(pilot))
-        assert "only with 'churn', Esc shows all" in widget_text(pilot, "#keys")
+        assert "filter 'churn', Esc: show all" in widget_text(pilot, "#keys")
         await pilot.press("escape")
         await until(pilot, lambda: "mpm" in widget_text(pilot, "OptionList"))
 

@@ -191,7 +191,7 @@ async def test_action_runs_at_second_enter() -> None:
 async def test_rounds_are_confirmed_and_can_be_stopped() -> None:
     async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, "ctrl+f")
-        assert "no change to measure" in status(pilot)
+        assert "No change to measure" in status(pilot)
         await press(pilot, *"30", "ctrl+f")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         screen = pilot.app.screen
@@ -218,7 +218,7 @@ async def test_too_short_rounds_are_refused() -> None:
 async def test_change_is_applied_after_baseline_wait() -> None:
     async with tuning_panel(20.0) as (pilot, source, tuning):
         await press(pilot, *"30", "enter")
-        await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s: Enter waits 13 s, then applies;"))
+        await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s. Enter: apply in 13 s;"))
         assert "without a verdict" in status(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot).startswith("applying in 13 s"))
@@ -293,7 +293,7 @@ async def test_second_change_is_refused_during_change() -> None:
         await until(pilot, lambda: status(pilot) == "applying …")
         await until(pilot, lambda: "under way for" in history(pilot))
         await press(pilot, "ctrl+s")
-        await until(pilot, lambda: "one thing at a time" in status(pilot))
+        await until(pilot, lambda: "one action at a time" in status(pilot))
         tuning.gate.set()
         await until(pilot, lambda: status(pilot).startswith("active"))
         assert [name for name, _ in tuning.calls] == ["refresh", "preview", "apply"]

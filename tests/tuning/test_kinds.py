@@ -170,7 +170,7 @@ async def test_value_corrected_by_host_is_noted(host_values: HostValues, shell: 
     applied = await Tuner().apply(shell, "web1", [(corrects, "77")])
     assert applied.notes == ("web1 corrected Level 77 to 70",)
     assert applied.settings == (Setting(knob="Level", old="5", new="70"),)
-    with pytest.raises(ChangeUndone, match="it still is 70: the host ignored 79"):
+    with pytest.raises(ChangeUndone, match="it is still 70: the host ignored 79"):
         await Tuner().apply(shell, "web1", [(corrects, "79")])
 
 

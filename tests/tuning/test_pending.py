@@ -243,7 +243,7 @@ async def test_sudo_password_prompt_is_one_line_error(
     with pytest.raises(ChangeRefused) as refused:
         await Tuner().apply(sudo_shell, "web1", [(server.keep_alive(), "Off")])
     assert str(refused.value) == (
-        "web1: sudo does not let this user in without a password (sudo: a password is required); "
+        "web1: sudo is not possible without a password (sudo: a password is required); "
         "allow it there (NOPASSWD), or log in as root"
     )
     assert server.bytes() == ORIGINAL and shell.count == 1

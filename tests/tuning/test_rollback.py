@@ -56,7 +56,7 @@ class Truncating(FaultyShell):
 async def test_a_change_is_not_confirmed_by_a_truncated_record(server: Server) -> None:
     """Without its record, nobody could undo it."""
     shell = Truncating()
-    with pytest.raises(ChangeUndone, match="its record did not arrive whole"):
+    with pytest.raises(ChangeUndone, match="its record arrived incomplete"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     await shell.close()
     assert server.bytes() == ORIGINAL

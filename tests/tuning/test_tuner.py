@@ -132,7 +132,7 @@ async def test_duplicate_directive_is_noted(server: Server, shell: FaultyShell) 
     server.other.write_bytes(b"KeepAlive On\nKeepAlive On\n")
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive On\nKeepAlive Off\n"
-    assert applied.notes == (f"KeepAlive is set 2 times in {server.other}; the last one, on line 2, counts",)
+    assert applied.notes == (f"KeepAlive is set 2 times in {server.other}; line 2 is effective",)
 
 
 async def test_failed_test_rolls_back_all_files(server: Server, shell: FaultyShell) -> None:
@@ -309,7 +309,10 @@ def _no_directive(server: Server) -> Knob:
         (_fifo, r"web1:.*/pipe\.conf: it is not a regular file"),
         (_large, r"web1:.*/other\.conf: it is larger than 8388608 bytes"),
         (_relative, r"web1: etc/mpm\.conf: write a knob's file as an absolute path"),
-        (_hard_link, r"Timeout: web1:.*/other\.conf: it has a second hard link, which would be cut off; nothing was"),
+        (
+            _hard_link,
+            r"Timeout: web1:.*/other\.conf: it has a second hard link, which would keep the old content; nothing was",
+        ),
         (_no_section, r"MaxSpareServers: web1:.*/mpm\.conf: no section <IfModule worker\.c>; MaxSpareServers"),
         (_other_host, r"MaxSpareServers is a knob of web2, not of web1"),
         (_no_directive, r"MaxSpareServers: '<Foo' cannot be the name of a directive"),

@@ -1,1 +1,1 @@
-"""The screen of a search: its board, and its keys."""
+"""The autopilot's screens: progress of a search, its evaluations."""

@@ -18,12 +18,12 @@ from cockpit.tui.dialogs.live_text import LiveText
 from cockpit.tui.key_names import closing
 from cockpit.tui.key_table import ViewKey
 
-# Cells of a bar in a slice.
+# Maximum width (cells) of a bar.
 _BAR = 30
 
 
 class BoardScreen(LiveText):
-    """The board; it follows the search while it is open."""
+    """The list of evaluations, updated while the search runs."""
 
     BINDINGS: ClassVar[list[BindingType]] = [closing(ViewKey.BOARD)]
     heading = "search"
@@ -38,38 +38,38 @@ class BoardScreen(LiveText):
 def board_lines(state: AutopilotState) -> Iterator[Content]:
     for line in plan_lines(state.begun):
         yield Content.styled(line, "$cockpit-dim")
-    known = search_fit(state)
+    fitted = search_fit(state)
     yield Content("")
-    if known.best is not None:
-        moved = {name: value for name, value in known.best.items() if value != state.begun.original.get(name)}
-        best = values_words(moved) if moved else "the original values"
+    if fitted.best is not None:
+        changed = {name: value for name, value in fitted.best.items() if value != state.begun.original.get(name)}
+        best = values_words(changed) if changed else "the original values"
         yield Content.assemble("best so far, by the fitted mean: ", (best, "$cockpit-strong"))
     for trial in state.trials:
-        own = trial.values == known.best
-        style = "$cockpit-better" if own else "$cockpit-warn" if trial.outcome != "measured" else ""
-        yield Content.styled(f"{'▸' if own else ' '} {trial_line(trial, state)}", style)
-    yield from _slice_lines(known, state)
+        is_best = trial.values == fitted.best
+        style = "$cockpit-better" if is_best else "$cockpit-warn" if trial.outcome != "measured" else ""
+        yield Content.styled(f"{'▸' if is_best else ' '} {trial_line(trial, state)}", style)
+    yield from _slice_lines(fitted, state)
 
 
-def _slice_lines(known: SearchFit, state: AutopilotState) -> Iterator[Content]:
-    if not known.slices:
-        yield Content.styled("the metric along each knob: after more evaluations", "$cockpit-dim")
-    for one in known.slices:
+def _slice_lines(fitted: SearchFit, state: AutopilotState) -> Iterator[Content]:
+    if not fitted.slices:
+        yield Content.styled("metric per knob: waiting for more evaluations", "$cockpit-dim")
+    for one in fitted.slices:
         yield Content("")
-        head = f"{neutral(one.knob)}: {one.importance:.0%} of what the knobs explain, the others at their best"
+        head = f"{neutral(one.knob)}: relative importance {one.importance:.0%}; other knobs at their best values"
         yield Content.styled(head, "$cockpit-strong")
-        yield from _bars(one, state.begun.plan.metric, known.best or {})
+        yield from _bars(one, state.begun.plan.metric, fitted.best or {})
 
 
 def _bars(one: Slice, metric: str, best: dict[str, str]) -> Iterator[Content]:
     widest = max(len(shown(point.value)) for point in one.points)
     top = max(point.mean for point in one.points)
     for point in one.points:
-        band = f"{metric_words(metric, point.low)} to {metric_words(metric, point.high)}"
+        interval = f"95% CI {metric_words(metric, point.low)}–{metric_words(metric, point.high)}"
         chosen = "$cockpit-better" if best.get(one.knob) == point.value else "$cockpit-chart"
         yield Content.assemble(
             f"  {shown(point.value):>{widest}} ",
             (f"{bar(point.mean / top, _BAR):<{_BAR}}", chosen),
             f" {metric_words(metric, point.mean)}",
-            (f"  ({band})", "$cockpit-dim"),
+            (f"  ({interval})", "$cockpit-dim"),
         )

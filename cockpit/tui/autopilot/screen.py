@@ -1,4 +1,4 @@
-"""The main screen with a search above it: its progress, the best settings so far, and the newest evaluations."""
+"""The main screen during a search, with the search's progress and newest evaluations at the top."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SearchLine(TaskLine):
         pilot, state = self._pilot(), self._session.state.autopilot
         if pilot is None or state is None:
             diagnosing = self._session.state.runs > 0
-            return ["search  measuring what limits the server" if diagnosing else "search  connecting"]
+            return ["search  diagnosing the server's limit" if diagnosing else "search  connecting"]
         paused = "PAUSED · " if pilot.paused else ""
         left = f"at most {elapsed(max(0.0, pilot.left))} left"
         first = f"search  {paused}{counted(len(state.trials), 'evaluation')} · {left}"
@@ -52,8 +52,10 @@ class SearchLine(TaskLine):
 
 
 class KnobsScreen(Dialog[tuple[str, ...]]):
-    """What limits the server, and which knobs are searched: those that bear on it, until somebody chooses others. Ends
-    with none if it is left."""
+    """The server's limits, and a checklist of the knobs to search. The knobs that affect a limit are preselected.
+
+    Ends with the selected knobs; with none if the user quits.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [closing(action="dismiss(())", description="quit")]
     DEFAULT_CSS = """
@@ -69,15 +71,15 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title = "what limits the server, and what to search"
+            panel.border_title = "limits of the server, and knobs to search"
             yield Static(Content("\n".join(diagnosis_lines(self._found))))
             yield Checklist(self._items)
             yield Static(Content("\n".join(self._left_out)), classes="hint")
-            begin = (DialogKey.SELECT, ": search it or not"), ("Enter", ": begin")
-            yield Static(key_hints(*begin, (DialogKey.QUIT, ": quit")), classes="hint")
+            hints = (DialogKey.SELECT, ": select"), ("Enter", ": start")
+            yield Static(key_hints(*hints, (DialogKey.QUIT, ": quit")), classes="hint")
 
     def action_go(self) -> None:
-        """Begin with the chosen knobs."""
+        """Start the search with the selected knobs."""
         if chosen := self.query_one(Checklist).selected:
             self.dismiss(tuple(chosen))
         else:
@@ -96,28 +98,31 @@ class AutopilotScreen(MainScreen):
         yield from super().compose()
 
     def action_pause(self) -> None:
-        """Pause before the next evaluation, or go on."""
+        """Pause before the next evaluation, or continue."""
         self._command(Autopilot.pause)
 
     def action_skip(self) -> None:
-        """End the evaluation under way, without a result."""
+        """Skip the current evaluation; it has no result."""
         self._command(Autopilot.skip)
 
     def action_finish(self) -> None:
-        """End the search after this evaluation, and prove the best."""
+        """End the search after the current evaluation, then compare the best values with the original ones."""
         self._command(Autopilot.finish)
 
     def _command(self, command: Callable[[Autopilot], None]) -> None:
         pilot = self._pilot()
         if pilot is None:
-            self.show_reason("the search has not begun yet")
+            self.show_reason("the search has not started yet")
         else:
             command(pilot)
 
 
 class AutopilotApp(TaskApp):
-    """Runs a search, shows it, and asks at its end whether the proved values are to stay; `apply`: they are, without a
-    question. Leaving interrupts it; the original values are active before it closes."""
+    """Runs a search, shows it, and asks at its end whether the proved values stay active.
+
+    `apply`: they stay without a question. Leaving interrupts the search; the original values are active before the app
+    closes.
+    """
 
     work = "search"
 
@@ -147,15 +152,15 @@ class AutopilotApp(TaskApp):
 
     async def approve(self, values: Mapping[str, str]) -> bool:
         question = Content(f"Try {values_words(values)}?")
-        return await self._answer(ConfirmScreen(question, "try it", "never try it"))
+        return await self._answer(ConfirmScreen(question, "try it", "exclude it"))
 
     async def keep(self, found: SearchResult) -> bool:
         state = self.session.state.autopilot
         if self._apply or state is None:
             return self._apply
         words = Content(claim(replace(state, ended=found.ended), found.verdict))
-        apply = "apply and close" if found.ended.outcome == "better" else "close"
-        return await self._answer(ConfirmScreen(words, apply, "close, with the original values"))
+        confirm = "apply and close" if found.ended.outcome == "better" else "close"
+        return await self._answer(ConfirmScreen(words, confirm, "close, with the original values"))
 
     async def _answer(self, question: Dialog[Answer]) -> Answer:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""The app of the start screen: it ends with the choice of the person."""
+"""The app of the start screen; ends with the user's choice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.tui.terminal.base_app import CockpitBase
 
 
 class StartApp(CockpitBase[Choice]):
-    """Returns a Choice, or None if the user quits; `interrupted`: ctrl+c or a signal ended it."""
+    """Returns a Choice, or None if the user quits. `interrupted`: Ctrl-C or a signal ended the app."""
 
     def __init__(self, first: StartScreen, appearance: Appearance | None = None) -> None:
         super().__init__(appearance)

@@ -1,4 +1,4 @@
-"""The offers of the start screen, as lines: first steps, profiles, recordings. Pure."""
+"""The choices on the start screen, as lines: first steps, profiles, recordings. Pure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from cockpit.tui.key_table import MainKey, SessionKey, StartKey
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right, rule
 
 Kind = Literal["demo", "url", "new", "profile", "recording"]
-# From this width on a row has room for less important facts.
-_BROAD = 100
-_MOST_NAME = 24
-_MOST_LAST = 36
-_OF_CHANGES = 3
+# Minimum width for a row with less important facts.
+_WIDE = 100
+# Maximum cells of a name, and of the last column of profiles.
+_MAX_NAME = 24
+_MAX_LAST = 36
+# Changes listed for the selected recording, the newest.
+_MAX_CHANGES = 3
 
 
 @dataclass(frozen=True)
 class Choice:
-    """`what` is a file or URL, or "" if none is needed."""
+    """The user's choice; `what` is a file or URL, or "" if none is needed."""
 
     kind: Kind
     what: str = ""
@@ -38,7 +40,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class StartChoice:
-    """An entry of the list. `key` opens it; a filter searches `words`."""
+    """An entry of the list. `key` opens the entry; a filter searches `words`."""
 
     choice: Choice
     key: str = ""
@@ -54,7 +56,7 @@ class StartChoice:
 
 @dataclass(frozen=True)
 class ChoiceGroup:
-    """Choices under a heading; `empty` is shown if there are none, `note` is in the heading."""
+    """Choices under a heading; `empty` is shown if there are none, `note` on the right of the heading."""
 
     heading: str
     offers: tuple[StartChoice, ...]
@@ -96,36 +98,37 @@ _FIRST_STEPS = {
         "Enter: start",
     ),
 }
-_ORIGINS = {"here": "of this folder", "yours": "your own", "shipped": "comes with cockpit"}
+_ORIGINS = {"here": "in this folder", "yours": "your own", "shipped": "shipped with cockpit"}
 
 
 def sections(choices: StartChoices | None, text: str = "", most: int | None = None) -> tuple[ChoiceGroup, ...]:
-    """Group all choices, or those with every word of `text`: the user's own before first steps and shipped profiles.
+    """Group all choices, or only the choices with every word of `text`.
 
-    A new user, with neither recordings nor profiles, gets the first steps first. At most `most` recordings are listed
-    (None: all). Without choices they are still loading.
+    The user's recordings and profiles are first, then the first steps, then the shipped profiles. For a new user,
+    without recordings and profiles, the first steps are first. At most `most` recordings are listed (None: all).
+    `choices` is None while they are loading.
     """
     profiles, recordings = (choices.profiles, choices.recordings) if choices else ((), ())
     own = [one for one in profiles if one.origin != "shipped"]
     shipped = [one for one in profiles if one.origin == "shipped"]
-    of_user = (
+    user_groups = (
         _recent_recordings(recordings, text, most),
         ChoiceGroup("your profiles", _profiles(own, text), f"No profiles of your own yet. {StartKey.NEW}: write one"),
     )
-    begin = ChoiceGroup("begin", _with(text, BEGIN))
+    first_steps = ChoiceGroup("begin", _matching(text, BEGIN))
     is_new = choices is not None and not recordings and not own
     groups = (
-        *((begin, *of_user) if is_new else (*of_user, begin)),
+        *((first_steps, *user_groups) if is_new else (*user_groups, first_steps)),
         ChoiceGroup("shipped profiles", _profiles(shipped, text), note=str(len(shipped)) if not text else ""),
     )
     if not text:
         return tuple(group for group in groups if group.offers or group.empty)
     matching = tuple(group for group in groups if group.offers)
-    return matching or (ChoiceGroup("no match", (), f"{StartKey.ALL} shows all"),)
+    return matching or (ChoiceGroup("no match", (), f"{StartKey.ALL}: show all"),)
 
 
 def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None) -> ChoiceGroup:
-    found = _with(
+    found = _matching(
         text,
         [
             StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one))
@@ -138,12 +141,12 @@ def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None
 
 def _profiles(profiles: Sequence[Listed], text: str) -> tuple[StartChoice, ...]:
     choices = (StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles)
-    return _with(text, choices)
+    return _matching(text, choices)
 
 
-def _with(text: str, offers: Iterable[StartChoice]) -> tuple[StartChoice, ...]:
-    wanted = text.casefold().split()
-    return tuple(offer for offer in offers if all(word in offer.words.casefold() for word in wanted))
+def _matching(text: str, offers: Iterable[StartChoice]) -> tuple[StartChoice, ...]:
+    words = text.casefold().split()
+    return tuple(offer for offer in offers if all(word in offer.words.casefold() for word in words))
 
 
 def _words(one: Listed) -> str:
@@ -157,7 +160,7 @@ def _recording_words(one: Recent) -> str:
 
 
 class Widths(NamedTuple):
-    """Cells for the names of all choices, and for the last column of profiles."""
+    """Widths (cells) of the column of names, and of the last column of profiles."""
 
     name: int
     last: int
@@ -167,7 +170,7 @@ def widths(found: Iterable[ChoiceGroup], width: int) -> Widths:
     offers = [offer for section in found for offer in section.offers]
     names = [_name(offer) for offer in offers if offer.choice.kind != "recording"]
     lasts = [cell_len(_summary(offer.listed)) for offer in offers if offer.listed]
-    most = min(_MOST_NAME, width // 3)
+    most = min(_MAX_NAME, width // 3)
     return Widths(min(most, max(map(cell_len, names), default=0)), max(lasts, default=0))
 
 
@@ -203,7 +206,7 @@ def _profile_row(one: Listed, columns: Widths, width: int) -> Line:
     name = (fit(neutral(one.name), columns.name), "")
     if one.profile is None:
         return clip((name, ("  invalid: ", "warn"), (neutral(one.problem), "dim")), width)
-    last = f"  {fit(_summary(one), columns.last)}" if width >= _BROAD else ""
+    last = f"  {fit(_summary(one), columns.last)}" if width >= _WIDE else ""
     question = neutral(one.question) or neutral(one.target)
     room = max(0, width - columns.name - 2 - cell_len(last))
     return clip((name, ("  " + fit(question, room), "dim"), (last, "")), width)
@@ -215,7 +218,7 @@ def _summary(one: Listed) -> str:
     hosts = ", ".join(host.name for host in one.profile.hosts)
     knobs = counted(len(one.profile.knobs), "knob") if one.profile.knobs else ""
     parts = (hosts, knobs, "study" if one.profile.study else "")
-    return fit(neutral(" · ".join(part for part in parts if part)), _MOST_LAST).rstrip()
+    return fit(neutral(" · ".join(part for part in parts if part)), _MAX_LAST).rstrip()
 
 
 def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Line:
@@ -224,21 +227,21 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
     if kept.problem:
         return clip(((fit(title, names), ""), (f"  {neutral(kept.problem)}", "warn")), width)
     when = f"  {right(when_words(kept.began, now), 12)}"
-    lasted = f"  {clock(kept.seconds)}" if width >= _BROAD else ""
-    cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + lasted, "dim")]
+    duration = f"  {clock(kept.seconds)}" if width >= _WIDE else ""
+    cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + duration, "dim")]
     cells.append((f"  {right(counted(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
     if one.rate is not None and one.p99_ms is not None:
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
-    made: list[tuple[str, str]] = [(f"  {counted(len(one.changes), 'change')}", "dim")] if one.changes else []
+    changes: list[tuple[str, str]] = [(f"  {counted(len(one.changes), 'change')}", "dim")] if one.changes else []
     ended = [] if kept.ended else [("  not ended", "warn")]
-    for extra in (*ended, *made):
+    for extra in (*ended, *changes):
         if length((*cells, extra)) <= width:
             cells.append(extra)
     return clip(tuple(cells), width)
 
 
 def when_words(wall: float, now: dt.datetime) -> str:
-    """Return `today 14:05`, `Nov 20 14:05`, or the date if it is of another year. Both in local time."""
+    """Return `today 14:05`, `Nov 20 14:05`, or the date in another year, in local time; `wall` is in epoch seconds."""
     then = dt.datetime.fromtimestamp(wall)
     if then.date() == now.date():
         return then.strftime("today %H:%M")
@@ -246,7 +249,7 @@ def when_words(wall: float, now: dt.datetime) -> str:
 
 
 def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
-    """Yield (text, role) about the selected choice: its contents, then the effect of Enter."""
+    """Yield (text, role) about the selected choice: contents, then the effect of Enter."""
     if offer is None:
         return
     if offer.listed:
@@ -254,9 +257,9 @@ def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
     elif offer.recent:
         yield from _about_recording(offer.recent)
     else:
-        *_, what, does = _FIRST_STEPS[offer.choice.kind]
-        yield what, ""
-        yield does, "dim"
+        *_, details, enter = _FIRST_STEPS[offer.choice.kind]
+        yield details, ""
+        yield enter, "dim"
 
 
 def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
@@ -267,11 +270,11 @@ def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
         return
     if one.question:
         yield neutral(one.question), ""
-    hosts = ", ".join(f"{host.name} ({host.place})" for host in profile.hosts) or "no host is watched"
+    hosts = ", ".join(f"{host.name} ({host.place})" for host in profile.hosts) or "no hosts"
     knobs = ", ".join(knob.name for knob in profile.knobs)
     load = f"{neutral(one.target)} · {load_words(profile.plan)} · {neutral(hosts)}"
     yield load + (f" · knobs {neutral(knobs)}" if knobs else ""), "dim"
-    more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _BROAD else ""
+    more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _WIDE else ""
     study = f"   ·   cockpit study {neutral(one.name)} --short" if profile.study else ""
     yield f"Enter: open it ({SessionKey.TOGGLE} starts the load)   ·   {StartKey.DOCTOR}: doctor{study}{more}", "dim"
 
@@ -282,9 +285,9 @@ def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
         yield f"{neutral(kept.path)}: {neutral(kept.problem)}", "warn"
         return
     yield f"{neutral(kept.name)}   {neutral(kept.target)}", ""
-    for change in one.changes[-_OF_CHANGES:]:
+    for change in one.changes[-_MAX_CHANGES:]:
         yield f"{neutral(change.label)}  {neutral(change.outcome or 'under way')}", "dim"
-    ended = "" if kept.ended else "in progress, or cut short   ·   "
+    ended = "" if kept.ended else "in progress, or interrupted   ·   "
     yield f"{ended}Enter: replay it   ·   cockpit report {neutral(kept.name)}", "dim"
 
 

@@ -1,4 +1,4 @@
-"""The findings of doctor on a profile, line by line as they arrive."""
+"""The doctor's findings about a profile, shown as they arrive."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _WORDS: dict[Level, tuple[str, str]] = {
     "note": ("note ", "bold $cockpit-mark"),
     "wrong": ("WRONG", "bold $cockpit-alarm"),
 }
-# Cells of the panel, and the maximum for the subject of a finding.
+# Width (cells) of the panel, and maximum width of a finding's subject.
 _WIDTH, _ABOUT = 108, 24
 
 
 class DoctorScreen(Dialog[None]):
-    """Changes nothing; leaving it ends the checks."""
+    """Shows the findings of `cockpit doctor`; closing the screen stops the checks."""
 
     BINDINGS: ClassVar[list[BindingType]] = [closing(StartKey.DOCTOR, "enter")]
     DEFAULT_CSS = """
@@ -83,8 +83,8 @@ class DoctorScreen(Dialog[None]):
             if finding.todo:
                 todo = _wrapped(f"→ {neutral(finding.todo, 400)}", indent, room)
                 pieces += [" " * indent, (todo, "$cockpit-chart"), "\n"]
-        pieces.append((summed(self.findings) if self.over else "loading …", "bold"))
-        # None is left if a finding arrives while the screen closes.
+        pieces.append((summed(self.findings) if self.over else "checking …", "bold"))
+        # No text is left if a finding arrives while the screen closes.
         for text in self.query("#text").results(Static):
             text.update(Content.assemble(*pieces))
 

@@ -1,4 +1,4 @@
-"""A new profile: the first page asks for target and hosts, the second offers the servers and settings found there."""
+"""The wizard for a new profile: page 1 asks for target and hosts, page 2 lists the servers and settings found there."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _row(name: str, *fields: Widget) -> Horizontal:
 
 
 class NewProfileScreen(_Page):
-    """The first page; ends with the path of the written profile, or None."""
+    """Page 1: target and hosts. Ends with the path of the written profile, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "inspect the hosts")]
     DEFAULT_CSS = f"NewProfileScreen {{ background: $background; {_STYLE} #hosts {{ height: auto; max-height: 12; }} }}"
@@ -119,10 +119,10 @@ class NewProfileScreen(_Page):
                 yield Checklist([ChecklistItem("keep connections alive", "yes", True)], id="keepalive")
             yield Static(f"servers to watch and tune ({DialogKey.SELECT}: select)", classes="head")
             yield Checklist([ChecklistItem(neutral(name), name) for name in known], id="hosts")
-            yield _row("and others", one_line_input("", "others", "root@web9, 10.0.0.7:2222"))
+            yield _row("other hosts", one_line_input("", "others", "root@web9, 10.0.0.7:2222"))
             yield Static(
                 "Their processes, ports and configuration are read over SSH, to find settings. "
-                "Nothing is changed there. Without a host the profile has only load.",
+                "Nothing is changed there. Without hosts the profile only generates load.",
                 classes="quiet",
             )
         yield Static(id="message")
@@ -158,7 +158,7 @@ class NewProfileScreen(_Page):
         concurrency = self._parsed("concurrency", parse_count)
         self._parsed("duration", parse_duration)
         if concurrency < 1:
-            raise UsageError("connections: one or more")
+            raise UsageError("connections: must be at least 1")
         others = self.query_one("#others", Input).value.split(",")
         return Wanted(
             url=url,
@@ -181,8 +181,8 @@ class NewProfileScreen(_Page):
     async def _inspect(self, wanted: Wanted) -> None:
         try:
             configs = hosts_named(wanted.hosts)
-            looks = (survey(one, wanted.url, self.ssh_config, self.questions, self._keyring) for one in configs)
-            surveyed = await asyncio.gather(*looks)
+            surveys = (survey(one, wanted.url, self.ssh_config, self.questions, self._keyring) for one in configs)
+            surveyed = await asyncio.gather(*surveys)
         finally:
             self._inspecting = False
         self.show_message("")
@@ -195,7 +195,7 @@ class NewProfileScreen(_Page):
 
 
 class FoundScreen(_Page):
-    """The second page: findings, choice of settings, preview of the file."""
+    """Page 2: found servers, settings to tune, preview of the file. Ends with the path of the file, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "write it")]
     DEFAULT_CSS = f"""FoundScreen {{ background: $background; {_STYLE}
@@ -221,7 +221,7 @@ class FoundScreen(_Page):
                 yield Checklist(knobs, id="knobs")
             else:
                 yield Static(
-                    "no readable settings; add a [[knob]] block to the file by hand",
+                    "No settings found. Add [[knob]] blocks to the file by hand.",
                     classes="quiet",
                     markup=False,
                 )
@@ -242,7 +242,7 @@ class FoundScreen(_Page):
 
     def _found(self) -> list[str | tuple[str, str]]:
         if not self.surveyed:
-            return [("no host: the profile has only load", "$cockpit-dim")]
+            return [("no hosts: the profile only generates load", "$cockpit-dim")]
         wide = max(len(one.config.name) for one in self.surveyed)
         pieces: list[str | tuple[str, str]] = []
         for one in self.surveyed:
@@ -291,7 +291,7 @@ class FoundScreen(_Page):
         self.preview()
 
     def action_go(self) -> None:
-        """Write the file; an existing file is replaced only when confirmed."""
+        """Write the file; replace an existing file only if confirmed."""
         path = Path(self.query_one("#file", Input).value.strip()).expanduser()
         if path.name in ("", ".") or path.is_dir():
             self.show_message("file: type a name, e.g. profiles/mine.toml", bad=True)

@@ -48,10 +48,10 @@ from cockpit.tui.start.profile_files import delete, edit
 from cockpit.tui.start.trust import TrustScreen
 from cockpit.tui.terminal.styled_line import EMPTY, Line, content, ends, packed
 
-# From this height on there are empty lines between the sections, and more recordings.
+# Minimum height for empty lines between the sections, and for more recordings.
 _HIGH = 30
 _RECORDINGS, _RECORDINGS_LOW = 5, 3
-# Seconds between two looks for new profiles.
+# Seconds between two checks for new or edited profiles.
 _WATCH_INTERVAL = 1.0
 # Below this height the description has one line.
 _LOW = 18
@@ -60,9 +60,9 @@ _LOW = 18
 class StartScreen(Screen[None]):
     """Ends the app with a Choice, or None.
 
-    `load` returns the offers, in a thread of its own; `stamp` a value that differs after a profile was added or edited.
-    `check_url` raises UsageError for a text that is no URL with flags. `message` is about the session before. `at` is
-    the choice that is selected at first, if it exists. New profiles' hosts are reached with `ssh_config`.
+    `load` returns the choices and is called in a thread; `stamp` returns a value that differs after a profile was
+    added or edited. `check_url` raises UsageError for a text that is not a URL with flags. `message` is about the
+    previous session. `at` is selected first, if it exists. `ssh_config` is used for the hosts of new profiles.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(StartKey)
@@ -135,7 +135,7 @@ class StartScreen(Screen[None]):
         self.call_after_refresh(self.fill)
 
     async def _watch(self) -> None:
-        """List the offers again if a profile was added, removed or edited."""
+        """Reload the choices if a profile was added, removed or edited."""
         if self._offers is not None and await asyncio.to_thread(self._stamp) != self._seen:
             await self._find()
 
@@ -155,7 +155,7 @@ class StartScreen(Screen[None]):
         return self._lines[place][1] if place is not None and place < len(self._lines) else None
 
     def show_message(self, words: str, bad: bool = False) -> None:
-        """Show one line above the keys, until the next."""
+        """Show one line above the keys, until the next message."""
         line = self.query_one("#message", Static)
         line.update(Content(neutral(words)))
         line.set_class(not words, "-none")
@@ -200,7 +200,7 @@ class StartScreen(Screen[None]):
             lines.append(((("  ", ""), (words, "dim")), None))
 
     def _mark(self, place: int | None) -> None:
-        """Mark the selected line with a sign, because colour alone is not visible to all."""
+        """Mark the selected line with a sign, because not everybody sees colours."""
         listing = self.query_one(OptionList)
         for at, sign in ((self._marked, "  "), (place, "▸ ")):
             if at is not None and at < len(self._lines):
@@ -208,7 +208,7 @@ class StartScreen(Screen[None]):
         self._marked = place
 
     def _place(self, wanted: Choice | None) -> int | None:
-        """Return the position of the wanted choice, else of the first that opens."""
+        """Return the position of the wanted choice, else of the first valid one."""
         places = [(place, offer) for place, (_, offer) in enumerate(self._lines) if offer is not None]
         chosen = [place for place, offer in places if offer.choice == wanted]
         first = [place for place, offer in places if offer.opens]
@@ -223,7 +223,7 @@ class StartScreen(Screen[None]):
         top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
         self.query_one("#top", Static).update(content([ends(top, ((__version__, "dim"),), width)]))
         always = packed(footer_entries(FOOTER_START_ALWAYS), width)
-        shown: list[Line] = [((f"only with {self._text!r}, {StartKey.ALL} shows all", "warn"),)] if self._text else []
+        shown: list[Line] = [((f"filter {self._text!r}, {StartKey.ALL}: show all", "warn"),)] if self._text else []
         keys = packed([*shown, key_entry("Enter", "open"), *footer_entries(FOOTER_START)], width - 16)
         line = ends(keys, always, width)
         self.query_one("#keys", Static).update(with_spots(content([line]), spots_of(line)))
@@ -238,7 +238,7 @@ class StartScreen(Screen[None]):
         if offer is None:
             return
         if not offer.opens:
-            self.show_message("invalid profile; the reason is shown above", bad=True)
+            self.show_message("invalid file; the reason is shown above", bad=True)
         else:
             self._open(offer)
 
@@ -247,7 +247,7 @@ class StartScreen(Screen[None]):
         if kind == "demo":
             self.app.exit(Choice("demo"))
         elif kind == "new":
-            # Loaded on demand: asyncssh takes longer than all the rest.
+            # Imported on demand: asyncssh takes longer than all other imports.
             from cockpit.tui.start.new_profile import NewProfileScreen
 
             self.app.push_screen(NewProfileScreen(self._ssh_config), self._written)
@@ -293,10 +293,10 @@ class StartScreen(Screen[None]):
         def answered(text: str | None) -> None:
             typed(before if text is None else text)
 
-        self.app.push_screen(FilterScreen("only with", before, typed), answered)
+        self.app.push_screen(FilterScreen("filter", before, typed), answered)
 
     def action_next_section(self) -> None:
-        """Select the first entry of the next section, after the last of the first."""
+        """Select the first entry of the next section; after the last section, of the first."""
         place = self.query_one(OptionList).highlighted or 0
         offers = [offer for _, offer in self._lines]
         starts = [at for at in range(1, len(offers)) if offers[at] is not None and offers[at - 1] is None]
@@ -311,7 +311,7 @@ class StartScreen(Screen[None]):
         self.fill()
 
     def action_doctor(self) -> None:
-        """Check the selected profile: target, hosts, knobs, limits; nothing is changed."""
+        """Check the target, hosts, knobs and limits of the selected profile; change nothing."""
         offer = self.selected
         if offer is None or offer.listed is None or offer.listed.profile is None:
             self.show_message(f"select a valid profile first; {StartKey.DOCTOR} checks its target and hosts")
@@ -322,17 +322,17 @@ class StartScreen(Screen[None]):
             self._once_trusted(profile, lambda: self.app.push_screen(DoctorScreen(profile, self._ssh_config)))
 
     def action_edit(self) -> None:
-        """Edit the selected profile; the list shows the result."""
+        """Edit the selected profile, then reload the list."""
         if (one := self._selected_profile(f"{StartKey.EDIT} edits it")) is not None:
             self._do_to_file(partial(edit, self.app), one.path)
 
     def action_delete(self) -> None:
-        """Delete the selected profile, after a question."""
+        """Delete the selected profile, after confirmation."""
         one = self._selected_profile(f"{StartKey.DELETE} deletes it")
         if one is None:
             return
         if one.origin == "shipped":
-            self.show_message(f"{one.name}: comes with cockpit and is not deleted", bad=True)
+            self.show_message(f"{one.name}: shipped profiles cannot be deleted", bad=True)
             return
 
         def answered(sure: bool | None) -> None:

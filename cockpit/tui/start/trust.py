@@ -1,4 +1,4 @@
-"""Asks whether to trust a profile: all that it would run, contact, read and write, before any of it happens."""
+"""Ask whether to trust a profile: list everything it would run, contact, read and write, before it does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cockpit.tui.key_table import DialogKey
 
 
 class TrustScreen(Dialog[bool]):
-    """Ends with whether the user accepted the profile."""
+    """Ends with True if the user trusts the profile, else False."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(DialogKey.YES.key, "accept", "trust it"),
@@ -41,7 +41,7 @@ class TrustScreen(Dialog[bool]):
     def compose(self) -> ComposeResult:
         uses = uses_of(self.profile)
         with Vertical() as room:
-            room.border_title = Content(f"{neutral(self.profile.name)} is not trusted yet, or was edited")
+            room.border_title = Content(f"{neutral(self.profile.name)}: new or edited since it was trusted")
             room.border_subtitle = key_hints(
                 ("↑ ↓", " scroll"), (DialogKey.YES, " trust it"), (DialogKey.CLOSE, " do not")
             )

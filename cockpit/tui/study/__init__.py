@@ -1,1 +1,1 @@
-"""A study on the screen."""
+"""The screen of a running study."""

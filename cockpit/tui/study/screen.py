@@ -1,4 +1,4 @@
-"""The main screen with a study above it: its progress, its comparisons and its newest runs."""
+"""The main screen during a study, with the study's progress, comparisons and newest runs at the top."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class StudyLine(TaskLine):
             return []
         segments = {segment.run: segment for segment in state.segments if not segment.warmup}
         counted = {run for ended in state.study.done for run in ended.counted}
-        ended = {one.step for one in state.study.done}
+        done_steps = {one.step for one in state.study.done}
         lines = []
         for place in state.study.runs[-rows:]:
             segment = segments.get(place.run)
             if segment is None:
                 continue
-            mark = "✓" if place.run in counted else "·" if place.step in ended else "…"
+            mark = "✓" if place.run in counted else "·" if place.step in done_steps else "…"
             level = "" if place.level is None else f" {place.level:g}"
             part = f" {place.part}" if place.part else ""
             lines.append(
@@ -64,7 +64,7 @@ class StudyScreen(MainScreen):
 
 
 class StudyApp(TaskApp):
-    """Runs a study and shows it; leaving interrupts it. Settings are restored before it closes."""
+    """Runs a study and shows it. Leaving interrupts the study; settings are restored before the app closes."""
 
     work = "study"
 

@@ -17,10 +17,11 @@ from cockpit.tui.terminal.theme import DEFAULT, Colours
 
 @dataclass(frozen=True)
 class Appearance:
-    """`encoding` is that of server texts, if `ascii` restricts the screen's own glyphs to ASCII.
+    """Options of the screen, fixed at its start.
 
-    `lite`: few frames and plain charts, for the reason `why`; `may_lite`: it becomes so by itself on a slow
-    line. `outlive`: a run continues to its end when the terminal closes. `notices` are shown once it is up.
+    `ascii`: cockpit's own glyphs are replaced by ASCII; server texts may use all characters of `encoding`. `lite`: few
+    frames and plain charts, for the reason `why`; `may_lite`: the screen becomes lite automatically on a slow line.
+    `outlive`: a run continues to its end when the terminal closes. `notices` are shown when the screen is up.
     """
 
     theme: str = DEFAULT
@@ -35,7 +36,7 @@ class Appearance:
     notices: tuple[str, ...] = ()
 
 
-_MOST = 1 << 20  # bytes
+_MAX_BYTES = 1 << 20
 
 
 def settings_file() -> Path:
@@ -46,17 +47,17 @@ def read_settings() -> dict[str, Any]:
     """Return all settings by name. Raises UsageError for an unreadable file."""
     file = settings_file()
     try:
-        return msgspec.json.decode(read_bounded(file, _MOST), type=dict[str, Any])
+        return msgspec.json.decode(read_bounded(file, _MAX_BYTES), type=dict[str, Any])
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise UsageError(f"{file}: cannot be read ({error.strerror}); defaults are used") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MemoryError):
-        raise UsageError(f"{file}: is no JSON object; defaults are used, delete it to be rid of this") from None
+        raise UsageError(f"{file}: not a JSON object, defaults are used; delete the file") from None
 
 
 def save_settings(values: Mapping[str, Any]) -> None:
-    """Add to the settings; replace an unreadable file. Raises UsageError if it cannot be written."""
+    """Add to the settings; replace an unreadable file. Raises UsageError if the file cannot be written."""
     file = settings_file()
     try:
         known = read_settings()
@@ -65,4 +66,4 @@ def save_settings(values: Mapping[str, Any]) -> None:
     try:
         write_private(file, msgspec.json.encode({**known, **values}))
     except OSError as error:
-        raise UsageError(f"{file}: cannot be written ({error.strerror}); it holds for this session only") from None
+        raise UsageError(f"{file}: cannot be written ({error.strerror}); applies to this session only") from None

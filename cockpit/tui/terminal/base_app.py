@@ -1,4 +1,4 @@
-"""The base of all apps of cockpit: appearance, notices, and output of frames to the terminal."""
+"""The base of all apps: appearance, notices, and output of frames to the terminal."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }
 """
 # Maximum duration (s) of a notice.
 NOTICE = 4.0
-# A terminal that has not accepted a frame for this time (s) misses frames until it has.
+# Frames are skipped while the terminal has not accepted the last one for this time (s).
 _BEHIND = 0.1
-# Missed frames in a row after which the screen becomes lite by itself.
+# Skipped frames in a row after which the screen becomes lite automatically.
 _MISSED = 4
-LITE = "a frame every two seconds, no trends beside metrics; --no-lite: all of it"
+LITE = "a frame every 2 s, no trends beside metrics; --no-lite: all frames"
 
 
 class CockpitBase(App[Returned]):
-    """`lite`: few frames, requested or because the line is slow."""
+    """Base of all apps. `lite`: few frames, as requested or because the line is slow."""
 
     TITLE = "cockpit"
     COMMAND_PALETTE_BINDING = AppKey.COMMANDS.key
@@ -119,7 +119,7 @@ class CockpitBase(App[Returned]):
         self.refresh(layout=True)
 
     def busy_with(self) -> str:
-        """Return what must not be interrupted by a suspension; "": nothing."""
+        """Return the reason against a suspension; "" if there is none."""
         return ""
 
     def action_suspend_process(self) -> None:
@@ -127,11 +127,11 @@ class CockpitBase(App[Returned]):
         if busy := self.busy_with():
             self.show_notice(f"not suspended: {busy}", severity="warning")
         elif self.terminal is None or os.getpgrp() == os.getsid(0):
-            # A stop would be for good: nobody could continue it.
+            # Nobody could continue a stopped cockpit.
             self.show_notice(f"{AppKey.SUSPEND} needs a shell with job control, and cockpit was not started from one")
         else:
             self.app_suspend_signal.publish(self)
-            # The whole job, as a terminal does it: with make or a script around it the shell waits for that, too.
+            # The whole process group, as a terminal does: a shell also waits for make or a script around cockpit.
             os.killpg(0, signal.SIGTSTP)
 
     @on(Terminal.SignalResume)
@@ -141,9 +141,9 @@ class CockpitBase(App[Returned]):
     def show_notice(
         self, words: str, severity: SeverityLevel = "information", timeout: float = NOTICE, matter: str = ""
     ) -> None:
-        """Show a notice for `timeout` seconds; texts of servers are neutralised.
+        """Show a notice for `timeout` seconds; control characters are replaced.
 
-        It replaces the one before it about the same `matter`; without any, one with the same words.
+        The notice replaces the previous one about the same `matter`; without a matter, the one with the same words.
         """
         words = neutral(words)
         known = self._matters.pop(matter or words, None)
@@ -184,7 +184,7 @@ class CockpitBase(App[Returned]):
             self.show_notice(f"lite: {self.appearance.why}; {LITE}")
 
     def keeps_up(self) -> bool:
-        """Return whether the terminal has accepted the output; become lite if it often has not."""
+        """Return whether the terminal accepts output in time; become lite after several skipped frames."""
         terminal = self.terminal
         if terminal is None or terminal.waiting < _BEHIND:
             self._missed = 0

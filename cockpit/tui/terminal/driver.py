@@ -1,4 +1,4 @@
-"""Textual's driver for terminals that are slow, or go away while the screen is up."""
+"""Textual's driver for terminals that are slow, or close while the screen is up."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Output(io.TextIOBase):
-    """The terminal as the driver's thread writes to it. `gone` is called, in that thread, when it accepts no more;
-    later output is discarded.
+    """The file to which the driver's thread writes.
 
-    `since` is the start of the pending write (monotonic s), None if none is pending.
+    A write error calls `gone`, in that thread; later output is discarded. `since` is the start of the pending write
+    (monotonic s), None if no write is pending.
     """
 
     def __init__(self, file: Any, gone: Callable[[], None]) -> None:
@@ -59,7 +59,7 @@ class Output(io.TextIOBase):
 
 
 class Terminal(LinuxDriver):
-    """Calls the app's `lost_terminal` when the terminal is gone, instead of failing, waiting or spinning."""
+    """Calls the app's `lost_terminal` when the terminal closes, instead of failing, waiting or spinning."""
 
     def __init__(self, app: Any, **settings: Any) -> None:
         super().__init__(app, **settings)
@@ -79,11 +79,11 @@ class Terminal(LinuxDriver):
         return 0.0 if since is None else time.monotonic() - since
 
     def is_gone(self) -> bool:
-        """Return whether the terminal is closed: reading it would return its end again and again."""
+        """Return whether the terminal is closed."""
         return _hung_up(self.fileno)
 
     def detach(self) -> None:
-        """Replace the standard streams, because reads from a closed terminal end at once and spin."""
+        """Replace the standard streams, because loops that read from a closed terminal would spin."""
         reading, _ = os.pipe()
         # The driver's thread may be about to read announced data.
         os.set_blocking(reading, False)
@@ -93,12 +93,12 @@ class Terminal(LinuxDriver):
                 os.dup2(to, number)
 
     def start_application_mode(self) -> None:
-        """Start, also after a suspension: another program may have used the terminal."""
+        """Forget the shown cells before a start or a resumption: another program may have used the terminal."""
         self.cockpit.forget_picture()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def _sigcont_application(self, *_: object) -> None:
-        # Sent after SIGHUP too, if nothing was suspended: its threads must not be started twice.
+        # SIGCONT also follows SIGHUP when nothing was suspended; the threads must not be started twice.
         if self._must_signal_resume:
             super()._sigcont_application()
 

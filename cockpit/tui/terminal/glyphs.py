@@ -1,6 +1,6 @@
-"""The table of the screen's glyphs beyond ASCII, with a replacement for each.
+"""ASCII replacements of the screen's glyphs.
 
-It is applied to lines on their way to the terminal, so that widgets draw with one set of glyphs.
+They are applied to finished lines, so that all widgets draw with one set of glyphs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BRAILLE = 0x2800
 # Replacements of braille cells by number of dots.
 _DOTS = " ..::++##"
 
-# Replacements have the same width; sets with an order (bars, trends, shades) keep it.
+# Each replacement has the width of its glyph; ordered sets (bars, trends, shades) keep their order.
 GLYPHS: dict[str, str] = {
     **{chr(_BRAILLE + code): _DOTS[code.bit_count()] for code in range(256)},
     **dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True)),
@@ -45,7 +45,7 @@ _TABLE = str.maketrans(GLYPHS)
 
 
 def to_ascii(text: str, encoding: str = "utf-8") -> str:
-    """Replace the glyphs of the table; other letters stay if `encoding` has them, else become `?`."""
+    """Replace the glyphs of the table; keep other characters that `encoding` has, replace the rest by `?`."""
     if text.isascii():
         return text
     text = text.translate(_TABLE)

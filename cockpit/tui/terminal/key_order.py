@@ -1,7 +1,7 @@
-"""Keys are handled in the order in which they were typed, each only after the one before has had its effect.
+"""Handle keys in the order typed, each after the previous key has had its effect.
 
-Textual passes keys on at once: those of a burst (typed ahead, or over a slow line) reach the widget that had the focus
-before the first of them opened a dialog.
+Textual dispatches keys at once. If the first key of a burst (typed ahead, or over a slow line) opens a dialog, the
+other keys would reach the widget that had the focus before.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from textual.screen import Screen
 
 from cockpit.tui.key_table import AppKey
 
-# A message that follows from a key (Input.Submitted) is one step behind it on the same way; one that follows from
-# that (a focus by call_later), two.
+# Passes through the message queues: for the key, for the message that it causes (Input.Submitted), and for the message
+# caused by that one (a focus by call_later).
 _PASSES = 3
-# Seconds after which the next key is passed on in any case, and between checks for a widget that was removed.
-_LONGEST, _CHECK_INTERVAL = 1.0, 0.05
-# Ends the session without waiting for anything.
-_AT_ONCE = AppKey.INTERRUPT.key
+# Seconds after which the next key is handled in any case, and between checks for a removed widget.
+_TIMEOUT, _CHECK_INTERVAL = 1.0, 0.05
+# Handled at once, ahead of waiting keys.
+_INTERRUPT = AppKey.INTERRUPT.key
 
 
 class KeyOrder:
@@ -39,7 +39,7 @@ class KeyOrder:
         self._passing: asyncio.Task[None] | None = None
 
     async def take(self, event: Key | Paste) -> None:
-        if isinstance(event, Key) and event.key == _AT_ONCE:
+        if isinstance(event, Key) and event.key == _INTERRUPT:
             await self._handle(event)
             return
         self._waiting.append(event)
@@ -53,13 +53,13 @@ class KeyOrder:
                 target = self._app.focused or screen
                 await self._handle(self._waiting.popleft())
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._effect(target, screen), _LONGEST)
+                    await asyncio.wait_for(self._effect(target, screen), _TIMEOUT)
         except Exception as error:
-            # As an error in a message handler.
+            # Textual then reports it like an error in a message handler.
             self._app.call_later(_fail, error)
 
     async def _effect(self, target: DOMNode, screen: Screen[Any]) -> None:
-        """Wait until `target` and its parents have handled the key, and the screen that it opened has its focus."""
+        """Wait until `target` and its parents have handled the key, and a screen opened by it has its focus."""
         for _ in range(_PASSES):
             node: DOMNode | None = target
             while node is not None:

@@ -1,6 +1,6 @@
-"""The base of all widgets with numbers: lines of text of which only changed ones are sent to the terminal.
+"""The base of all widgets with numbers: lines of text, of which only changed cells are repainted.
 
-A line costs its length, over SSH as well; redrawing a whole widget for one number would cost ten times that.
+Repainting the whole widget for one number would send ten times as many bytes, also over SSH.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip
 
-# Roles that are visible on a blank.
+# Roles with a background, which is visible on a blank.
 _FILLED = ("alarm", "focus", "band", *HEAT)
 
 
 class Lines(Widget):
-    """Draws `draw(context, width, height)`; every piece has one of ROLES or "" for plain text.
+    """A widget of lines from `draw(context, width, height)`; the role of a piece is one of ROLES, or "" for plain text.
 
-    `spots` are set while drawing: the first spot at a clicked cell runs its action.
+    `draw` also sets `spots`: a click runs the action of the first spot at that cell.
     """
 
     ALLOW_SELECT = False
@@ -133,7 +133,7 @@ class Lines(Widget):
 
 
 def _joined(line: Line) -> Line:
-    """Join pieces of one role, and blanks with the piece before them: each piece costs some 40 bytes."""
+    """Join adjacent pieces of one role, and blanks with the piece before them: each piece costs about 40 bytes."""
     pieces: list[tuple[str, str]] = []
     for text, role in line:
         if not text:
@@ -147,7 +147,7 @@ def _joined(line: Line) -> Line:
 
 
 def changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
-    """Return (first, number) of the cells that differ; the whole width if a line has wide characters."""
+    """Return (first cell, count) of the range that differs; the whole width if a line has wide characters."""
     before, after = _cells(old, width), _cells(new, width)
     if before is None or after is None:
         return 0, width
@@ -156,7 +156,7 @@ def changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
 
 
 def _cells(line: Line, width: int) -> list[tuple[str, str]] | None:
-    """Return each cell's character and role, without the role of plain blanks."""
+    """Return each cell's character and role ("" for plain blanks); None if the line has wide characters."""
     cells: list[tuple[str, str]] = []
     for text, role in line:
         if cell_len(text) != len(text):

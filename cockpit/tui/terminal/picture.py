@@ -1,6 +1,6 @@
-"""The screen as a picture: SVG of an instant, or a cast (asciinema, version 2) of a time range of a recording.
+"""Pictures of the screen, drawn without a terminal: SVG of an instant, or an asciinema cast of a time range.
 
-The screen is drawn without a terminal. https://docs.asciinema.org/manual/asciicast/v2/
+Format of casts: https://docs.asciinema.org/manual/asciicast/v2/
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cockpit.tui.app import CockpitApp
 from cockpit.tui.main_screen import MainScreen
 
 _CLEAR = "\x1b[2J"
-# Duration (s of the cast) of the last picture.
+# Seconds for which a cast shows its last picture.
 _LAST = 2.0
-# Iterations of the event loop without a message after which everything is drawn.
-_CALM = 30
-_DEADLINE = 30.0
+# Iterations of the event loop without a message after which the screen counts as drawn.
+_IDLE_LOOPS = 30
+_TIMEOUT = 30.0  # s
 
 
 async def svg_at(recording: Recording, at: float, size: tuple[int, int], keys: Sequence[str] = ()) -> str:
@@ -43,7 +43,7 @@ async def cast(
     size: tuple[int, int],
     keys: Sequence[str] = (),
 ) -> AsyncIterator[str]:
-    """Yield lines of the cast: one picture per `every` seconds of `span`, only its changed lines."""
+    """Yield lines of the cast: every `every` seconds of `span`, the changed lines of the screen."""
     start, end = span
     columns, rows = size
     head = {
@@ -71,7 +71,7 @@ async def cast(
 
 
 def self_contained(svg: str) -> str:
-    """Remove fonts that a viewer would download; keep spaces for renderers that drop them."""
+    """Remove fonts that a viewer would download; preserve spaces in renderers that collapse them."""
     without_fonts = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return without_fonts.replace("<text ", '<text xml:space="preserve" ')
 
@@ -93,21 +93,21 @@ async def _screen(
 
 async def _drawn(app: CockpitApp, seen: int) -> None:
     """Wait until the session is past revision `seen` and everything is drawn."""
-    async with asyncio.timeout(_DEADLINE):
+    async with asyncio.timeout(_TIMEOUT):
         await app.session.until(lambda _: app.session.revision > seen)
         for screen in app.screen_stack:
             if isinstance(screen, MainScreen):
                 screen.frame()
-        calm = 0
-        while calm < _CALM:
+        idle = 0
+        while idle < _IDLE_LOOPS:
             await asyncio.sleep(0)
             pumps = [app, *app.screen_stack, *(node for screen in app.screen_stack for node in screen.walk_children())]
-            calm = 0 if any(pump.message_queue_size for pump in pumps) else calm + 1
+            idle = 0 if any(pump.message_queue_size for pump in pumps) else idle + 1
 
 
 def _lines(app: CockpitApp) -> list[str]:
     console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False)
-    # The source of App.export_screenshot.
+    # As in App.export_screenshot.
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     assert isinstance(update, LayoutUpdate)
     return [Strip.join(strips).render(console) for strips in update.strips]

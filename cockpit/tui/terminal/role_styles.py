@@ -1,6 +1,6 @@
-"""Styles of the roles of text: made once per theme and background, shared by all widgets.
+"""Styles of the roles of text, computed once per theme and background and shared by all widgets.
 
-Component classes would do the same, but Textual matches each of them again, in every widget, whenever a class changes.
+Textual's component classes would be matched again in every widget whenever a class changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from textual.color import Color
 
 
 class _RoleStyle(NamedTuple):
-    """Theme colours with their shares, and the weight."""
+    """Names of theme colours for text and background, their opacities, and the text's weight."""
 
     colour: str
     share: float = 1.0
@@ -24,7 +24,7 @@ class _RoleStyle(NamedTuple):
     weight: str = ""
 
 
-# Shades of a heat map, the faintest first, then of lines over each shade.
+# Shades of a heat map, the faintest first, then the styles of lines over each shade.
 HEAT = ("heat1", "heat2", "heat3", "heat4", "on_heat1", "on_heat2", "on_heat3", "on_heat4")
 
 _STYLES = {
@@ -64,7 +64,7 @@ COLOURS = tuple(dict.fromkeys(name for style in _STYLES.values() for name in (st
 
 
 def text_style(role: str) -> str:
-    """Return the style of a role in a text of Textual; shades of a heat map have none."""
+    """Return the role's style in Textual's markup; "" for an unknown role and for shades of a heat map."""
     style = _STYLES.get(role)
     if style is None or style.share < 1 or style.ground_share < 1:
         return ""
@@ -74,15 +74,17 @@ def text_style(role: str) -> str:
 
 @lru_cache(maxsize=64)
 def role_styles(colours: tuple[str, ...], ground: Color, colourless: bool) -> Mapping[str, Style]:
-    """Return the style of each role, "" being plain text. `colours` are for COLOURS; `ground` is the background."""
-    of = dict(zip(COLOURS, map(Color.parse, colours), strict=True))
-    styles = {role: _style(style, of, ground) for role, style in _STYLES.items()}
+    """Return the style of each role ("": plain text). `colours` are the values of COLOURS, `ground` the background."""
+    parsed = dict(zip(COLOURS, map(Color.parse, colours), strict=True))
+    styles = {role: _style(style, parsed, ground) for role, style in _STYLES.items()}
     if colourless:
         styles |= {role: styles[role] + Style.parse(weight) for role, weight in _COLOURLESS.items()}
     return MappingProxyType({"": styles["text"], **styles})
 
 
-def _style(style: _RoleStyle, of: Mapping[str, Color], ground: Color) -> Style:
-    below = ground + of[style.ground].multiply_alpha(style.ground_share) if style.ground else ground
-    above = below + of[style.colour].multiply_alpha(style.share)
-    return Style.parse(style.weight) + Style.from_color(above.rich_color, below.rich_color if below.a else None)
+def _style(style: _RoleStyle, colours: Mapping[str, Color], ground: Color) -> Style:
+    background = ground + colours[style.ground].multiply_alpha(style.ground_share) if style.ground else ground
+    text = background + colours[style.colour].multiply_alpha(style.share)
+    return Style.parse(style.weight) + Style.from_color(
+        text.rich_color, background.rich_color if background.a else None
+    )

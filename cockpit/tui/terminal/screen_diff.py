@@ -1,7 +1,7 @@
-"""Output to the terminal: of every frame only the cells that differ from those it shows, in the fewest bytes.
+"""Output to the terminal: per frame only the cells that differ from the shown ones.
 
-Textual sends changed regions of widgets, from the left edge of each. A line of numbers differs in a few digits, so
-most of that output is already on the screen; over a slow line that decides how quick the screen is.
+Textual sends changed regions of widgets, from the left edge of each. A line of numbers differs in a few digits, so most
+of that output is on the screen already, which costs time on a slow line.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
-# A cell: its character ("" right of a wide one) and style: attributes, foreground and background as SGR codes.
+# Attributes, foreground and background, each as SGR codes. A cell is a character ("" right of a wide one) and a style.
 StyleCodes = tuple[str, str, str]
 Cell = tuple[str, StyleCodes]
 
 _PLAIN: StyleCodes = ("", "", "")
 _RESET = "\x1b[0m"
-# Attributes that are visible on a blank: underlined, reversed, struck through.
-_SEEN = frozenset(["4", "7", "9", "21", "53"])
-# Unchanged cells in the same style between two changes that are cheaper to send again than to skip.
+# SGR attributes that are visible on a blank: underlined, reversed, struck through, doubly underlined, overlined.
+_VISIBLE = frozenset(["4", "7", "9", "21", "53"])
+# Maximum number of unchanged cells between two changes that are sent again: moving the cursor costs about as much.
 _GAP = 6
 
 
 class Sent(CompositorUpdate):
-    """An update with finished output."""
+    """A Textual update whose output is already rendered."""
 
     def __init__(self, sequence: str) -> None:
         self.sequence = sequence
@@ -38,7 +38,7 @@ class Sent(CompositorUpdate):
 
 
 class Picture:
-    """The cells that the terminal shows, as far as known, for its number of colours."""
+    """The cells that the terminal shows, as far as known."""
 
     def __init__(self) -> None:
         self._lines: dict[int, list[Cell | None]] = {}
@@ -49,7 +49,7 @@ class Picture:
         self._lines.clear()
 
     def whole(self, update: LayoutUpdate, console: Console, size: tuple[int, int]) -> str:
-        """Return the output for a new picture of the whole screen of `size`."""
+        """Return the output for a full redraw; `size` is (columns, rows)."""
         width, height = size
         if self._width != width or any(y >= height for y in self._lines):
             self.forget()
@@ -60,7 +60,7 @@ class Picture:
         return self._sent(pieces, console)
 
     def parts(self, update: ChopsUpdate, console: Console) -> str:
-        """Return the output for a picture with some new spans."""
+        """Return the output for the changed spans of a frame."""
         return self._sent(_cropped(update), console)
 
     def _sent(self, pieces: Iterable[tuple[int, int, Strip]], console: Console) -> str:
@@ -105,24 +105,24 @@ class Picture:
 
 
 def _wide(text: str, codes: StyleCodes) -> Iterator[Cell]:
-    """Yield cells of a text with characters of two cells or none; the latter join the one before them."""
-    held = ""
+    """Yield the cells of a text with characters two cells wide, or zero-width ones, which join the one before them."""
+    grapheme = ""
     for char in text:
         width = cell_len(char)
         if width == 0:
-            held += char
+            grapheme += char
             continue
-        if held:
-            yield held, codes
-            yield from [("", codes)] * (cell_len(held) - 1)
-        held = char
-    if held:
-        yield held, codes
-        yield from [("", codes)] * (cell_len(held) - 1)
+        if grapheme:
+            yield grapheme, codes
+            yield from [("", codes)] * (cell_len(grapheme) - 1)
+        grapheme = char
+    if grapheme:
+        yield grapheme, codes
+        yield from [("", codes)] * (cell_len(grapheme) - 1)
 
 
 def _cropped(update: ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
-    """Yield line, column and content of the update's spans."""
+    """Yield (line, column, content) of the update's spans."""
     for y, left, right in update.spans:
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
             if strip is None or x >= right or end <= left:
@@ -132,7 +132,7 @@ def _cropped(update: ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
 
 
 def _changes(shown: Sequence[Cell | None], cells: Sequence[Cell]) -> Iterator[tuple[int, int]]:
-    """Yield (first, end) of the runs of cells to send; never half of a wide character."""
+    """Yield (first, end) of the ranges of cells to send; a wide character is never split."""
     start = end = -1
     for at, cell in enumerate(cells):
         before = shown[at]
@@ -160,11 +160,11 @@ def _both_blank(one: Cell, other: Cell) -> bool:
 
 def _alike_when_blank(one: StyleCodes, other: StyleCodes) -> bool:
     """Return whether a blank looks the same in both."""
-    return one[2] == other[2] and not (_SEEN & set(f"{one[0]};{other[0]}".split(";")))
+    return one[2] == other[2] and not (_VISIBLE & set(f"{one[0]};{other[0]}".split(";")))
 
 
 def _change_of(active: StyleCodes, codes: StyleCodes) -> str:
-    """Return the sequence from one style to another; attributes can only be reset all at once."""
+    """Return the SGR sequence from one style to another; attributes can only be reset all at once."""
     if active[0] != codes[0] or (active[1] and not codes[1]) or (active[2] and not codes[2]):
         plain = active == _PLAIN or (not active[0] and _only_adds(active, codes))
         changed = codes if not plain else (codes[0], *_colours(active, codes))

@@ -19,7 +19,7 @@ EMPTY: Line = ()
 
 
 class Spot(NamedTuple):
-    """Cells of a line, without cell `end`, that run an action of the screen when they are clicked."""
+    """Clickable cells of line `y`, from `start` up to but excluding `end`; a click runs the screen's action."""
 
     y: int
     start: int
@@ -32,7 +32,7 @@ class Spot(NamedTuple):
 
 
 class DrawnList(NamedTuple):
-    """Lines of a list; `page` of its entries are visible, and it can be scrolled to entry `most`."""
+    """Lines of a list; `page` is the number of visible entries, `most` the last entry to which it scrolls."""
 
     lines: list[Line]
     page: int = 1
@@ -67,7 +67,7 @@ def length(line: Line) -> int:
 
 
 def clip(line: Line, width: int) -> Line:
-    """Cut the line to `width` cells, with `…` if something is missing."""
+    """Cut the line to `width` cells, with `…` at the cut."""
     if length(line) <= width:
         return line
     kept: list[Piece] = []
@@ -82,7 +82,7 @@ def clip(line: Line, width: int) -> Line:
 
 
 def ends(start: Line, end: Line, width: int) -> Line:
-    """Put `start` on the left and `end` on the right; the start is cut if they do not fit."""
+    """Put `start` on the left and `end` on the right; cut `start` if both do not fit."""
     room = width - length(end)
     if room < 4:
         return clip(start, width)
@@ -91,7 +91,7 @@ def ends(start: Line, end: Line, width: int) -> Line:
 
 
 def rule(title: Line, end: Line, width: int) -> Line:
-    """Return a pane's first line: a rule with the title on the left, and the last pieces of `end` on the right."""
+    """Return a pane's title line: a rule with the title on the left, and `end` on the right, cut from its start."""
     first: Line = (("─ ", "rule"), *title, (" ", ""))
     while end and length(end) > width - min(length(first), 24) - 4:
         end = end[1:]
@@ -104,7 +104,7 @@ def rule(title: Line, end: Line, width: int) -> Line:
 
 
 def packed(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
-    """Join as many whole parts as fit, in order."""
+    """Join the parts in order, without those that do not fit."""
     line: Line = ()
     for part in parts:
         longer = (*line, (gap, ""), *part) if line else part
@@ -114,7 +114,7 @@ def packed(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
 
 
 def first_visible(selected: int, room: int, total: int) -> int:
-    """Return the first of the `room` entries of a list that are shown, with the selected one in the middle."""
+    """Return the first visible entry of a list with `room` lines, so that the selected entry is in the middle."""
     return max(0, min(selected - room // 2, total - room))
 
 
@@ -136,7 +136,7 @@ def beside(columns: Sequence[Sequence[Line]], width: int, height: int) -> list[L
 
 
 def pairs(values: Iterable[tuple[str, str]], role: str = "", head: str = "") -> Line:
-    """Return `name value name value`; `head` takes five cells before them."""
+    """Return `head name value name value`; `head` is five cells wide."""
     line: list[Piece] = [(fit(head, 5), "dim")] if head else []
     for name, value in values:
         line += [(name, "dim"), (value, role)]
@@ -144,14 +144,14 @@ def pairs(values: Iterable[tuple[str, str]], role: str = "", head: str = "") -> 
 
 
 def centred(texts: Sequence[Piece], width: int, height: int) -> list[Line]:
-    """Return the texts, wrapped, in the middle of an area."""
+    """Return the wrapped texts in the middle of an area."""
     lines = [(line, role) for text, role in texts for line in wrap(text, max(8, width - 4)) or [""]]
     above = max(0, (height - len(lines)) // 2)
     return [EMPTY] * above + [((middle(text, width), role),) for text, role in lines]
 
 
 def content(lines: Sequence[Line]) -> Content:
-    """Return the lines for Textual; leading blanks join the piece before them, because pictures lose them."""
+    """Return the lines as Textual content; leading blanks join the piece before them, because SVG drops them."""
     pieces: list[tuple[str, str]] = []
     for at, line in enumerate(lines):
         pieces += [("\n", "")] if at else []

@@ -1,8 +1,8 @@
-"""Colours of the screen: few. Blue for data and amber for warnings, which colour-blind eyes distinguish; green for
-better and red for worse, errors and lost hosts. No meaning depends on colour alone.
+"""Colour themes.
 
-Each theme has its colours three times, for terminals of 2^24, 256 and 16 colours: the nearest of 16 to a fine shade
-may be unreadable.
+Blue is for data and amber for warnings, which colour-blind people can distinguish; green for better; red for worse,
+errors and lost hosts. No meaning depends on colour alone. Each theme has palettes for terminals of 2^24, 256 and 16
+colours, because the nearest of 16 colours to a fine shade may be unreadable.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from textual.theme import Theme
 
 Colours = Literal["truecolor", "256", "16"]
 
-# Uses of colours: text of three weights, lines, charts, warnings and highlights, alarms, good; then backgrounds:
-# of the screen, dialogs, the first and last line, a selected line.
+# Uses of the colours in a palette, in order. Text: three weights, lines, charts, warnings and highlights, alarms, good.
+# Backgrounds: screen, dialogs, first and last line, selected line.
 _USES = (
     *("text", "strong", "dim", "rule", "chart", "warn", "alarm", "good"),
     *("background", "surface", "panel", "band"),
 )
-# Textual has its own variables of these.
+# Textual has its own variables for these.
 _GROUNDS = ("background", "surface", "panel")
 
 _DARK: dict[Colours, str] = {
@@ -40,7 +40,7 @@ _CONTRAST: dict[Colours, str] = {
 
 _PALETTES = {"dark": _DARK, "light": _LIGHT, "contrast": _CONTRAST}
 
-# Variables of Textual's own widgets by use.
+# Variables of Textual's widgets, and the use whose colour they get.
 _TEXTUAL = dict(
     pair.split("=")
     for pair in [
@@ -70,38 +70,38 @@ DEFAULT = "dark"
 
 def palette(name: str, colours: Colours = "truecolor") -> dict[str, str]:
     """Return the colours of a theme by use. Raises KeyError."""
-    of = dict(zip(_USES, _PALETTES[name][colours].split(), strict=True))
-    return {**of, "mark": of["warn"]}
+    by_use = dict(zip(_USES, _PALETTES[name][colours].split(), strict=True))
+    return {**by_use, "mark": by_use["warn"]}
 
 
 def theme(name: str, colours: Colours = "truecolor") -> Theme:
     """Return the theme for Textual. Raises KeyError."""
-    of = palette(name, colours)
+    by_use = palette(name, colours)
     return Theme(
         name=name,
-        primary=of["chart"],
-        secondary=of["dim"],
-        accent=of["mark"],
-        warning=of["warn"],
-        error=of["alarm"],
-        success=of["good"],
-        foreground=of["text"],
-        background=of["background"],
-        surface=of["surface"],
-        panel=of["panel"],
+        primary=by_use["chart"],
+        secondary=by_use["dim"],
+        accent=by_use["mark"],
+        warning=by_use["warn"],
+        error=by_use["alarm"],
+        success=by_use["good"],
+        foreground=by_use["text"],
+        background=by_use["background"],
+        surface=by_use["surface"],
+        panel=by_use["panel"],
         dark=name != "light",
         variables={
-            **_own(of),
-            **{variable: of[use] for variable, use in _TEXTUAL.items()},
+            **_own(by_use),
+            **{variable: by_use[use] for variable, use in _TEXTUAL.items()},
         },
     )
 
 
-def _own(of: dict[str, str]) -> dict[str, str]:
+def _own(by_use: dict[str, str]) -> dict[str, str]:
     """Return the variables of cockpit's own styles."""
-    variables = {f"cockpit-{use}": of[use] for use in of if use not in _GROUNDS}
-    return {**variables, "cockpit-better": of["good"], "cockpit-worse": of["alarm"]}
+    variables = {f"cockpit-{use}": by_use[use] for use in by_use if use not in _GROUNDS}
+    return {**variables, "cockpit-better": by_use["good"], "cockpit-worse": by_use["alarm"]}
 
 
-# Defaults until a theme is chosen.
+# Used until a theme is chosen.
 VARIABLES = _own(palette(DEFAULT))

@@ -11,23 +11,23 @@ from cockpit.model.state import State
 from cockpit.session.controls import Tuning
 from cockpit.tui.key_table import MainKey, TuningKey
 
-# Seconds of load beyond the wait, for the change itself.
-_SPARE = 30.0
+# Seconds by which the run is extended beyond the wait, for the change itself.
+_MARGIN = 30.0
 
 
 def offer(state: State) -> str:
-    """Return the effect of Enter while the baseline is too short, else ""."""
+    """Return the hint for Enter while the baseline is too short, else ""."""
     left = baseline_wait(state)
     if not left:
         return ""
     return (
-        f"baseline {baseline_seconds(state)} of {BASELINE} s: Enter waits {math.ceil(left)} s, then applies; Enter "
-        f"again applies at once, without a verdict (rounds, {MainKey.ROUNDS}, still give one)"
+        f"baseline {baseline_seconds(state)} of {BASELINE} s. Enter: apply in {math.ceil(left)} s; Enter again: apply "
+        f"now, without a verdict (rounds, {MainKey.ROUNDS}, still give a verdict)"
     )
 
 
 def power_words(state: State) -> str:
-    """Return the smallest change that the baseline so far can find, and a longer one; empty if that is unknown."""
+    """Return the minimum detectable effect with the baseline so far, and with a longer one; "" if it is unknown."""
     power = baseline_power(state)
     if power is None:
         return ""
@@ -37,13 +37,13 @@ def power_words(state: State) -> str:
 
 
 class BaselineWait:
-    """Waits until a change of `values` has its baseline; the run is extended until then."""
+    """Waits for the baseline of a change of `values`, and extends the run until then."""
 
     def __init__(self, tuning: Tuning, values: Mapping[str, str], state: State) -> None:
         self.values = dict(values)
         self._tuning = tuning
         self._run = state.running
-        tuning.await_baseline(baseline_wait(state) + _SPARE)
+        tuning.await_baseline(baseline_wait(state) + _MARGIN)
 
     def cancel(self) -> None:
         self._tuning.release()

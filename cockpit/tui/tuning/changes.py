@@ -1,4 +1,4 @@
-"""Text for the tuning panel: active values, the pending change, and how earlier changes ended."""
+"""Texts of the tuning panel: active values, the pending change, and earlier changes with their outcome."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cockpit.tui.key_table import DialogKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line
 
 # Roles of a diff's lines by their first character.
-_OF_DIFF = {"+": "chart", "-": "warn", "@": "dim"}
+_DIFF_ROLES = {"+": "chart", "-": "warn", "@": "dim"}
 
 
 def panel_title(past: float | None) -> str:
-    """Return the title; `past` (s) is the shown instant of an earlier state, whose values may have changed since."""
+    """Return the panel's title; `past` is the time (s) of the shown earlier state, None: now."""
     if past is None:
         return "tuning"
     return f"tuning as it was at {clock(past)} · now: {TuningKey.CLOSE}, then {SessionKey.END}"
@@ -30,7 +30,7 @@ def active_value(state: KnobState) -> str:
 
 
 def hint(state: KnobState) -> str:
-    """Return the placeholder of an empty field: why there is no value, or the allowed values."""
+    """Return the placeholder of an empty field: the reason for a missing value, or the allowed values."""
     knob = state.knob
     if state.detail:
         return neutral(state.detail)
@@ -40,25 +40,25 @@ def hint(state: KnobState) -> str:
 
 
 def details(state: KnobState) -> str:
-    """Return the line of help if there is one, then place, allowed values, and how a new value becomes active."""
+    """Return the knob's help if any, its file and name, the allowed values, and the commands for a new value."""
     knob = state.knob
     section = f" in <{neutral(knob.section)}>" if knob.section else ""
     allowed = neutral(knob.allowed.replace(", ", " ")) or ("one word" if knob.in_file else "one line")
     where = f":{neutral(knob.file)}" if knob.file else ""
-    what = neutral(knob.directive or knob.key or knob.mount or knob.get or knob.kind)
+    name = neutral(knob.directive or knob.key or knob.mount or knob.get or knob.kind)
     commands = " · ".join(
-        f"{name}: {neutral(command)}" for name, command in (("test", knob.test), ("reload", knob.reload)) if command
+        f"{step}: {neutral(command)}" for step, command in (("test", knob.test), ("reload", knob.reload)) if command
     )
     price = f"a change is only written: {knob.activation}" if knob.written_only else f"{knob.price}, no reload"
     if commands and knob.needs_restart:
         commands += f" · {knob.activation}"
     last = f"could not be read: {neutral(state.detail)}" if state.detail else commands or price
-    known = f"{knob.help}\n" if knob.help else ""
-    return f"{known}{neutral(knob.host)}{where}\n{what}{section} · allowed: {allowed}\n{last}"
+    help_line = f"{knob.help}\n" if knob.help else ""
+    return f"{help_line}{neutral(knob.host)}{where}\n{name}{section} · allowed: {allowed}\n{last}"
 
 
 def plan_words(state: State, values: Mapping[str, str]) -> str:
-    """Return e.g. `MinSpareServers 5 → 30, …`."""
+    """Return the change as `MinSpareServers 5 → 30, …`."""
 
     def old(name: str) -> str:
         knob = state.knobs.get(name)
@@ -70,7 +70,7 @@ def plan_words(state: State, values: Mapping[str, str]) -> str:
 
 
 def preview_lines(previews: Sequence[Preview]) -> list[Line]:
-    """Return what a change would write per host, with its cost and notes."""
+    """Return the diff of a change per host, with its cost and notes."""
     lines: list[Line] = []
     for preview in previews:
         if preview.diff:
@@ -78,12 +78,12 @@ def preview_lines(previews: Sequence[Preview]) -> list[Line]:
             lines += [((f"! {neutral(note)}", "warn"),) for note in preview.notes]
             lines += diff_lines(preview.diff)
         else:
-            lines.append(((f"{neutral(preview.host)}: nothing to change, it has these values already", "dim"),))
+            lines.append(((f"{neutral(preview.host)}: nothing to change, the host has these values already", "dim"),))
     return lines
 
 
 def diff_lines(diff: str) -> list[Line]:
-    return [((neutral(line), _OF_DIFF.get(line[:1], "")),) for line in diff.splitlines()]
+    return [((neutral(line), _DIFF_ROLES.get(line[:1], "")),) for line in diff.splitlines()]
 
 
 def action_line(action: ServerAction) -> str:
@@ -92,7 +92,7 @@ def action_line(action: ServerAction) -> str:
 
 
 def fate(change: Change, state: State) -> str:
-    """Return the outcome of a change, or its progress."""
+    """Return a change's outcome, or its stage while it is under way."""
     if not change.outcome:
         stage = next(reversed(tuple(change.stages)), "requested")
         if change.confirm_by is not None:
@@ -103,11 +103,11 @@ def fate(change: Change, state: State) -> str:
     if change.outcome == "failed":
         return f"FAILED, check the host: {neutral(change.detail)}"
     undoes = (each for each in state.changes if each.undoes == change.letter)
-    back = next((each for each in undoes if each.outcome in ("applied", "written")), None)
-    if back is not None:
-        return f"undone by {back.letter}"
+    undo = next((each for each in undoes if each.outcome in ("applied", "written")), None)
+    if undo is not None:
+        return f"undone by {undo.letter}"
     parts = [f"active since {clock(change.active_since or change.begun)}"] if change.outcome == "applied" else []
-    parts += [waits] if (waits := not_yet_active(inactive_knobs(change, state))) else []
+    parts += [pending] if (pending := not_yet_active(inactive_knobs(change, state))) else []
     parts += [f"server: {neutral(change.detail)}"] if change.detail else []
     return "; ".join(parts)
 
@@ -118,11 +118,11 @@ def inactive_knobs(change: Change, state: State) -> list[Knob]:
 
 
 def ending_words(state: State) -> str:
-    """Return what the end of a session waits for."""
+    """Return the work that delays the end of a session."""
     under_way = [f"change {change.letter} ({fate(change, state)})" for change in state.changes if not change.outcome]
     load = ["the end of the load"] if state.running is not None else []
-    waits = " and ".join((*load, *under_way))
-    return f"ending: waits for {waits}" if waits else "ending: reading the last samples"
+    work = " and ".join((*load, *under_way))
+    return f"ending: waiting for {work}" if work else "ending: reading the last samples"
 
 
 def history_line(change: Change, state: State) -> str:
@@ -134,7 +134,7 @@ def who_words(who: str) -> str:
 
 
 def change_lines(change: Change, state: State) -> list[Line]:
-    """Return a change in full: outcome, stages, user, diff."""
+    """Return all facts about a change: outcome, time, user, cost, stages, diff."""
     lines: list[Line] = [((neutral(change.label), "strong"),), ((fate(change, state), ""),)]
     who = f", by {who_words(change.who)}" if change.who else ""
     cost = f", cost: {neutral(change.cost)}" if change.cost else ""

@@ -1,4 +1,4 @@
-"""Rounds from the screen: announced and asked for once, started, stopped, and their end in one line."""
+"""Rounds from the screen: confirmation, start, stop, and the result in one line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.key_table import MainKey
 from cockpit.tui.tuning.changes import plan_words
 
-STOP = "Rounds are running. Enter: stop them and restore the values of the start."
-NOTHING = f"no change to measure. {MainKey.TUNE}: type a value, Enter, Enter; then {MainKey.ROUNDS}: rounds"
+STOP = "Rounds are running. Enter: stop them and restore the original values."
+NOTHING = f"No change to measure. {MainKey.TUNE}: type a value, Enter, Enter; then {MainKey.ROUNDS}: rounds"
 
 
 def last_change(state: State) -> Change | None:
@@ -37,7 +37,10 @@ def ask(
     values: Mapping[str, str],
     report: Callable[[str, bool], None],
 ) -> None:
-    """Announce rounds of `values`, or of the last change, and start them once confirmed; `report(text, is_error)`."""
+    """Ask for confirmation, then measure `values`, or the last change if empty, in rounds; offer to stop running ones.
+
+    `report(text, is_error)` shows progress and the result.
+    """
     state = session.state
     if tuning.running_rounds:
         _ask_to_stop(app, tuning)

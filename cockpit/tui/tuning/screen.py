@@ -1,4 +1,4 @@
-"""The tuning panel: each knob with its active value, what a change would write, and earlier changes."""
+"""The tuning panel: each knob with its active value, the diff of the pending change, and earlier changes."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ class TuningScreen(Dialog[None]):
             with VerticalScroll(id="diff", can_focus=False):
                 yield Static(id="plan")
             yield self._status
-            back = "; Enter undoes one" if editable else ""
-            yield Static(f"changes, newest first{back}", classes="heading")
+            undo = "; Enter: undo" if editable else ""
+            yield Static(f"changes, newest first{undo}", classes="heading")
             yield History(id="history", compact=True)
             shown = "" if actions else " -none"
-            yield Static(f"actions{'; Enter runs one' if editable else ''}", classes=f"heading{shown}")
+            yield Static(f"actions{'; Enter: run' if editable else ''}", classes=f"heading{shown}")
             yield OptionList(*(Content(line) for line in actions), id="actions", compact=True, classes=shown.strip())
             yield Static(KEYS if editable else READ_ONLY, id="keys")
 
@@ -143,7 +143,7 @@ class TuningScreen(Dialog[None]):
         self._show_plan()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Run an action at the second Enter; undo a change after a question."""
+        """Run an action at the second Enter; undo a change after confirmation."""
         tuning = self._tuning
         started = self.session.shown.started
         if tuning is None or self._status.waits() or started is None:
@@ -169,7 +169,7 @@ class TuningScreen(Dialog[None]):
         places = [row.place for row in self.query(KnobRow)]
         if places:
             at = next((at for at, place in enumerate(places) if place is self.focused), -step)
-            # At once, unlike focus(): the next typed key belongs to the next field.
+            # focus() would be too late: the next typed key belongs to the next field.
             self.set_focus(places[(at + step) % len(places)])
 
     def action_section(self, step: int) -> None:
@@ -200,14 +200,14 @@ class TuningScreen(Dialog[None]):
             self._apply_now(tuning, values)
 
     def _apply_now(self, tuning: Tuning, values: Mapping[str, str]) -> None:
-        # The change extends the run from here on.
+        # From here on the change extends the run.
         self._waiting = None
         plan = plan_words(self.session.shown, values)
         within = CONFIRM_WITHIN if self._guarded else None
         self._start("applying …", self._apply(tuning, values, within, plan))
 
     def _count_down(self, tuning: Tuning, waiting: BaselineWait) -> None:
-        """Apply when the baseline is long enough; cancel if another value was typed or the load ended."""
+        """Apply when the baseline is complete; cancel if another value was typed or the load ended."""
         state = self.session.state
         if waiting.is_lost(state):
             self._stop_waiting()
@@ -240,15 +240,15 @@ class TuningScreen(Dialog[None]):
         await tuning.apply(values, within)
         self._forget(values)
         state = await self._until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
-        # Corrections by the server.
-        made = state.changes[known:]
-        notes = [change.detail for change in made if change.detail]
-        waits = not_yet_active(knob for change in made for knob in inactive_knobs(change, state))
-        idle = f"{TuningKey.CLOSE}, then {SessionKey.TOGGLE}: start a run to see its effect"
-        seen = f"{TuningKey.CLOSE}: see its segment in the runs table, {MainKey.COMPARE}: its verdict"
-        next_step = idle if state.running is None else seen
-        ended = [f"{waits}: {plan}", *notes] if waits else [f"active: {plan}", *notes, next_step]
-        self._status.report("; ".join(ended))
+        changes = state.changes[known:]
+        # The server may have corrected values.
+        notes = [change.detail for change in changes if change.detail]
+        pending = not_yet_active(knob for change in changes for knob in inactive_knobs(change, state))
+        without_load = f"{TuningKey.CLOSE}, then {SessionKey.TOGGLE}: start a run to see its effect"
+        with_load = f"{TuningKey.CLOSE}: see its segment in the runs table, {MainKey.COMPARE}: its verdict"
+        next_step = without_load if state.running is None else with_load
+        result = [f"{pending}: {plan}", *notes] if pending else [f"active: {plan}", *notes, next_step]
+        self._status.report("; ".join(result))
 
     async def _until(self, holds: Callable[[State], bool]) -> State:
         """Wait until the change has reached the session's state."""
@@ -270,11 +270,11 @@ class TuningScreen(Dialog[None]):
             )
 
     def action_guard(self) -> None:
-        """Guard changes: they are rolled back unless they are kept."""
+        """Toggle the guard: guarded changes are rolled back unless they are kept."""
         self._guarded = not self._guarded
         guarded = f"are rolled back after {CONFIRM_WITHIN:.0f} s unless {TuningKey.KEEP} keeps them"
-        effect = guarded if self._guarded else "stay"
-        self._status.show_text(f"changes from now on {effect}")
+        effect = guarded if self._guarded else "stay active"
+        self._status.show_text(f"new changes {effect}")
 
     def action_keep(self) -> None:
         """Keep the guarded change."""
@@ -301,7 +301,7 @@ class TuningScreen(Dialog[None]):
         self._start("preparing the diff of the undo …", ask_to_undo(self.app, tuning, letter, undo))
 
     async def _undo_awaited(self, tuning: Tuning) -> None:
-        """Undo the change that waits to be kept, beside the action that waits for it."""
+        """Undo the guarded change while its action still waits for confirmation."""
         try:
             await tuning.undo()
         except CockpitError as error:
@@ -330,7 +330,7 @@ class TuningScreen(Dialog[None]):
         self._status.start(words, work, done, failed)
 
     def _forget(self, values: Mapping[str, str]) -> None:
-        """Clear fields whose value became active, unless another was typed since."""
+        """Clear the fields of applied values, unless another value was typed since."""
         for row in self.query(KnobRow) if self.is_attached else ():
             if row.knob.name in values and row.typed() in ("", values[row.knob.name]):
                 row.clear()
@@ -344,8 +344,8 @@ class TuningScreen(Dialog[None]):
             self._status.show_text(f"{awaited.letter} is {fate(awaited, self.session.shown)}. {keys}")
         elif tuning is not None and self._waiting is not None:
             self._count_down(tuning, self._waiting)
-        elif (where := progress(self.session.state, self.session.state.t)) is not None:
-            self._status.show_text(f"{progress_words(where)}. {TuningKey.ROUNDS}: stop")
+        elif (rounds := progress(self.session.state, self.session.state.t)) is not None:
+            self._status.show_text(f"{progress_words(rounds)}. {TuningKey.ROUNDS}: stop")
         seen = (self.session.shown_revision, self.size)
         if seen == self._seen:
             return
@@ -361,7 +361,7 @@ class TuningScreen(Dialog[None]):
         return {row.knob.name: row.typed() for row in self.query(KnobRow) if row.typed()}
 
     def _awaited(self) -> Change | None:
-        """Return the change that waits to be kept."""
+        """Return the guarded change that waits for confirmation."""
         if self._tuning is None:
             return None
         return next((change for change in self.session.shown.changes if change.confirm_by is not None), None)
@@ -373,7 +373,7 @@ class TuningScreen(Dialog[None]):
             self.query_one("#plan", Static).update(content(lines))
 
     def _plan(self) -> list[Line]:
-        """Return the selected change of the history, else the typed values, else a change in progress."""
+        """Return lines about the selected change of the history, else the typed values, else a change under way."""
         state, values = self.session.shown, self._typed()
         history = self.query_one(History)
         chosen = history.change(state, history.highlighted) if history.has_focus else None
@@ -381,9 +381,9 @@ class TuningScreen(Dialog[None]):
             return change_lines(chosen, state)
         if values:
             head: Line = ((f"will change  {plan_words(state, values)}", "strong"),)
-            looked = self._previewed is not None and self._previewed[0] == values
+            is_current = self._previewed is not None and self._previewed[0] == values
             power = power_words(self.session.state) if self.session.past is None else ""
-            found: list[Line] = [((power, "dim"),)] if power else []
-            return [head, *found, *(preview_lines(self._previewed[1]) if looked and self._previewed else [])]
+            power_lines: list[Line] = [((power, "dim"),)] if power else []
+            return [head, *power_lines, *(preview_lines(self._previewed[1]) if is_current and self._previewed else [])]
         last = state.own_changes[-1] if state.own_changes else None
         return change_lines(last, state) if last is not None and not last.outcome else []

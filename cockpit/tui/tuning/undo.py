@@ -1,4 +1,4 @@
-"""The question before a change is undone: its diff and its cost."""
+"""The confirmation before an undo, with the diff and the cost."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cockpit.tui.tuning.changes import preview_lines
 
 
 async def ask_to_undo(app: App[Any], tuning: Tuning, letter: str, undo: Callable[[str], None]) -> None:
-    """Show the effects of an undo, and call `undo(letter)` if the user wants it. Raises ChangeRefused, HostError."""
+    """Show the diff of an undo, and call `undo(letter)` once confirmed. Raises ChangeRefused, HostError."""
     preview = await tuning.preview_undo(letter)
     if preview is None:
         undo(letter)
         return
-    wanted, effect = preview.letter, preview.effect
+    change, effect = preview.letter, preview.effect
 
     def answered(sure: bool | None) -> None:
         if sure:
-            undo(wanted)
+            undo(change)
 
-    title = f"undo {wanted} on {neutral(effect.host)}?"
+    title = f"undo {change} on {neutral(effect.host)}?"
     app.push_screen(ConfirmScreen(content(preview_lines([effect])), "undo", "leave it active", title), answered)

@@ -1,4 +1,4 @@
-"""Widgets of the tuning panel: lines of knobs, the history of changes, the status of the running action."""
+"""Widgets of the tuning panel: knob rows, the history of changes, the status of the running action."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ TuningScreen.-short #history { max-height: 2; }
 TuningScreen.-short #actions { max-height: 2; }
 """
 
-# Handled before the field gets the next key, which belongs to the next field.
+# With priority, because the next typed key belongs to the next field.
 _UP_AND_DOWN: list[BindingType] = [
     Binding(each.key, f"screen.{each.action}", each.description, priority=True)
     for each in (TuningKey.UP, TuningKey.DOWN)
@@ -73,18 +73,18 @@ _UP_AND_DOWN: list[BindingType] = [
 
 
 class Value(Static, can_focus=True):
-    """A read-only value that can be focused, so that its details are shown."""
+    """A read-only value; focus shows its details."""
 
     BINDINGS: ClassVar[list[BindingType]] = _UP_AND_DOWN
 
 
 class Field(Input):
-    """A field for a new value; space opens the list of choices, if any."""
+    """The input of a new value; space opens the list of choices, if any."""
 
     BINDINGS: ClassVar[list[BindingType]] = _UP_AND_DOWN
 
     class Picking(Message):
-        """The user asks for the list of choices."""
+        """The user opens the list of choices."""
 
         def __init__(self, field: Field) -> None:
             super().__init__()
@@ -93,7 +93,7 @@ class Field(Input):
     def __init__(self, knob: Knob) -> None:
         super().__init__(compact=True, suggester=SuggestFromList(knob.choices) if knob.choices else None)
         self.knob = knob
-        # A blinking cursor sends data on a slow line.
+        # A blinking cursor sends bytes all the time, also over a slow line.
         self.cursor_blink = False
 
     def on_key(self, event: Key) -> None:
@@ -135,7 +135,7 @@ class KnobRow(Horizontal):
         return self.query_one(Field) if self.editable else self.query_one(Value)
 
     def typed(self) -> str:
-        """Return the new value; "" if none was typed or it is active already."""
+        """Return the typed value; "" if the field is empty or has the active value."""
         value = self.query_one(Field).value.strip() if self.editable else ""
         return "" if self.known.known and value == self.known.value else value
 
@@ -144,7 +144,7 @@ class KnobRow(Horizontal):
 
 
 class History(OptionList):
-    """Keeps its selection when new changes are added above it."""
+    """The list of changes; keeps its selection when new changes are added above."""
 
     def show_changes(self, state: State) -> None:
         room = max(20, self.size.width)
@@ -153,9 +153,9 @@ class History(OptionList):
             for at, line in enumerate(lines):
                 self.replace_option_prompt_at_index(at, Content(line))
             return
-        chosen, grown = self.highlighted, len(lines) - self.option_count
+        chosen, added = self.highlighted, len(lines) - self.option_count
         self.set_options([Content(line) for line in lines])
-        self.highlighted = None if chosen is None else chosen + grown
+        self.highlighted = None if chosen is None else chosen + added
 
     def change(self, state: State, line: int | None) -> Change | None:
         changes = state.own_changes
@@ -163,7 +163,7 @@ class History(OptionList):
 
 
 class ActionStatus(Static):
-    """Runs one action at a time. `busy` names it; `shown` is its text."""
+    """The status line; runs one action at a time. `busy` is the running action, `shown` the shown text."""
 
     busy = ""
     shown = ""
@@ -176,7 +176,7 @@ class ActionStatus(Static):
     def waits(self) -> bool:
         """Return whether an action runs, and show that."""
         if self.busy:
-            self.show_text(f"{self.busy} (one thing at a time)")
+            self.show_text(f"{self.busy} (one action at a time)")
         return bool(self.busy)
 
     def start(
@@ -186,9 +186,9 @@ class ActionStatus(Static):
         done: str = "",
         failed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Run it as a worker of the app: closing the panel must not interrupt a change.
+        """Start an action as a worker of the app, because closing the panel must not interrupt a change.
 
-        `done` is shown at its end; without it the last text of the work stays.
+        `done` is shown at the end; if it is empty, the last text of the action stays.
         """
         self.busy = words
         self.show_text(words)
@@ -207,7 +207,7 @@ class ActionStatus(Static):
             self.busy = ""
 
     def report(self, words: str, bad: bool = False) -> None:
-        """Show the end of an action, as a notice if the panel is closed."""
+        """Show the result of an action, as a notice if the panel is closed."""
         if self.is_attached:
             self.show_text(words, bad)
         elif words:

@@ -1,6 +1,6 @@
 # $1 change directory, $2 lease, $3 digest of the undo program, $4 owner, $5 the guard; stdin: a line that describes the
-# change, then the undo program. Takes the host for this change, writes all that the undo needs to the disk, and starts
-# the guard. A lock whose change is over, or was never armed, is stale.
+# change, then the undo program. Locks the host for this change, syncs everything that the undo needs to disk, and
+# starts the guard. The lock of a change that has ended, or was never armed, is stale.
 change=$1 lock=${1%/*}/lock
 IFS= read -r about
 cat >"$change/undo" && holds "$change/undo" "$3" ||
@@ -22,7 +22,7 @@ stale() {
             uptime
             read -r deadline <"$held/deadline"
             refuse "a change of $who is under way and undoes itself in $((deadline - now)) s unless it is confirmed" ;;
-        arming) refuse "a change of $who is just being begun" ;;
+        arming) refuse "a change of $who is starting" ;;
         abandoned)
             refuse "the change of $who was left half done, and its undo there has ended; roll it back with sh '$held/undo'"
             ;;
@@ -34,10 +34,10 @@ leave() {
 trap leave EXIT
 trap 'exit 1' HUP INT TERM PIPE
 until ln -s "$change/owner" "$lock" 2>/dev/null; do
-    [ -L "$lock" ] || refuse "the lock $lock cannot be made"
+    [ -L "$lock" ] || refuse "the lock $lock cannot be created"
     stale || continue
     mv -f -- "$lock" "$change/stale" && [ "$(readlink "$change/stale")" = "$held/owner" ] ||
-        refuse 'another change took the host just now'
+        refuse 'another change has just locked the host'
     rm -f -- "$change/stale"
 done
 renew "$2" || exit 4

@@ -1,4 +1,4 @@
-# Lines on stdout: `did NUMBER` for each replaced file, and `at NUMBER`, the one that was handled last.
+# Lines on stdout: `did NUMBER` per replaced file, then `at NUMBER` for the last file that was processed.
 at=0 barrier=settled
 trap 'rm -f -- "$change/busy"; printf "at %s\n" "$at"; sweep' EXIT
 identify "$$"

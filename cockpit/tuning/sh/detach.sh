@@ -1,10 +1,10 @@
-# Starts and ends programs that outlive the connection: the guard and the undo of a change. If logind ends the processes of
-# a login with it (KillUserProcesses=yes), only a unit of its own lives on. Root gets one of the system's; another user
-# gets one of his own manager, which outlives the login only if he lingers. Else `setsid`.
-# outlives: prints, a line each, whether a guard runs in a `unit` or in the `login`, whether logind kills the processes
-# of a login (yes, no, unknown; root's are spared by default), and whether sync(1) writes single `files`.
-# managed PROGRAM ARGUMENT...: starts it as a transient unit; false if it cannot. systemd would expand `$` and `%`.
-# The unit has none of the login's environment: `environment` in the change's directory keeps it, out of any argv.
+# Starts and stops programs that outlive the connection: the guard and the undo of a change. With KillUserProcesses=yes
+# logind kills the processes of a login at its end, and only a transient unit survives: a system unit for root, a user
+# unit for others, which outlives the login only if the user lingers. Without systemd-run: `setsid`.
+# outlives: prints three lines: whether a guard runs in a `unit` or in the `login`; whether logind kills the processes
+# of a login (yes, no, unknown; by default not root's); whether sync(1) can write single `files`.
+# managed PROGRAM ARGUMENT...: starts it as a transient unit; false if that fails. systemd would expand `$` and `%`. The
+# unit does not have the login's environment: `environment` in the change's directory has it, so that it is in no argv.
 pause() { sleep 0.05 2>/dev/null || sleep 1; }
 managed() {
     case $* in *[\$%]*) return 1 ;; esac

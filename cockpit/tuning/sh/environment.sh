@@ -1,5 +1,5 @@
-# $1 a unit. Prints the variables that its EnvironmentFiles set, `NAME FILE` separated by a tab, in the order of the files:
-# of several assignments the last one counts.
+# $1 a unit. Prints the variables that its EnvironmentFiles set, `NAME FILE` separated by a tab, in the order of the
+# files; the last assignment of a variable is effective.
 timeout 10 systemctl show -p EnvironmentFiles -- "$1" 2>/dev/null |
     sed -n 's/^EnvironmentFiles=\(.*\) (ignore_errors=[a-z]*)$/\1/p' |
     while IFS= read -r pattern; do

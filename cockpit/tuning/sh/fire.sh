@@ -1,7 +1,7 @@
-# $1 change directory, $2 most seconds; stdin: why. Has the host undo the change, and prints the outcome; `confirmed` if
-# it had been confirmed before.
+# $1 change directory, $2 timeout (s); stdin: the reason. Has the host undo the change and prints the outcome; prints
+# `confirmed` if the change was confirmed before.
 change=$1
-[ -d "$change" ] || refuse 'nothing is kept of it there'
+[ -d "$change" ] || refuse 'its directory was removed there'
 here "$change"
 [ -s "$change/why" ] || cat >"$change/why"
 uptime

@@ -1,5 +1,5 @@
-# $1 change directory, $2 "now" to undo at once. Undoes the change when the lease is over, and finishes an undo that was
-# killed.
+# $1 change directory, $2 "now" to undo immediately. Undoes the change when the lease expires, and continues an undo
+# that was killed.
 change=$1
 if [ -e "$change/environment" ]; then
     unset INVOCATION_ID JOURNAL_STREAM SYSTEMD_EXEC_PID MANAGERPID

@@ -1,4 +1,4 @@
-# One line per change: directory, state (see PastState) and facts (see About), separated by tabs.
+# Prints one line per change: directory, state (see PastState) and facts (see About), separated by tabs.
 for change in "$changes"/*/; do
     change=${change%/}
     [ -s "$change/about" ] || continue

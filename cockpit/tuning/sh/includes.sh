@@ -1,7 +1,7 @@
-# $1 PID of a server, $2 the directory that is its root here, "" for /, then paths or patterns there. Prints for each file: `file NAME REAL SAME`, parts separated by tabs, with
-# SAME yes or no: whether the server's own root has the same file (unknown: not readable; yes for a file that the server
-# read before it went into a chroot), then its lines that may include others: `line TEXT`. `missing NAME`: no such file,
-# `unread NAME`: not readable.
+# $1 PID of a server, $2 the server's root directory here ("": /), then paths or patterns. Prints per file, parts
+# separated by tabs: `file NAME REAL SAME`, then `line TEXT` for lines that may include other files. SAME: whether the
+# server's own root has the same file: yes, no, unknown (not readable); yes also for a file that the server read before
+# its chroot. `missing NAME`: no such file. `unread NAME`: not readable.
 server=$1 root=$2
 visible= shared=
 ! ls -d "/proc/$server/root/" >/dev/null 2>&1 || visible=y
@@ -13,9 +13,9 @@ one() {
         for inner in "$1"/*; do [ ! -f "$inner" ] || one "$inner"; done
         return 0
     fi
-    # Reading a pipe or a device would not end.
+    # Reading a pipe or a device might never end.
     [ -f "$1" ] || return 0
-    # Links of another root lead elsewhere from here.
+    # Links within another root would resolve to other files here.
     real=$1
     [ "$root" ] || real=$(readlink -f -- "$1") || return 0
     [ -r "$1" ] || { printf 'unread\t%s\n' "$1"; return 0; }

@@ -1,11 +1,10 @@
-# $1 paths, $2 patterns of texts, $3 PROGRAM=OPTION that prints its compiled defaults, $4 PROGRAM=VARIABLE of its
-# environment to print, $5 PROGRAM=PATTERN of the library to name among those that it loaded, all separated by spaces;
-# NAMES is replaced before it runs. Prints facts, one per line, their parts separated by tabs: from /proc, ss, and these
-# files.
+# $1 paths, $2 patterns of texts, $3 PROGRAM=OPTION that prints the program's compiled defaults, $4 PROGRAM=VARIABLE of
+# its environment to print, $5 PROGRAM=PATTERN of a loaded library to print; all separated by spaces. NAMES is replaced
+# before this program is sent. Prints facts from /proc, ss and these files, one per line, parts separated by tabs.
 files=$1 texts=$2 versions=$3 variables=$4 libraries=$5
 printf 'user\t%s\n' "$(id -un)"
 
-# master PID NAME: the program and the directory of a server's first process, its unit and its origin.
+# master PID NAME: prints program, directory, unit and origin of a server's first process.
 master() {
     certain=yes origin=host unit=
     program=$(readlink "/proc/$1/exe") directory=$(readlink "/proc/$1/cwd") || certain=no
@@ -16,7 +15,7 @@ master() {
         case $line in
             *:/system.slice/*.service) unit=${line##*/} ;;
             *:/system.slice/*.service/*) unit=${line#*:/system.slice/} unit=${unit%%/*} ;;
-            # The root of a container's groups, as a process that was sent into it sees it.
+            # The root of a container's cgroups, as seen by a process that entered the container.
             *:*/system.slice/*.service) [ "$origin" = container ] || unit=${line##*/} ;;
         esac
     done <"/proc/$1/cgroup"

@@ -1,4 +1,5 @@
-# uptime: sets $now to the seconds since the host's start. renew SECONDS: the host waits for so long before it undoes the change.
+# uptime: sets $now to the host's uptime (s). renew SECONDS: sets the end of the lease, at which the host undoes the
+# change.
 uptime() { read -r now _ </proc/uptime; now=${now%%.*}; }
 renew() {
     uptime

@@ -1,7 +1,7 @@
-# as_login COMMAND...: runs it with the umask, locale, PATH and directory that the login had before this program changed
-# them. The undo inherits these from the program that armed it.
-# refuse REASON: exit 4. holds FILE DIGEST, missing FILE, matches FILE DIGEST (absent: there is no such file).
-# unmade FILE: it is a drop-in of a unit that has no directory for drop-ins.
+# as_login COMMAND...: runs it with the login's umask, locale, PATH and directory, which this program changes for
+# itself. The undo inherits them from the program that armed it.
+# refuse REASON: exit 4. holds FILE DIGEST: the file has that digest. missing FILE. matches FILE DIGEST: as holds, or
+# DIGEST is `absent` and the file is missing. unmade FILE: it is a drop-in of a unit without a directory for drop-ins.
 if [ -z "${COCKPIT_LOGIN_UMASK-}" ]; then
     COCKPIT_LOGIN_UMASK=$(umask) COCKPIT_LOGIN_PATH=$PATH COCKPIT_LOGIN_LOCALE=${LC_ALL+=$LC_ALL}
     COCKPIT_LOGIN_DIRECTORY=$PWD

@@ -1,4 +1,4 @@
-# machine: sets $machine to a digest of the machine id, which must not leave the host, or of the host name.
+# machine: sets $machine to a digest of the machine id (the id itself must not leave the host), or of the host name.
 # here CHANGE: refuses a change that was made on another machine with the same home.
 machine() {
     for file in /etc/machine-id /var/lib/dbus/machine-id; do

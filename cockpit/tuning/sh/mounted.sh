@@ -1,4 +1,4 @@
-# mounted PATH PROCESS: whether a path of this process (its number, or `self`) is a mount point.
+# mounted PATH PROCESS: whether the path is a mount point for that process (a PID, or `self`).
 mounted() {
     while read -r _ _ _ _ point _; do [ "$point" != "$1" ] || return 0; done <"/proc/$2/mountinfo"
     return 1

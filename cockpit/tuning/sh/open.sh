@@ -1,6 +1,6 @@
-# $most_kept, $most_applied. Makes a directory for one change and prints it. Removes old changes first, oldest first:
-# those that were rolled back while there are more than $most_kept in all, then others that are over while there are more
-# than $most_applied. One that is not over stays.
+# $most_kept, $most_applied. Creates a directory for a change and prints it. Before that it removes the oldest changes:
+# rolled back ones while there are more than $most_kept changes, then any that have ended while there are more than
+# $most_applied. A change that has not ended is never removed.
 prune() {
     most=$1 over=$2
     set -- "$changes"/*-*/

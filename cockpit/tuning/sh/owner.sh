@@ -1,5 +1,5 @@
-# $1 a unit, $2 a file. Prints `USER OWNER MODE`, the unit's user and the file's owner and mode, if another user than
-# root, the login or the unit's could replace the file.
+# $1 a unit, $2 a file. If a user other than root, the login and the unit's user could replace the file, prints
+# `USER OWNER MODE`: the unit's user, and the file's owner and mode.
 ! trusted "$2" || exit 0
 own=$(timeout 10 systemctl show --value -p User -- "$1" 2>/dev/null)
 own=${own:-root}

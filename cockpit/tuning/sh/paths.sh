@@ -1,11 +1,12 @@
-# Refuses a path that another user could lead elsewhere. Whoever can write a directory can put a link in the place of a
-# file there, and have root read, overwrite or give away another file. So each directory on the way to a file, links
-# included, must belong to root or to the acting user, and nobody else may write it. A sticky bit (/tmp) is enough on the
-# way, but not for the directory of the file itself.
-# judge DIRECTORY UID:GID:0MODE [last]: sets $flaw to the problem, "" if there is none.
-# walk PATH [last]: judges all directories on the way, with `last` also the file's own as such; sets $place to the
-# directory of the file behind its links, $entry to that file.
-# secure FILE REAL: refuses; exit 5 if FILE no longer leads to REAL. Of a drop-in's missing directory, its own is judged.
+# Refuses a path that another user could redirect. A user who can write a directory can replace a file there by a link,
+# and so have root read, overwrite or disclose another file. So each parent directory of a file, also behind links, must
+# belong to root or the acting user, and nobody else may have write access. A sticky bit (/tmp) suffices, except for the
+# directory of the file itself.
+# judge DIRECTORY UID:GID:0MODE [last]: sets $flaw to the problem, "" without one; `last`: the file's own directory.
+# walk PATH [last]: judges all parent directories, with `last` also the file's own; sets $place to the directory of the
+# file behind links, $entry to that file.
+# secure FILE REAL: refuses an unsafe path; exit 5 if FILE no longer resolves to REAL. If a drop-in's directory is
+# missing, its parent is judged.
 me=$(id -u)
 judge() {
     uid=${2%%:*} mode=${2##*:} gid=${2#*:}
@@ -43,8 +44,8 @@ walk() {
         if [ -L "$entry" ]; then
             hops=$((hops + 1))
             case $(stat -c %u -- "$entry") in
-                0 | "$me") [ "$hops" -le 40 ] || flaw="it leads through too many links" ;;
-                *) flaw="its link $entry belongs to another user, who could lead it elsewhere" ;;
+                0 | "$me") [ "$hops" -le 40 ] || flaw="too many levels of symbolic links" ;;
+                *) flaw="its link $entry belongs to another user, who could redirect it" ;;
             esac
             link=$(readlink -- "$entry")
             case $link in /*) place= ;; esac
@@ -55,7 +56,7 @@ walk() {
         fi
     done
     [ -z "$last" ] || set -- "$@" "${place:-/}"
-    [ "$flaw" ] || rights=$(stat -c '%u:%g:0%a' -- "$@") || flaw="a directory on the way to $entry cannot be examined"
+    [ "$flaw" ] || rights=$(stat -c '%u:%g:0%a' -- "$@") || flaw="a parent directory of $entry cannot be inspected"
     while [ -z "$flaw" ] && [ "$#" -gt 0 ]; do
         case $# in 1) kind=$last ;; *) kind= ;; esac
         judge "$1" "${rights%%[!0-9:]*}" "$kind"

@@ -1,7 +1,7 @@
-# recorded FILE: whether the process whose identity is in the file runs; sets $process to its PID.
+# recorded FILE: whether the process with the identity in the file is running; sets $process to its PID.
 # phase CHANGE: sets $phase to confirmed, dropped, undone, undoing, guarded, arming, unarmed (nothing was touched), or
-# abandoned: it was armed, and nothing works on it any more. An undo that was killed hands over to the next by a link
-# `after-IDENTITY`, which only one process can make; $by is the last in this chain.
+# abandoned: it was armed, but neither a guard nor an undo is running. An undo that was killed is continued by the
+# process that creates a link `after-IDENTITY`, which only one process can do; $by is the last in this chain.
 recorded() {
     recorded=
     { read -r recorded <"$1"; } 2>/dev/null

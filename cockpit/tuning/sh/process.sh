@@ -1,5 +1,5 @@
-# identify PID: sets $identity to PID:START:BOOT: a PID alone soon belongs to another process, after a reboot at once.
-# START is field 22 of /proc/PID/stat. alive IDENTITY: whether that process runs. boot: sets $boot.
+# identify PID: sets $identity to PID:START:BOOT, because PIDs are reused, and restart at a reboot. START is field 22 of
+# /proc/PID/stat. alive IDENTITY: whether that process is running. boot: sets $boot.
 boot() { { read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || boot=unknown; }
 started() {
     { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1

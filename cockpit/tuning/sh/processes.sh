@@ -1,5 +1,5 @@
-# $1 change directory, $2 lease, $3 a pattern of names of processes ("" none), $4 PID of a server's master ("" unknown).
-# Prints `PID:START:PARENT` of the processes of these names, and of the master whatever its name.
+# $1 change directory, $2 lease, $3 a pattern of process names ("": none), $4 PID of a server's master ("": unknown).
+# Renews the lease; prints `PID:START:PARENT` of the processes with these names, and of the master.
 change=$1
 [ ! -L "$change/settled" ] || refuse 'the change was given up'
 renew "$2" || exit 4
@@ -11,7 +11,7 @@ for at in /proc/[0-9]*; do
     case $name in $pattern) ;; *) [ "$pid" = "$master" ] || continue ;; esac
     read -r line <"$at/stat" || continue
     set -f; set -- ${line##*) }; set +f
-    # A name with a line end cuts the line.
+    # A process name may have a line break.
     [ "$#" -ge 20 ] && [ "$1" != Z ] || continue
     printf '%s:%s:%s\n' "$pid" "${20}" "$2"
 done 2>/dev/null

@@ -1,5 +1,5 @@
-# $1 file, $2 most bytes. Prints the path behind its links, NUL, the bytes. Exit 6, with the path: the directory exists,
-# the file does not; a directory for a unit's drop-ins need not exist.
+# $1 file, $2 maximum size (bytes). Prints the path behind links, NUL, the content. Exit 6, with the path: the file is
+# missing, but its directory exists (or is a missing directory for a unit's drop-ins).
 if unmade "$1" && directory=$(cd -- "${1%/*/*}/" 2>/dev/null && pwd -P); then
     rest=${1%/*} rest=${rest##*/}/${1##*/}
     printf '%s/%s\0' "${directory%/}" "$rest"

@@ -1,11 +1,12 @@
-# Replaces, creates or removes a file of a configuration, whole and on the disk. The new file is made in a directory of its
-# own beside the old one, which nobody else can enter and which no wildcard for configuration files matches. Commands name
-# it from inside, as `new`, so the random name is in no argv.
-# prepare NUMBER FILE REAL WAS SOURCE BECOMES: copies REAL with its owner, mode and attributes, and the bytes of SOURCE.
-# swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory is removed.
-# WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed. The directory of a unit's drop-ins is created
-# before its first one. If a change of cockpit created it, it is removed when it is empty: `directories` lists those.
-# One that is empty before a change creates its file was emptied or made again by others, and stays.
+# Replaces, creates or removes a configuration file atomically, synced to disk. The new file is created in a private
+# directory beside the old file, which only this user can enter and which no wildcard for configuration files matches.
+# Commands run inside that directory and name the file `new`, so that the directory's random name is in no argv.
+# prepare NUMBER FILE REAL WAS SOURCE BECOMES: creates a copy of REAL with its owner, mode and attributes, and the
+# content of SOURCE. WAS and BECOMES are digests.
+# swap: moves the copy to REAL if REAL still has the digest WAS. clean: removes the copy's directory.
+# WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed. The directory for a unit's drop-ins is
+# created before the first drop-in. `directories` lists those that cockpit created; they are removed when they are
+# empty. A directory that is empty before a change creates its file was emptied or created by others, and stays.
 attributes() {
     ls -ld -- "$1" | cut -d ' ' -f 1
     stat -c %C -- "$1"
@@ -54,14 +55,14 @@ prepare() {
         [ "$becomes" != absent ] || return 0
     else
         [ -w "$real" ] || refuse 'it is read-only for this user'
-        ! mounted "$real" self || refuse 'it is mounted on its own into this container, so that it cannot be replaced; change it outside (changes_outside), or mount its directory'
-        [ "$(stat -c %h -- "$real")" = 1 ] || refuse 'it has a second hard link, which would be cut off'
+        ! mounted "$real" self || refuse 'it is mounted as a single file into this container and cannot be replaced; change it outside (changes_outside), or mount its directory'
+        [ "$(stat -c %h -- "$real")" = 1 ] || refuse 'it has a second hard link, which would keep the old content'
     fi
     box=$(mktemp -d -- "$(boxes "$real")XXXXXXXXXX") && cd -- "$box" || exit 4
     [ "$was" = absent ] || copy "$real"
     cat -- "$source" >new || exit 4
     [ "$was" != absent ] || chmod 644 new || exit 4
-    holds new "$becomes" || refuse 'it could not be written whole; is the disk full?'
+    holds new "$becomes" || refuse 'it could not be written completely; is the disk full?'
     flush new .
     eval "box_$at=\$box"
     cd /

@@ -1,6 +1,7 @@
-# $1 change directory, $2 most seconds, $3 lease while it runs, $4 lease after it, $5 the user's command, $6 a mark to
-# leave before it is run; stdin: a line, the command's "$1". $busy and $give are the programs of that name. Output goes
-# through files: a server that it starts and that keeps its standard output open does not keep the caller waiting.
+# $1 change directory, $2 timeout (s), $3 lease while the command runs, $4 lease after it, $5 the user's command, $6 a
+# file to create before it runs ("": none); stdin: a line, the command's "$1". $busy and $give are the programs of that
+# name. Output goes through files, so that a started server that keeps its standard output open does not block the
+# caller.
 change=$1
 [ ! -L "$change/settled" ] || refuse 'the change was given up'
 renew "$3" || exit 125

@@ -1,5 +1,5 @@
-# $1 a file, $2 PID of a server in a container, then its files as /proc/PID/root shows them. Prints `same PATH` for those
-# that are the file, `mounted PATH` if it is a mount point there.
+# $1 a file, $2 PID of a server in a container, then the server's files as paths in /proc/PID/root. Prints `same PATH`
+# for those that are the same file, `mounted PATH` if the path is a mount point in the container.
 file=$1 server=$2
 shift 2
 for path; do

@@ -1,7 +1,7 @@
 # $1 PID of a server's first process, $2 one of its ports, $3 its main configuration, $4 section of a setting.
-# Functions for the programs that print how the running server shows the setting:
-# children PID (oldest first), threads PID, open_files PID; listen_queue PID PORT ("" or no number: any): `LIMIT SOMAXCONN`
-# if all sockets have the same one; page PATH: its own page by HTTP; ask SOCKET REQUEST.
+# Functions for the programs that print a setting's value in the running server:
+# children PID (oldest first), threads PID, open_files PID; listen_queue PID PORT ("" or not a number: any port): prints
+# `LIMIT SOMAXCONN` if all sockets have the same limit; page PATH: a page of the server by HTTP; ask SOCKET REQUEST.
 pid=$1 port=$2 file=$3 section=$4
 children() {
     for at in /proc/[0-9]*/stat; do

@@ -1,4 +1,4 @@
-# $1 file, then pids. Prints the file's time of modification and the starts of these processes, epoch seconds.
+# $1 file, then PIDs. Prints the file's modification time and the start times of these processes (epoch s).
 stat -L -c %Y -- "$1" || exit 4
 shift
 hertz=$(getconf CLK_TCK 2>/dev/null) || hertz=100

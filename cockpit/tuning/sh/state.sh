@@ -1,4 +1,5 @@
-# Sets $base to a directory for this user alone, outside of any configuration, and $changes to this machine's changes.
+# Sets $base to a directory that only this user can read, outside of any configuration, and $changes to the directory of
+# this machine's changes.
 usable() {
     mkdir -p -m 700 -- "$1" 2>/dev/null && [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] &&
         walk "$1" '' && [ -z "$flaw" ]

@@ -1,6 +1,6 @@
 user=$(id -u)
 
-# trusted PATH: only root or this user can replace the file, so that running it gives nobody else this user's rights.
+# trusted PATH: whether only root and this user can replace the file, so that it is safe to run with this user's rights.
 trusted() {
     at=$1
     while :; do

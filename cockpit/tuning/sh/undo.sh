@@ -1,6 +1,6 @@
 # Lines of the outcome: `file N kept | restored | left STATUS REASON`, `value N kept | restored | foreign NOW | stuck
-# REASON`, `test N STATUS OUTPUT` and `reload N STATUS OUTPUT` for those that failed, `reloaded`, `end`. Line ends in
-# the output of a command are \036.
+# REASON`, `test N STATUS OUTPUT` and `reload N STATUS OUTPUT` for failed commands, `reloaded`, `end`. Line breaks in a
+# command's output are \036.
 say() { printf '%s\n' "$*" >>"$change/outcome.part"; note "$*"; }
 note() { printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*" >>"$change/log"; } 2>/dev/null
 barrier=none trouble= touched=

@@ -1,4 +1,4 @@
-# After the files and values: tests, or reloads if the new files were in use or the host was rebooted.
+# After files and values are restored: runs the tests, or the reloads if the new files were in use or the host rebooted.
 failed=
 if [ ! -e "$change/reloading" ] && [ "$made_in" = "$boot" ]; then
     [ -z "$touched" ] || tests

@@ -1,2 +1,2 @@
-# Prints those of the paths $1, … that another user could replace.
+# $1... paths. Prints the paths that another user could replace.
 for path; do trusted "$path" || printf '%s\n' "$path"; done
